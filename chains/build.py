@@ -50,7 +50,7 @@ class ChainBuilder:
 
     def _chains_of(self, mined: MinedRepository, task: ProgressTask) -> BuildReport:
         survey, unread = self.survey(mined, task)
-        task.update(note="choosing")
+        task.phase("choosing")
         # What is frozen is read where the chains are written: a task may have been made of one meanwhile.
         with self._store.transaction() as tx:
             lock(tx, mined.id)

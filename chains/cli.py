@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from prchain.cli_options import STRATEGIES, choice_option, db_option, json_option, repository_option, strategy_option
+from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -144,8 +145,8 @@ def build(
     present(as_json, [report_row(report) for report in reports], print_build, reports)
     if not as_json and any(report.chains for report in reports):
         say_next("tasks build --dry-run")
-    if any(report.error for report in reports):
-        click.get_current_context().exit(1)
+    chosen = sum(report.chains for report in reports)
+    end_command(done=not any(report.error for report in reports), good=chosen, nothing="no chain is chosen")
 
 
 def _options(
@@ -342,9 +343,10 @@ def lineage(
 @chains.command()
 @click.argument("chain", metavar="ID")
 @click.option("--diff", "with_lines", is_flag=True, help="Print the lines of the stage before that each changes, too.")
+@click.option("--reference", is_flag=True, help="Print the reference patch of each stage, too.")
 @db_option
 @json_option
-def show(chain: str, with_lines: bool, db: str | None, as_json: bool) -> None:
+def show(chain: str, with_lines: bool, reference: bool, db: str | None, as_json: bool) -> None:
     """Print one chain: its stages, why each follows the one before, and what it changes of it. The start of an ID is
     enough.
 
@@ -352,9 +354,11 @@ def show(chain: str, with_lines: bool, db: str | None, as_json: bool) -> None:
     Example:
       prchain chains show 1f0c
       prchain chains show 1f0c --diff
+      prchain chains show 1f0c --reference
     """
     from chains.lineage.pages import pairs_with_lines
     from chains.lineage.report import print_changed_lines
+    from chains.reference_patches import add_references, print_reference
     from chains.report import chain_page, print_chain
 
     settings = Settings.load(db=db)
@@ -364,6 +368,10 @@ def show(chain: str, with_lines: bool, db: str | None, as_json: bool) -> None:
         steps = [{"source": later, "target": earlier} for earlier, later in pairwise(numbers)]
         traced = {"repository": page["repository"], "pairs": steps}
         shown = pairs_with_lines(store, traced, len(steps), settings.mirrors_dir) if with_lines and not as_json else []
+        if reference:
+            add_references(store, page, settings.mirrors_dir)
     present(as_json, page, print_chain, page)
     for pair, lines in shown:
         print_changed_lines(pair, lines)
+    for stage in page["stages"] if reference and not as_json else ():
+        print_reference(stage)

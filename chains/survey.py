@@ -63,7 +63,7 @@ class Survey:
 
     def look_at(self, numbers: set[int], *, with_footprints: bool) -> None:
         """Judge these pull requests by the filters."""
-        self._task.update(total=len(numbers), note="reading patches")
+        self._task.phase("reading patches", len(numbers))
         backports = {
             source: target
             for (source, target), evidence in sorted(self.pairs.items(), key=lambda item: item[0])
@@ -76,7 +76,7 @@ class Survey:
 
     def link(self, rule: EdgeRule) -> None:
         """Judge every pair by a strategy's rule."""
-        self._task.update(note="linking")
+        self._task.phase("linking")
         # Only the history tells whether a base comes before a landing: positions are those of one branch.
         starts = {sha for pair in self.pairs for number in pair for sha in self._shas(number)}
         ancestry = Ancestry(self.repository.parents(sorted(starts))) if starts else Ancestry(())

@@ -63,7 +63,7 @@ class RepositoryYields:
 def repository_yields(builder: ChainBuilder, mined: MinedRepository, task: ProgressTask) -> RepositoryYields:
     """Survey one repository, and choose chains at every point without writing any. Raises `GitError`, `StoreError`."""
     survey, _ = builder.survey(mined, task)
-    task.update(note="choosing")
+    task.phase("choosing")
     usable = [link for link in survey.links if link.outcome == outcomes.KEPT]
     rows = tuple(_rows(mined.full_name, survey))
     sources = Counter("+".join(link.sources) for link in usable)

@@ -12,11 +12,14 @@ import click
 
 from environments.backends import BACKENDS, chosen_backend
 from prchain.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
+from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
 from prchain.terminal import present, say, say_next
 from sql.store import Store
+
+NO_CHAIN = "no chain was chosen; `prchain chains build` does"
 
 if TYPE_CHECKING:
     from prchain.llm.gateway import Gateway
@@ -96,8 +99,7 @@ def build(
         )
     build_help = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
     present(as_json, [asdict(build) for build in builds], print_builds, builds, build_help)
-    if any(not build.ok for build in builds):
-        click.get_current_context().exit(1)
+    end_command(done=all(build.ok for build in builds), good=len(builds), nothing=NO_CHAIN)
 
 
 def _require_repair(repair: bool, budget: float | None) -> None:
@@ -209,8 +211,7 @@ def gc(everybody: bool, db: str | None, as_json: bool) -> None:
     removed = [name for name, gone in found.items() if gone]
     left = [name for name, gone in found.items() if not gone]
     present(as_json, {"removed": removed, "left": left}, print_leftovers, removed, left)
-    if left:
-        click.get_current_context().exit(1)
+    end_command(done=not left, good=True, nothing="")
 
 
 @environments.command()
@@ -310,10 +311,10 @@ def validate(
         report = run.run(settings.workers)
     build_help = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
     present(as_json, validation_rows(report), print_validations, report, build_help)
-    if not as_json and report.done:
+    if not as_json and report.good:
         say_next("rollouts run --dry-run")
-    if not report.done:
-        click.get_current_context().exit(1)
+    nothing = "no chain was proved" if report.results or report.standing else NO_CHAIN
+    end_command(done=report.done, good=report.good, nothing=nothing)
 
 
 @environments.command()

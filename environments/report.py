@@ -17,8 +17,8 @@ from environments.images.provide import BUILT
 from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof
 from environments.proofs.validations import ValidateReport
+from prchain.endings import say_causes, say_end
 from prchain.errors import BuildFailed
-from prchain.runs import say_end
 from prchain.terminal import counted, say, say_reasons, say_table, shortened, tally
 from sql.outcomes import PROVED
 from sql.store import Store
@@ -91,16 +91,18 @@ def print_leftovers(removed: Sequence[str], left: Sequence[str]) -> None:
 def print_builds(builds: Sequence[Build], build_help: BuildHelp) -> None:
     """One line an image or failure, the sum, and what to do where a build failed."""
     for build in builds:
-        stages = counted(build.stages, "stage")
         if build.ok:
+            stages = counted(build.stages, "stage")
             duration = f" in {build.seconds:.0f} s" if build.seconds else ""
             repairs = f", {counted(build.repairs, 'repair')}" if build.repairs else ""
             notes = f"; {shortened('; '.join(build.notes), _WIDTH)}" if build.notes else ""
             say(f"{build.outcome}{duration}: {build.image} ({stages}{repairs}){notes}")
-        else:
-            say(f"{build.outcome}: {build.repository} ({stages}): {build.reason}", err=True)
+    say_reasons(
+        (f"{build.repository} ({counted(build.stages, 'stage')})", build.outcome, build.reason)
+        for build in builds
+        if not build.ok
+    )
     if not builds:
-        say("no chain was chosen; `prchain chains build` does")
         return
     good = [build for build in builds if build.ok]
     served = counted(sum(build.stages for build in good), "stage")
@@ -176,9 +178,8 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
             else f"{stage.position}: {stage.outcome}"
             for stage in proof.stages
         )
-        why = f"; {proof.reason}" if proof.reason else ""
-        say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}{why}")
-    say_reasons((result.unit.key, result.outcome, result.reason) for result in report.failed)
+        say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}")
+    say_causes(result for result in report.results if result.outcome != PROVED)
     say(f"{_ended_words(report)}; {report.standing:,} done before")
     failed = sum(count for name, count in report.outcomes.items() if name not in {PROVED, UNPROVED})
     if failed:
@@ -186,7 +187,7 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
         say(f"{counted(failed, 'chain')} failed; {hint}")
     if BUILD_FAILED in report.outcomes:
         build_help.print()
-    say_end("chain", [result.outcome for result in report.failed], report.left, report.stopped)
+    say_end("chain", report.failed, report.left, report.stopped)
 
 
 def _ended_words(report: ValidateReport) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from prchain.scrub import clean_text, redact
+from prchain.scrub import Counts, clean_text, redact_mined
 from sql.store import Transaction
 from sql.tables import ArchivedPage
 
@@ -43,14 +43,17 @@ class Page:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def scrub(value: Json, secrets: tuple[str, ...]) -> Json:
-    """Return the JSON value with every string, keys included, storable and free of secrets."""
+def scrub(value: Json, secrets: tuple[str, ...], counts: Counts | None = None) -> Json:
+    """Return the JSON value with every string, keys included, storable and free of secrets.
+
+    What was replaced is added to `counts`.
+    """
     if isinstance(value, str):
-        return redact(clean_text(value), secrets)
+        return redact_mined(clean_text(value), secrets, counts)
     if isinstance(value, list):
-        return [scrub(item, secrets) for item in value]
+        return [scrub(item, secrets, counts) for item in value]
     if isinstance(value, dict):
-        return {redact(clean_text(name), secrets): scrub(item, secrets) for name, item in value.items()}
+        return {scrub(name, secrets, counts): scrub(item, secrets, counts) for name, item in value.items()}
     return value
 
 

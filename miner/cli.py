@@ -15,12 +15,13 @@ import click
 from miner.git_rows import PullRequestSelection
 from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
 from miner.missing import LackingMirror
-from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request
+from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request, replaced_words
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import choice_option, db_option, json_option
+from prchain.endings import end_command, say_end
 from prchain.errors import UsageError
 from prchain.progress import open_progress
-from prchain.runs import RunResult, say_end
+from prchain.runs import RunResult
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_next
 from prchain.timestamps import FORMAT, stamp
@@ -88,8 +89,8 @@ def mine(
     with open_progress(secrets=settings.secrets) as progress, open_run(settings, options, progress=progress) as run:
         run_result = run.run(specs, settings.workers)
     _print_reports(specs, run_result, as_json)
-    if run_result.left or any(result.reason for result in run_result.results):
-        click.get_current_context().exit(1)
+    failed = any(result.reason for result in run_result.results)
+    end_command(done=not run_result.left and not failed, good=len(run_result.results), nothing="nothing was mined")
 
 
 def _time(text: str) -> str:
@@ -111,12 +112,8 @@ def _print_reports(specs: list[RepositorySpec], run_result: RunResult[Repository
     reports = [reports_by_spec.get(spec) or RepositoryReport(spec, "not_begun", not_begun) for spec in specs]
     rows = [_report_row(report) for report in reports]
     present(as_json, rows, _print_each, [report for report in reports if report.spec in reports_by_spec])
-    say_end(
-        "repository",
-        [report.outcome for report in reports_by_spec.values() if report.error],
-        run_result.left,
-        run_result.stopped,
-    )
+    failed = [result for result in run_result.results if reports_by_spec[result.unit].error]
+    say_end("repository", failed, run_result.left, run_result.stopped)
     if not as_json and any(report.landed for report in reports):
         say_next("chains build")
 
@@ -138,6 +135,8 @@ def _print_each(reports: list[RepositoryReport]) -> None:
             say(f"{name}: {lacking} incomplete: GitHub counts more than it gives; see `prchain sql incomplete`")
         if report.missing:
             _print_missing(name, report.missing, report.landed)
+        if words := replaced_words(report.replaced):
+            say(f"{name}: {words}")
 
 
 def _print_missing(name: str, missing: LackingMirror, landed: int) -> None:
@@ -162,6 +161,7 @@ def _report_row(report: RepositoryReport) -> dict[str, Any]:
         "incomplete": report.incomplete,
         "note": report.note,
         "missing": asdict(report.missing) if report.missing else None,
+        "replaced": dict(report.replaced),
     }
 
 

@@ -14,7 +14,7 @@ from miner.landing import LandingCandidate
 from miner.outcomes import GIT_NOT_READ, Evidence, choose
 from prchain.ahead import ahead
 from prchain.git import GitRepository, RawChange
-from prchain.scrub import clean_text, may_hold_secrets, redact
+from prchain.scrub import Counts, clean_text, redact_mined
 from prchain.timestamps import FORMAT
 from sql.store import Transaction
 from sql.tables import Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim
@@ -111,13 +111,15 @@ def write(
     selection: PullRequestSelection,
     api: Mapping[int, ApiState],
     *,
-    keep_landings: bool = True,
+    same_rules: bool = True,
     anew: Collection[int] = (),
+    replaced: Counts | None = None,
 ) -> None:
     """Replace what git says of the selected pull requests; the others keep the facts of an earlier, wider run.
 
-    Unchanged landings keep their rows, files and line counts, unless `keep_landings` is false or they are to be read
-    `anew`.
+    Unchanged landings keep their rows, files and line counts, and commits their texts, unless `same_rules` is false:
+    they were written under other rules. Landings that are to be read `anew` are. Secrets that were replaced in commits
+    are added to `replaced`.
     """
     numbers = selection.numbers(facts) | (set(api) - set(facts.refs.heads))
     known_outcomes = {
@@ -126,13 +128,13 @@ def write(
     }
     landed = {n: _landing(repository_id, facts, c) for n, c in facts.decisions.landed.items() if n in numbers}
     stored = {row[0]: row for row in tx.rows(Landing, *_LANDING_COLUMNS[1:-1], repository_id=repository_id)}
-    kept = {n for n, row in landed.items() if keep_landings and n not in anew and stored.get(n) == row[1:-1]}
+    kept = {n for n, row in landed.items() if same_rules and n not in anew and stored.get(n) == row[1:-1]}
     _clear(tx, repository_id, None if selection.whole else numbers, sorted(set(stored) - kept))
     tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known_outcomes))
     commits = {c for number in numbers for c in facts.own.get(number, ())}
     commits.update(facts.decisions.landed[number].commit for number in landed)
     with ahead(facts.files(repository, [n for n in landed if n not in kept])) as files:
-        _write_commits(tx, repository_id, facts, sorted(commits))
+        _write_commits(tx, repository_id, facts, sorted(commits), same_rules, replaced)
         tx.bulk(PullRequestCommit, _OWN_COLUMNS, _own(repository_id, facts, numbers))
         tx.bulk(Landing, _LANDING_COLUMNS, (row for n, row in landed.items() if n not in kept))
         tx.bulk(LandingFile, _FILE_COLUMNS, _files(repository_id, facts, files))
@@ -201,7 +203,9 @@ def _evidence(facts: GitFacts, number: int, api: ApiState | None, *, listed: boo
     )
 
 
-def _write_commits(tx: Transaction, repository_id: int, facts: GitFacts, commits: list[int]) -> None:
+def _write_commits(
+    tx: Transaction, repository_id: int, facts: GitFacts, commits: list[int], same_rules: bool, replaced: Counts | None
+) -> None:
     history = facts.history
     stored_parents = {row[0]: row[1] for row in tx.rows(Commit, "sha", "parents", repository_id=repository_id)}
 
@@ -209,20 +213,25 @@ def _write_commits(tx: Transaction, repository_id: int, facts: GitFacts, commits
         return (
             repository_id,
             history.shas[commit],
-            _stored(history.authors[commit][0]),
+            _stored(history.authors[commit][0], replaced),
             utc(history.author_times[commit]),
             utc(history.commit_times[commit]),
             len(history.parents[commit]),
-            _stored(history.message(commit)),
+            _stored(history.message(commit), replaced),
         )
 
     tx.bulk(Commit, _COMMIT_COLUMNS, (row(commit) for commit in commits if history.shas[commit] not in stored_parents))
-    from_api = [commit for commit in commits if stored_parents.get(history.shas[commit], 0) < 0]
-    tx.upsert(Commit, (dict(zip(_COMMIT_COLUMNS, row(commit), strict=True)) for commit in from_api))
+    # Those that the API told have no parents yet.
+    stale = [
+        c
+        for c in commits
+        if (parents := stored_parents.get(history.shas[c])) is not None and not (same_rules and parents >= 0)
+    ]
+    tx.upsert(Commit, (dict(zip(_COMMIT_COLUMNS, row(commit), strict=True)) for commit in stale))
 
 
-def _stored(text: str) -> str:
-    return clean_text(redact(text) if may_hold_secrets(text) else text).rstrip("\n")
+def _stored(text: str, replaced: Counts | None = None) -> str:
+    return redact_mined(clean_text(text), counts=replaced).rstrip("\n")
 
 
 def _branch(name: str) -> str:

@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from sqlalchemy import update
-
-from miner import citation_rows, git_rows, missing, names
+from miner import citation_rows, git_rows, missing, names, run_rows
 from miner.budget import ApiUsage
-from miner.git_rows import WHOLE, ApiState, PullRequestSelection
-from miner.git_source import ApiKnowledge, Refs, read, read_refs
+from miner.git_reading import GitReading
+from miner.git_rows import WHOLE, PullRequestSelection
+from miner.git_source import read_refs
 from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
 from prchain.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
 from prchain.git import GitRepository, mirror_path, update_mirror
-from prchain.progress import SILENT, Progress, ProgressTask
+from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.scrub import redact
+from prchain.scrub import Counts, redact
 from prchain.settings import Settings
 from prchain.terminal import counted, listed
-from prchain.timestamps import now
 from sql.lock import exclusive_lock
 from sql.outcomes import MINED, UNCHANGED
 from sql.store import Store
-from sql.tables import Cursor, IncompletePart, Landing, MineRun, PullRequest, Repository
+from sql.tables import Cursor, IncompletePart, Landing, PullRequest, Repository
 
 if TYPE_CHECKING:
     from miner.github import GitHubSource
-
-GIT_RULES = "1"
-"""Raise it when the git source changes its rules: stored landings are then rebuilt."""
-
-_COUNTED_AT_ONCE = 500
-_COSTS = ("graphql_requests", "rest_requests", "points")
 
 SourceName = Literal["auto", "github", "git"]
 
@@ -75,6 +68,8 @@ class RepositoryReport:
     note: str | None = None
     """What the user should know of the repository's name."""
     missing: LackingMirror | None = None
+    replaced: Mapping[str, int] = field(default_factory=dict)
+    """How many secrets of each kind were replaced in the texts that were read."""
 
 
 @contextmanager
@@ -149,13 +144,10 @@ class Miner:
     def failed(self, unit: RepositorySpec, outcome: str, reason: str) -> UnitResult[RepositorySpec]:
         """See `Work`: the run over the repository ends so, and what was committed stays."""
         with self._store.transaction() as tx:
-            [*spent] = tx.rows(MineRun, *_COSTS, spec=unit.text, outcome="running")
-            running = update(MineRun).where(MineRun.spec == unit.text, MineRun.outcome == "running")
-            tx.connection.execute(running.values(finished_at=now(), outcome=outcome, reason=reason))
-        cost = dict(zip(_COSTS, spent[-1], strict=True)) if spent else {}
+            cost = run_rows.end_running(tx, unit.text, outcome, reason)
         return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason, **cost))
 
-    def spent(self) -> float | None:
+    def spent(self) -> None:
         """See `Work`: nothing."""
         return None
 
@@ -222,6 +214,7 @@ class Miner:
             limit=selection.limit,
             rescan=self._options.rescan,
             recheck_days=self._options.recheck_days,
+            replaced=work.replaced,
             spent=work.usage,
         )
         work.changed = work.changed or summary.changed
@@ -273,53 +266,25 @@ class Miner:
     def _read_git(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         task = self._progress.task(f"{spec.full_name}: git history")
         try:
+            task.phase("fetching")
             repository = self._open(spec, work.repository_id)
             refs = read_refs(repository)
             if work.repository_id is None:
                 work.repository_id = self._repository(spec, None)
                 self._note_run(run_id, work.repository_id)
-            # What was missing and was fetched since is read anew: renames show only where the files are there.
-            anew = missing.fetched_since(self._store, work.repository_id, repository)
-            self._write_history(work.repository_id, repository, refs, task, work, anew)
+            reading = GitReading(self._store, work.repository_id, repository, task)
+            found = reading.write_history(refs, self._options.selection, work.replaced)
             work.git_read = True
+            work.changed = work.changed or reading.changed
             url = None if spec.is_path else redact(spec.location)
             work.missing = missing.look(self._store, work.repository_id, repository, url)
             if self._options.line_counts:
-                counted = count_stored(self._store, work.repository_id, repository, task)
-                work.changed = work.changed or counted > 0
+                reading.count_lines()
+                work.changed = work.changed or reading.changed
+            task.done(found)
         except PrchainError:
             task.done("failed")
             raise
-
-    def _write_history(
-        self,
-        repository_id: int,
-        repository: GitRepository,
-        refs: Refs,
-        task: ProgressTask,
-        work: _Work,
-        anew: Collection[int],
-    ) -> None:
-        api = self._api_states(repository_id)
-        stamp = self._git_stamp(refs.fingerprint, api)
-        with self._store.reading() as tx:
-            cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
-            is_current = bool(cursor) and cursor[0][0] == stamp and not git_rows.awaits_history(tx, repository_id)
-        if is_current and not anew:
-            task.done(UNCHANGED)
-            return
-        merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
-        facts = read(repository, refs, ApiKnowledge(merges), lambda note: task.update(note=note))
-        task.update(note="writing")
-        same_rules = bool(cursor) and cursor[0][0].split("|", 1)[0] == GIT_RULES
-        with self._store.transaction() as tx:
-            selection = self._options.selection
-            git_rows.write(tx, repository_id, repository, facts, selection, api, keep_landings=same_rules, anew=anew)
-            tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
-            statement = update(Repository).where(Repository.id == repository_id)
-            tx.connection.execute(statement.values(default_branch=refs.default_branch))
-        work.changed = True
-        task.done(f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed")
 
     def _open(self, spec: RepositorySpec, repository_id: int | None) -> GitRepository:
         if spec.is_path:
@@ -332,23 +297,6 @@ class Miner:
             names.move_mirror(self._mirrors, spec.host, spec.full_name, full_name)
         path = mirror_path(self._mirrors, spec.host, full_name)
         return update_mirror(spec.location, path, token=token)
-
-    def _git_stamp(self, fingerprint: str, api: Mapping[int, ApiState]) -> str:
-        digest = sha256()
-        for number, state in sorted(api.items()):
-            digest.update(f"{number} {state.state} {state.merge_sha} {state.gone_at}\n".encode())
-        return "|".join([GIT_RULES, fingerprint, self._options.selection.text(), digest.hexdigest()])
-
-    def _api_states(self, repository_id: int) -> dict[int, ApiState]:
-        with self._store.reading() as tx:
-            columns = ("number", "node_id", "state", "merge_sha", "gone_at", "reason")
-            return {
-                number: ApiState(state, merge_sha, gone_at, None if state else reason)
-                for number, node_id, state, merge_sha, gone_at, reason in tx.rows(
-                    PullRequest, *columns, repository_id=repository_id
-                )
-                if node_id is not None
-            }
 
     def _cite(self, repository_id: int, work: _Work) -> None:
         with self._store.reading() as tx:
@@ -391,42 +339,23 @@ class Miner:
 
     def _begin(self, spec: RepositorySpec) -> int:
         with self._naming, self._store.transaction() as tx:
-            run_id = max((i for (i,) in tx.rows(MineRun, "id")), default=0) + 1
-            row = {
-                "id": run_id,
-                "spec": spec.text,
-                "source": self._options.source,
-                "started_at": now(),
-                "outcome": "running",
-                "graphql_requests": 0,
-                "rest_requests": 0,
-                "points": 0,
-                "waited_seconds": 0.0,
-            }
-            # An earlier run of this line that did not end was killed, or still runs and will store how it ended.
-            unfinished = update(MineRun).where(MineRun.spec == spec.text, MineRun.outcome == "running")
-            tx.connection.execute(unfinished.values(outcome="interrupted"))
-            tx.upsert(MineRun, [row])
-        return run_id
+            return run_rows.begin(tx, spec.text, self._options.source)
 
     def _note_run(self, run_id: int, repository_id: int) -> None:
         with self._store.transaction() as tx:
-            statement = update(MineRun).where(MineRun.id == run_id).values(repository_id=repository_id)
-            tx.connection.execute(statement)
+            run_rows.note_repository(tx, run_id, repository_id)
 
     def _note_cost(self, run_id: int, work: _Work) -> None:
         with self._store.transaction() as tx:
-            tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**asdict(work.usage)))
+            run_rows.note_cost(tx, run_id, work.usage, work.replaced)
 
     def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
         outcome = work.error.name if work.error else MINED if work.changed else UNCHANGED
         reason = redact(str(work.error), self._tokens) if work.error else None
-        spent = {name: getattr(work.usage, name) for name in _COSTS}
-        self._note_cost(run_id, work)
         pull_requests = landed = incomplete = 0
         with self._store.transaction() as tx:
-            values = {"finished_at": now(), "outcome": outcome, "reason": reason}
-            tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
+            run_rows.note_cost(tx, run_id, work.usage, work.replaced)
+            run_rows.end(tx, run_id, outcome, reason)
             if work.repository_id is not None:
                 pull_requests = tx.count(PullRequest, repository_id=work.repository_id)
                 landed = tx.count(Landing, repository_id=work.repository_id)
@@ -437,10 +366,11 @@ class Miner:
             reason,
             pull_requests,
             landed,
-            **spent,
+            **{name: getattr(work.usage, name) for name in run_rows.COSTS},
             incomplete=incomplete,
             note=work.note,
             missing=work.missing,
+            replaced=dict(sorted(work.replaced.items())),
         )
 
 
@@ -450,6 +380,8 @@ class _Work:
 
     repository_id: int | None = None
     usage: ApiUsage = field(default_factory=ApiUsage)
+    replaced: Counts = field(default_factory=Counter)
+    """Secrets in the texts that were read."""
     changed: bool = False
     git_read: bool = False
     missing: LackingMirror | None = None
@@ -459,23 +391,6 @@ class _Work:
     def fail(self, error: PrchainError) -> None:
         """Keep the first failure: it is the one that explains the rest."""
         self.error = self.error or error
-
-
-def count_stored(store: Store, repository_id: int, repository: GitRepository, task: ProgressTask) -> int:
-    """The second pass: line counts of every stored landing that has none yet; returns how many were counted.
-
-    Each batch is a transaction, so a killed pass goes on where it was.
-    """
-    with store.reading() as tx:
-        columns = ("number", "branch", "base_sha", "landed_sha")
-        waiting = list(tx.rows(Landing, *columns, repository_id=repository_id, counts="none"))
-    task.update(total=len(waiting), note="counting lines")
-    for start in range(0, len(waiting), _COUNTED_AT_ONCE):
-        batch = waiting[start : start + _COUNTED_AT_ONCE]
-        with store.transaction() as tx:
-            git_rows.write_counts(tx, repository_id, repository, batch)
-        task.advance(len(batch))
-    return len(waiting)
 
 
 def _raise_if_the_database_failed(error: PrchainError) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import func, select
 
 from miner.outcomes import OUTCOMES
 from prchain.errors import UsageError
-from prchain.terminal import counted, say, say_counts, say_facts, say_some
+from prchain.terminal import counted, say, say_counts, say_facts, say_some, tally
 from sql.store import Store, Transaction
 from sql.tables import (
     Candidate,
@@ -140,10 +141,16 @@ def _counts(
 
 def _last_run(tx: Transaction, repository_id: int) -> dict[str, Any] | None:
     columns = (MineRun.source, MineRun.started_at, MineRun.finished_at, MineRun.outcome, MineRun.reason)
-    costs = (MineRun.graphql_requests, MineRun.rest_requests, MineRun.points)
+    costs = (MineRun.graphql_requests, MineRun.rest_requests, MineRun.points, MineRun.replaced)
     query = select(*columns, *costs).where(MineRun.repository_id == repository_id).order_by(MineRun.id.desc()).limit(1)
     row = tx.connection.execute(query).mappings().first()
-    return dict(row) if row else None
+    return {**row, "replaced": json.loads(row["replaced"] or "{}")} if row else None
+
+
+def replaced_words(replaced: Mapping[str, int]) -> str:
+    """What a run replaced, by kind: ``3 secrets replaced (2 github, 1 url)``; nothing where it replaced none."""
+    total = sum(replaced.values())
+    return f"{counted(total, 'secret')} replaced ({tally(replaced)})" if total else ""
 
 
 def not_mined(store: Store) -> list[dict[str, Any]]:
@@ -170,6 +177,8 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
             cost = f", {counted(requests, 'request')}" if run["graphql_requests"] else ""
             reason = f": {run['reason']}" if run["reason"] else ""
             say(f"  last run  {run['outcome']}, {run['started_at']}, source {run['source']}{cost}{reason}")
+            if words := replaced_words(run["replaced"]):
+                say(f"            {words}")
         outcomes = {name: count for name in OUTCOMES if (count := row["outcomes"].get(name))}
         say_counts("pull requests", outcomes, total=row["pull_requests"])
         if row["incomplete"]:

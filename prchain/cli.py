@@ -14,10 +14,11 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from prchain import __version__
+from prchain.cut_off import cut_off
 from prchain.errors import PrchainError, SettingsError
 from prchain.logs import logged_command, open_log
 from prchain.scrub import redact
-from prchain.terminal import say
+from prchain.terminal import say, say_traceback
 
 COMMANDS = {
     "demo": ("trajectories.demo.cli:demo", "Run every stage on a small repository made on the spot."),
@@ -118,11 +119,7 @@ def main() -> None:
         sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, completion_request))
     status = run(sys.argv[1:])
     if status and any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        # After Ctrl-C, or an error in a thread, Python would wait for the running threads; their work is in
-        # transactions that may be cut off.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        cut_off(status)  # Python would wait for the threads
     sys.exit(status)
 
 
@@ -147,7 +144,7 @@ def run(arguments: list[str]) -> int:
         say(f"prchain: error: {' '.join(error.format_message().split())} See `{where} --help`.", err=True)
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        say(f"prchain: error: {error.format_message()}", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("prchain: interrupted; what was stored stays, run the same command again", err=True)
@@ -158,14 +155,14 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception:  # the boundary: an error without a class in prchain.errors is a defect, shown whole
-        click.echo(redact(traceback.format_exc(), _secrets()), err=True, nl=False)
+        say_traceback(redact(traceback.format_exc(), _secrets()))
         click.echo("prchain: this is a defect of prchain; please report the lines above", err=True)
         return 1
 
 
 def _fail(error: PrchainError, status: int) -> int:
     if os.environ.get("PRCHAIN_DEBUG"):
-        click.echo(redact(traceback.format_exc(), _secrets()), err=True, nl=False)
+        say_traceback(redact(traceback.format_exc(), _secrets()))
     say(f"prchain: error: {' '.join(redact(str(error), _secrets()).split())}", err=True)
     return status
 

@@ -31,6 +31,7 @@
     |   |-- EndpointUnreachable      no connection, or one that broke; 5xx in vain
     |   |   `-- EndpointTimeout
     |   |-- EndpointRefused          a bad key, an unknown model, a request it does not take
+    |   |-- EndpointIncompatible     answers what is no chat completion: a web page, broken JSON
     |   |-- RateLimited              the wait would be longer than allowed
     |   |-- ContextTooLong           the prompt does not fit the model
     |   |-- BadReply                 asked again in vain: broken, empty, or not what was asked for
@@ -44,6 +45,7 @@
     |-- SandboxError          where commands run
     |   |-- EngineUnavailable        no Docker daemon, no bubblewrap, or one that stopped answering
     |   |-- ImageMissing
+    |   |-- RunnerMissing            a backend uses this machine's programs, and the tests' runner is none of them
     |   |-- SandboxLost              the container, or the channel into it, is gone
     |   |-- SandboxLimit             the sandbox was ended, because it used more than it may
     |   |   |-- DiskLimit
@@ -276,6 +278,15 @@ class EndpointRefused(LlmError):
     infrastructure: ClassVar[str | None] = "endpoint"
 
 
+class EndpointIncompatible(LlmError):
+    """The endpoint answered with success and with what is no chat completion: a web page, broken JSON, an error.
+
+    No model said that: nothing is stored of it as a reply, and another endpoint may answer well.
+    """
+
+    infrastructure: ClassVar[str | None] = "endpoint"
+
+
 class RateLimited(LlmError):
     """The endpoint's limit is spent and the wait would be longer than allowed."""
 
@@ -355,6 +366,10 @@ class EngineUnavailable(SandboxError, ConnectionError):
 
 class ImageMissing(SandboxError, LookupError):
     """The engine has no such image."""
+
+
+class RunnerMissing(SandboxError, LookupError):
+    """The backend has no images but this machine's programs, and the runner of the tests is missing among them."""
 
 
 class SandboxLost(SandboxError, ConnectionError):

@@ -115,8 +115,9 @@ def full_query(query: str, told: Sequence[Need]) -> str:
     parts = [query]
     if names:
         parts.append(
-            "Interface: tests that you cannot see use the names below. They do not exist yet where the tests look for "
-            "them; what you write has to provide them.\n" + "\n".join(f"- {line}" for line in dict.fromkeys(names))
+            "Interface: tests that you cannot see, of this work or of what comes after, use the names below. They do "
+            "not exist yet where the tests look for them; what you write has to provide them.\n"
+            + "\n".join(f"- {line}" for line in dict.fromkeys(names))
         )
     if texts:
         parts.append(

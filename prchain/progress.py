@@ -6,6 +6,8 @@
         task.update(total=9000, note="waiting 43 s for the rate limit")
         task.done("9,000 read")
 
+A task has a count, the phase that it is in, what is being done for each unit under way, and what was paid so far.
+
 Names, notes and closing words are shown without secrets and without control characters: they may hold mined text.
 Tasks can be used from any thread.
 """
@@ -19,13 +21,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import Protocol, TextIO
 
+from prchain.progress_state import Cost, TaskState, duration_text
 from prchain.scrub import redact
 from prchain.terminal import clean as cleaned
-
-if TYPE_CHECKING:
-    import rich.progress
 
 _NO_TERMINALS = ("dumb", "unknown")
 """Values of TERM under which a bar is drawn once, at its end; so it is lines there."""
@@ -40,29 +40,42 @@ class ProgressTask(Protocol):
         """`count` more units are done."""
 
     def update(self, *, total: int | None = None, note: str | None = None) -> None:
-        """Set how many units there are, or what is happening just now; an empty note takes the last one away."""
+        """Set how many units there are, or a note; an empty note takes the last one away."""
+
+    def phase(self, words: str, total: int | None = None) -> None:
+        """Something else is done from here on, which is counted anew, without a note."""
+
+    def tell(self, unit: str, words: str) -> None:
+        """What is being done for one of several units under way; without words nothing more is."""
 
     def done(self, message: str = "") -> None:
-        """The task has ended, with these words."""
+        """The task has ended, with these words; what is told of it after that is not shown."""
 
 
 class Progress(Protocol):
     """Where a command shows what it is doing."""
 
-    def task(self, name: str, total: int | None = None) -> ProgressTask:
-        """Begin a task of `total` units; None where nobody knows how many."""
+    def task(self, name: str, total: int | None = None, *, cost: Cost | None = None) -> ProgressTask:
+        """Begin a task of `total` units; None where nobody knows how many. `cost` says what it has cost so far; it is
+        asked now and then, by any thread."""
 
 
 class _SilentProgress:
     """Shows nothing: the progress, and its tasks, of callers that want none."""
 
-    def task(self, name: str, total: int | None = None) -> ProgressTask:
+    def task(self, name: str, total: int | None = None, *, cost: Cost | None = None) -> ProgressTask:
         return self
 
     def advance(self, count: int = 1) -> None:
         """See `ProgressTask`."""
 
     def update(self, *, total: int | None = None, note: str | None = None) -> None:
+        """See `ProgressTask`."""
+
+    def phase(self, words: str, total: int | None = None) -> None:
+        """See `ProgressTask`."""
+
+    def tell(self, unit: str, words: str) -> None:
         """See `ProgressTask`."""
 
     def done(self, message: str = "") -> None:
@@ -107,11 +120,14 @@ def open_progress(
     def clean(text: str) -> str:
         return cleaned(redact(text, secrets)).strip()
 
+    heart = heart or _Thread()
     if stream.isatty() and os.environ.get("TERM", "").lower() not in _NO_TERMINALS:
-        with _bars(stream) as bars:
-            yield BarProgress(bars, clean)
+        from prchain.progress_bars import BarProgress  # noqa: PLC0415  a log does not need it
+
+        bars = BarProgress(stream, clean, clock)
+        with bars.shown(), heart.beats(bars.tick):
+            yield bars
     else:
-        heart = heart or _Thread()
         lines = LineProgress(stream, clean, every, alive, clock, heart)
         with heart.beats(lines.tick):
             yield lines
@@ -173,9 +189,9 @@ class LineProgress:
         self.clock = clock
         self.hurry = heart.hurry
 
-    def task(self, name: str, total: int | None = None) -> ProgressTask:
+    def task(self, name: str, total: int | None = None, *, cost: Cost | None = None) -> ProgressTask:
         self.say(name)
-        task = _LineTask(self, name, total)
+        task = _LineTask(self, TaskState(name, total, cost, self.clock))
         with self._lock:
             self._tasks.add(task)
         return task
@@ -197,41 +213,43 @@ class LineProgress:
 
 
 class _LineTask:
-    def __init__(self, progress: LineProgress, name: str, total: int | None) -> None:
+    def __init__(self, progress: LineProgress, state: TaskState) -> None:
         self._progress = progress
-        self._name = name
-        self._total = total
-        self._count = 0
-        self._note = ""
+        self._state = state
         self._last_line_at = self._changed_at = progress.clock()
         self._is_new = False
-        self._ended = False
         self._lock = threading.Lock()
 
     def advance(self, count: int = 1) -> None:
-        with self._lock:
-            self._count += count
-            self._note_change()
+        with self._changing():
+            self._state.advance(count)
 
     def update(self, *, total: int | None = None, note: str | None = None) -> None:
-        with self._lock:
-            previous = (self._total, self._note)
-            self._total = self._total if total is None else total
-            self._note = self._note if note is None else note
-            if (self._total, self._note) != previous:
-                # A wait is printed when it begins: nothing else calls while it lasts.
-                self._note_change(now=bool(self._note) and not previous[1])
+        with self._changing():
+            self._state.update(total, note)
+
+    def phase(self, words: str, total: int | None = None) -> None:
+        with self._changing():
+            self._state.begin(words, total)
+
+    def tell(self, unit: str, words: str) -> None:
+        self._state.add_up()
+        with self._changing():
+            self._state.tell(unit, words)
 
     def done(self, message: str = "") -> None:
         with self._lock:
-            self._ended = True
-            self._progress.say(f"{self._name}: {message or f'done, {self._count:,}'}")
+            if self._state.ended:
+                return
+            self._state.ended = True
+            self._progress.say(f"{self._state.name}: {message or f'done, {self._state.count:,}'}")
         self._progress.forget(self)
 
     def tick(self) -> float:
         """Say what is due of it; returns the seconds until something is."""
+        self._state.add_up()
         with self._lock:
-            if self._ended:
+            if self._state.ended:
                 return self._progress.alive
             now = self._progress.clock()
             if now - self._last_line_at >= self._patience():
@@ -241,78 +259,33 @@ class _LineTask:
     def _patience(self) -> float:
         return self._progress.every if self._is_new else self._progress.alive
 
-    def _note_change(self, *, now: bool = False) -> None:
-        """Something has changed: print it now where that is allowed, else when it is due."""
-        if self._ended:  # a thread that nobody waits for goes on telling
-            return
-        self._changed_at = self._progress.clock()
-        if now or self._changed_at - self._last_line_at >= self._progress.every:
-            self._say(self._changed_at)
-        elif not self._is_new:
-            self._is_new = True
-            self._progress.hurry()
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """What changes is printed now where that is allowed, else when it is due."""
+        with self._lock:
+            before, words = self._shown(), self._words()
+            yield
+            # A thread that nobody waits for goes on telling.
+            if self._state.ended or self._shown() == before:
+                return
+            self._changed_at = self._progress.clock()
+            # A wait is printed when it begins: nothing else calls while it lasts.
+            if (self._words() and not words) or self._changed_at - self._last_line_at >= self._progress.every:
+                self._say(self._changed_at)
+            elif not self._is_new:
+                self._is_new = True
+                self._progress.hurry()
+
+    def _shown(self) -> tuple[object, ...]:
+        return self._state.count, self._state.total, self._words()
+
+    def _words(self) -> tuple[str, ...]:
+        return (*self._state.words, *filter(None, (self._state.note,)))
 
     def _say(self, now: float, lasts: str = "") -> None:
+        state = self._state
         self._last_line_at = now
         self._is_new = False
-        count = f"{self._count:,}" + (f" of {self._total:,}" if self._total is not None else "")
-        details = "; ".join(filter(None, (self._note, lasts and f"{lasts} so far")))
-        self._progress.say(f"{self._name}: {count}" + (f" ({details})" if details else ""))
-
-
-def duration_text(seconds: float) -> str:
-    """Seconds for people: ``40 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
-    return f"{whole // 3600} h" + (f" {whole % 3600 // 60} min" if whole % 3600 >= 60 else "")
-
-
-class BarProgress:
-    """Bars, for terminals."""
-
-    def __init__(self, bars: rich.progress.Progress, clean: Callable[[str], str]) -> None:
-        self._bars = bars
-        self._clean = clean
-
-    def task(self, name: str, total: int | None = None) -> ProgressTask:
-        return _BarTask(self._bars, self._clean, self._bars.add_task(self._clean(name), total=total, note=""))
-
-
-class _BarTask:
-    def __init__(self, bars: rich.progress.Progress, clean: Callable[[str], str], task: rich.progress.TaskID) -> None:
-        self._bars = bars
-        self._clean = clean
-        self._task = task
-
-    def advance(self, count: int = 1) -> None:
-        self._bars.advance(self._task, count)
-
-    def update(self, *, total: int | None = None, note: str | None = None) -> None:
-        if total is not None:
-            self._bars.update(self._task, total=total)
-        if note is not None:
-            self._bars.update(self._task, note=self._clean(note))
-
-    def done(self, message: str = "") -> None:
-        self._bars.update(self._task, note=self._clean(message) or "done")
-        self._bars.stop_task(self._task)
-
-
-def _bars(stream: TextIO) -> rich.progress.Progress:
-    from rich.console import Console  # noqa: PLC0415  a log does not need it
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-    from rich.table import Column  # noqa: PLC0415  loaded with the first bar
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        # A long note is cut, and not what is before it.
-        TextColumn("{task.fields[note]}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
-        expand=True,
-        console=Console(file=stream, markup=False, highlight=False),
-    )
+        count = f"{state.count:,}" + (f" of {state.total:,}" if state.total is not None else "")
+        details = "; ".join(filter(None, (*state.words, state.cost, state.note, lasts and f"{lasts} so far")))
+        self._progress.say(f"{state.name}: {count}" + (f" ({details})" if details else ""))

@@ -15,10 +15,11 @@ import logging
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
@@ -33,9 +34,10 @@ from prchain.errors import (
     UsageError,
     infrastructure_failures,
 )
-from prchain.progress import Progress, ProgressTask
+from prchain.llm.ledger import Spending
+from prchain.progress import Progress
 from prchain.scrub import redact, scrub_mined
-from prchain.terminal import counted, dollars, say, tally
+from prchain.terminal import tally
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +58,6 @@ _BUDGET_EXCEEDED = BudgetExceeded("").name
 
 _ENGINE_FAILURE = EngineUnavailable.infrastructure
 """The only kind of failure that may concern one group of units alone: the image of one chain may be missing."""
-
-_SECONDS_BETWEEN_SUMS = 2.0
-"""The ledger is summed for a note at most once in this time."""
 
 _RUN_ENDING_ERRORS = (UsageError, StoreError, PromptError)
 """Errors that are not a unit's: settings, prompts, the database."""
@@ -108,8 +107,8 @@ class Work(Protocol[U]):
     def failed(self, unit: U, outcome: str, reason: str) -> UnitResult[U]:
         """Store, where there is a row for it, that `work_on` raised; `outcome` is an error's name, or `DEFECT`."""
 
-    def spent(self) -> float | None:
-        """USD that the run has spent so far; None where it spends nothing, or prices are not known."""
+    def spent(self) -> Spending | None:
+        """What the run has paid models so far; None where it asks none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +144,13 @@ class _Run(Generic[U]):
         self._work = work
         self._units = units
         self._secrets = secrets
-        self._task = progress.task(work.title, len(units))
+        self._task = progress.task(work.title, len(units), cost=self._cost)
         self._stop = threading.Event()
-        self._under_way = UnderWay(self._task, work.spent)
         self._stop_rule = StopRule(work.title)
 
     def run(self, workers: int) -> RunResult[U]:
         results: list[UnitResult[U]] = []
+        counts: Counter[str] = Counter()
         pool = ThreadPoolExecutor(max(1, min(workers, len(self._units))), thread_name_prefix="worker")
         try:
             futures = [pool.submit(self._run_unit, unit) for unit in self._units]
@@ -159,12 +158,13 @@ class _Run(Generic[U]):
                 result = future.result()
                 if result is not None:
                     results.append(result)
+                    counts[result.outcome] += 1
                     self._task.advance()
-                    self._under_way.count(result.outcome)
+                    self._task.update(note=tally(dict(sorted(counts.items()))))
         finally:
             self._stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-        self._task.done(f"{len(results):,} of {len(self._units):,} ended")
+            self._task.done(f"{len(results):,} of {len(self._units):,} ended")
         return RunResult(tuple(results), len(self._units) - len(results), self._stop_rule.stopped)
 
     def _run_unit(self, unit: U) -> UnitResult[U] | None:
@@ -179,7 +179,7 @@ class _Run(Generic[U]):
             log.warning("%s: %s ends the run: %s", self._work.title, unit.key, type(error).__name__)
             raise
         finally:
-            self._under_way.ended(unit.key)
+            self._task.tell(unit.key, "")
         log.info("%s: %s ended %s after %.1f s", self._work.title, unit.key, result.outcome, monotonic() - started)
         if self._stop_rule.ends(result):
             self._stop.set()
@@ -190,7 +190,7 @@ class _Run(Generic[U]):
         try:
             with self._work.holding(unit):
                 try:
-                    return self._work.work_on(unit, self._under_way.teller(unit.key))
+                    return self._work.work_on(unit, partial(self._task.tell, unit.key))
                 except _RUN_ENDING_ERRORS:
                     raise
                 except PrchainError as error:
@@ -207,6 +207,10 @@ class _Run(Generic[U]):
         except Exception as error:  # of `holding` itself
             self._log_defect(unit)
             return UnitResult(unit, DEFECT, self._reason_text(defect_words(error)))
+
+    def _cost(self) -> str | None:
+        spending = self._work.spent()
+        return spending.words_so_far() if spending is not None else None
 
     def _log_defect(self, unit: U) -> None:
         log.warning("%s: %s met a defect of prchain; -vv logs where", self._work.title, unit.key)
@@ -225,26 +229,6 @@ class _Run(Generic[U]):
 
     def _reason_text(self, text: str) -> str:
         return scrub_mined(redact(text, self._secrets))[:LONGEST_REASON]
-
-
-def say_end(noun: str, outcomes: Sequence[str], left: int, stopped: str | None) -> None:
-    """Print to standard error why a run ended early, and what to do about the units that are not done: those that ended
-    in these ways, and those `left` that were not begun."""
-    if stopped:
-        say(f"stopped early: {stopped}", err=True)
-    if outcomes or left:
-        unbegun = f" ({left:,} of them not begun)" if left else ""
-        todo = what_to_do([*outcomes, *["not_begun"] * left])
-        say(f"{counted(len(outcomes) + left, noun)} not done{unbegun}; {todo}", err=True)
-
-
-def what_to_do(outcomes: Collection[str]) -> str:
-    """What a user can do about units that ended in these ways and are not done; none: they were not begun."""
-    if outcomes and set(outcomes) == {TAKEN}:
-        return "another run works on them; when it has ended, the same command says what is left"
-    if _BUDGET_EXCEEDED in outcomes:
-        return "a larger --budget goes on"
-    return "mend what is said above, then run the same command again"
 
 
 def defect_words(error: Exception) -> str:
@@ -284,53 +268,3 @@ class StopRule:
                     f"{len(self._failed)} {self._title} in a row ended {outcome}, as the others would{why}"
                 )
             return self.stopped is not None
-
-
-class UnderWay:
-    """What is being done for the units under way, as one note of a progress task: it shows what hangs."""
-
-    def __init__(self, task: ProgressTask, spent: Callable[[], float | None] = lambda: None) -> None:
-        self._task = task
-        self._spent = spent
-        self._usd: float | None = None
-        self._added_up = -_SECONDS_BETWEEN_SUMS
-        self._notes: dict[str, str] = {}
-        self._counts: Counter[str] = Counter()
-        self._lock = threading.Lock()
-
-    def teller(self, key: str) -> Tell:
-        """Takes what is being done for a unit."""
-
-        def tell(words: str) -> None:
-            self._add_up()
-            with self._lock:
-                self._notes[key] = words
-                self._show()
-
-        return tell
-
-    def ended(self, key: str) -> None:
-        """Nothing more is being done for a unit."""
-        with self._lock:
-            if self._notes.pop(key, None) is not None:
-                self._show()
-
-    def count(self, outcome: str) -> None:
-        """A unit has ended so."""
-        with self._lock:
-            self._counts[outcome] += 1
-            self._show()
-
-    def _add_up(self) -> None:
-        now = monotonic()
-        with self._lock:
-            if now - self._added_up < _SECONDS_BETWEEN_SUMS:
-                return
-            self._added_up = now
-        self._usd = self._spent()
-
-    def _show(self) -> None:
-        parts = [f"{key}: {words}" for key, words in self._notes.items()]
-        parts += [f"{dollars(self._usd)} so far"] if self._usd is not None else []
-        parts += [tally(dict(sorted(self._counts.items())))] if self._counts else []
-        self._task.update(note="; ".join(parts))

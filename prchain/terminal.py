@@ -18,8 +18,14 @@ import click
 
 _P = ParamSpec("_P")
 
-STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
-"""Control characters, line breaks, and the marks that turn the direction of writing."""
+STEERING = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
+"""Control characters, line breaks, the marks that turn the direction of writing, and what is not seen at all (Unicode's
+default ignorable code points). The joiners and variation selectors of emoji and of Persian are no such."""
+
+_BREAKS = re.compile(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
 
 _FIGURE = re.compile(r"|[-?]|-?[\d.,]+(%| bytes?| [kMGT]B)?")
 """What a right-aligned cell of a table holds."""
@@ -34,13 +40,25 @@ _PROSE = 100
 
 
 def clean(text: str) -> str:
-    """The text in one line, in which nothing steers a terminal."""
-    return STEERING.sub(" ", text)
+    """The text in one line, in which nothing steers a terminal: line breaks and tabs become a space, and every other
+    such character is shown as its escape (``\\x1b``), so that a reader sees that it is there."""
+    return escaped(_BREAKS.sub(" ", text)) if STEERING.search(text) else text
+
+
+def escaped(text: str) -> str:
+    """The text in one line, in which everything that steers a terminal, line breaks too, is shown as its escape."""
+    return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def say(line: str = "", *, err: bool = False) -> None:
     """Print one line, whatever it holds."""
     click.echo(clean(line), err=err)
+
+
+def say_traceback(text: str) -> None:
+    """Print the lines of a traceback to standard error; what they quote cannot steer."""
+    for line in text.splitlines():
+        say(line, err=True)
 
 
 def say_next(command: str) -> None:
@@ -50,8 +68,8 @@ def say_next(command: str) -> None:
 
 
 def json_text(value: Any) -> str:
-    """JSON as every command prints it: indented, and in ASCII, so that no mined text acts where it is shown."""
-    return json.dumps(value, indent=2)
+    """JSON as every command prints it: indented, in printable ASCII, so that no mined text acts where it is shown."""
+    return json.dumps(value, indent=2).replace("\x7f", "\\u007f")
 
 
 def present(as_json: bool, row: Any, print_text: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
@@ -83,9 +101,15 @@ def say_prose(text: str, *, indent: int = 0, further: int = 2, width: int = _PRO
     With `hyphens` a line may also end at a hyphen within a word. A text without words is an empty line.
     """
     first, others = " " * indent, " " * (indent + further)
-    lines = textwrap.wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=hyphens)
+    lines = textwrap.wrap(clean(text), width, initial_indent=first, subsequent_indent=others, break_on_hyphens=hyphens)
     for line in lines or [first]:
         say(line)
+
+
+def say_text(text: str, *, indent: int = 0) -> None:
+    """Print a text whole, in its own lines; a tab as the spaces that it stands for."""
+    for line in text.removesuffix("\n").split("\n"):
+        say(f"{'':<{indent}}{line.removesuffix(chr(13)).expandtabs()}")
 
 
 def say_some(lines: Collection[str], most: int, *, indent: int = 4, rest: str = "", err: bool = False) -> None:

@@ -25,6 +25,7 @@ from sql.tables import LlmCall
 _PAID = ("reserved", "stored", "lost")
 """States of calls that were, or may have been, paid for."""
 
+_UNDER_WAY = LlmCall.state == "reserved"
 _COUNTED = func.coalesce(LlmCall.usd, LlmCall.reserved_usd)
 
 
@@ -98,12 +99,17 @@ class SqlLedger:
             func.coalesce(func.sum(LlmCall.tokens_in), 0),
             func.coalesce(func.sum(LlmCall.tokens_cached), 0),
             func.coalesce(func.sum(LlmCall.tokens_out), 0),
+            func.coalesce(func.sum(case((_UNDER_WAY, 1), else_=0)), 0),
+            func.coalesce(func.sum(case((_UNDER_WAY, _COUNTED), else_=0.0)), 0.0),
         ).where(*self._paid())
         refused = select(func.count()).where(LlmCall.run == self._run, LlmCall.state.not_in(_PAID))
         with self._store.reading() as tx:
-            calls, usd, unpriced, tokens_in, cached, tokens_out = tx.connection.execute(query).one()
+            calls, usd, unpriced, *others, reserved = tx.connection.execute(query).one()
             unpaid = tx.connection.execute(refused).scalar_one()
-        return Spending(calls, float(usd), int(unpriced), int(tokens_in), int(cached), int(tokens_out), int(unpaid))
+        tokens_in, cached, tokens_out, under_way = map(int, others)
+        return Spending(
+            calls, float(usd), int(unpriced), tokens_in, cached, tokens_out, int(unpaid), under_way, float(reserved)
+        )
 
     def _queue(self, tx: Transaction) -> None:
         """Let no other process of this run add up its spending before this transaction has ended.

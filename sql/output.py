@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import indent
 from typing import Any, TextIO
 
-from prchain.terminal import STEERING, json_text, table_lines
+from rich.cells import cell_len
+
+from prchain.terminal import escaped, json_text, table_lines
 
 _PLACES = 6
 """Of a number that people read: a millionth of a dollar. JSON and CSV keep all digits."""
 
 _SMALL = 1e-4
+
+_NARROWEST = 16
+"""Characters of a cell that a line shows at least: those of a chain's id."""
+
+_GAP = 2
+"""Between two columns."""
 
 
 def write_json(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
@@ -26,22 +34,43 @@ def write_json(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextI
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
-    """CSV with a line of column names."""
+    """CSV with a line of column names; into a file or a pipe as it is stored, and on a terminal with escapes in the
+    place of what would steer it."""
+    show = _shown if out.isatty() else _plain
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(["" if cell is None else _plain(cell) for cell in row] for row in rows)
+    writer.writerow(map(show, columns))
+    writer.writerows(["" if cell is None else show(cell) for cell in row] for row in rows)
 
 
 def write_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
     """Tab-separated columns under a line of their names; a tab or line break within a cell is written as escape."""
-    out.write("\t".join(columns) + "\n")
+    out.write("\t".join(map(_visible, columns)) + "\n")
     out.writelines("\t".join(map(_visible, row)) + "\n" for row in rows)
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
-    """A table as wide as the terminal."""
-    lines = table_lines(columns, [list(map(_visible, row)) for row in rows], width=shutil.get_terminal_size().columns)
+    """A table as wide as the terminal; where its columns would be too narrow to read, each row by itself."""
+    width = shutil.get_terminal_size().columns
+    cells = [list(map(_visible, row)) for row in rows]
+    fits = _fits(columns, cells, width)
+    lines = table_lines(columns, cells, width=width) if fits else _by_row(columns, cells, width)
     out.writelines(f"{line}\n" for line in lines)
+
+
+def _fits(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether a table of this width shows names and figures whole, and of other cells at least `_NARROWEST` a line."""
+    least = [
+        max(cell_len(name), *(min(cell_len(row[place]), _NARROWEST) for row in cells), 0)
+        for place, name in enumerate(columns)
+    ]
+    return sum(least) + _GAP * (len(least) - 1) <= width
+
+
+def _by_row(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Each row below its number, a line or more for each of its columns."""
+    for number, row in enumerate(cells, 1):
+        yield f"-- row {number:,} of {len(cells):,}"
+        yield from table_lines((), zip(columns, row, strict=True), width=width)
 
 
 def _plain(cell: Any) -> Any:
@@ -50,9 +79,14 @@ def _plain(cell: Any) -> Any:
     return cell if isinstance(cell, str | int | float | None) else str(cell)
 
 
+def _shown(cell: Any) -> Any:
+    plain = _plain(cell)
+    return escaped(plain) if isinstance(plain, str) else plain
+
+
 def _visible(cell: Any) -> str:
     text = "" if cell is None else _readable(cell) if isinstance(cell, float) else str(_plain(cell))
-    return STEERING.sub(lambda match: repr(match[0])[1:-1], text)
+    return escaped(text)
 
 
 def _readable(number: float) -> str:

@@ -37,7 +37,7 @@ class Tracer:
         self._repository = repository
         self._folder = folder
         self._task = task
-        task.update(note="reading the graph")
+        task.phase("reading the graph")
         parents = {sha: tuple(above) for sha, *above in repository.parents([landed.landed_sha for landed in ranges])}
         self._parents = parents
         self.all_segments = segments(parents, [landed.landed_sha for landed in ranges])
@@ -85,7 +85,7 @@ class Tracer:
     def walk(self) -> list[WalkedLanding]:
         """Walk what is left. Raises `IncompleteRepository` where a commit or a tree is missing."""
         # Git ends a walk at the first blob that is missing, so they are all found before, in about a second.
-        self._task.update(note="looking for missing files")
+        self._task.phase("looking for missing files")
         missing = self._repository.missing_blobs(self.tips)
         self.missing = frozenset(blob.encode() for blob in missing)
         repository = self._repository
@@ -100,7 +100,7 @@ class Tracer:
             self.kept.union(self.tips),
             self.missing,
         )
-        self._task.update(total=sum(len(segment.commits) for segment in self._todo), note="walking")
+        self._task.phase("walking", sum(len(segment.commits) for segment in self._todo))
         return list(self._walk.run(repository, self._todo, self._task.advance))
 
     @property

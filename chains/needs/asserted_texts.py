@@ -115,8 +115,6 @@ def literals_of(text: str, path: str) -> list[str]:
 def _withheld(text: str) -> str:
     if len(text) > LONGEST:
         return f"longer than {LONGEST} characters"
-    if "\n" in text.strip("\n"):
-        return "several lines"
     if _CODE.search(text):
         return "code"
     if _TABLE.search(text):

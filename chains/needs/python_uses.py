@@ -220,6 +220,10 @@ class _Modules:
         )
 
 
+_BY_NAME = frozenset({"setattr", "getattr", "delattr", "hasattr", "object"})
+"""Functions that are given something and the name of one of its attributes; `object` is that of `mock.patch`."""
+
+
 class _Uses(ast.NodeVisitor):
     """What the added lines of a test file use, and on which lines."""
 
@@ -238,6 +242,9 @@ class _Uses(ast.NodeVisitor):
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 self._aliases |= {it.asname or it.name: it.name for it in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                # Some of these are modules of a package.
+                self._aliases |= {it.asname or it.name: f"{node.module}.{it.name}" for it in node.names}
             elif isinstance(node, ast.Name):
                 self.named.add(node.id)
             elif isinstance(node, ast.Attribute):
@@ -257,19 +264,23 @@ class _Uses(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if self._is_added(node):
-            self.attributes[node.attr].add(node.lineno)
-            module = (
-                self._aliases.get(ast.unparse(node.value)) if isinstance(node.value, ast.Name | ast.Attribute) else None
-            )
-            if module is not None:
-                self.imported[module, node.attr].add(node.lineno)
+            self._use(node.value, node.attr, node.lineno)
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        # What a test replaces or loads by its dotted name.
+        # What a test replaces or loads by its dotted name: a name of a module, or a member of a class of one.
         if isinstance(node.value, str) and _DOTTED.fullmatch(node.value) and node.lineno in self._added:
-            module, _, name = node.value.rpartition(".")
-            self.imported[module, name].add(node.lineno)
+            owner, _, name = node.value.rpartition(".")
+            self.imported[owner, name].add(node.lineno)
+            self.attributes[name].add(node.lineno)
+            self.named.add(owner.rpartition(".")[2])
+
+    def _use(self, value: ast.expr, name: str, line: int) -> None:
+        """The use of `name` of what `value` is."""
+        self.attributes[name].add(line)
+        module = self._aliases.get(ast.unparse(value)) if isinstance(value, ast.Name | ast.Attribute) else None
+        if module is not None:
+            self.imported[module, name].add(line)
 
     def visit_Call(self, node: ast.Call) -> None:
         if self._is_added(node):
@@ -277,6 +288,9 @@ class _Uses(ast.NodeVisitor):
             for it in node.keywords:
                 if it.arg is not None and it.value.lineno in self._added:
                     self.keywords[function, it.arg].add(it.value.lineno)
+            match node.args:
+                case [value, ast.Constant(value=str(name)), *_] if function in _BY_NAME:
+                    self._use(value, name, node.lineno)
         self.generic_visit(node)
 
     def _is_added(self, node: ast.stmt | ast.expr) -> bool:

@@ -19,6 +19,7 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
+from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -99,10 +100,11 @@ def build(
         report = run.run(settings.workers)
         spending = run.gateway.spending()
     present(as_json, run_row(report, spending), print_run, report, spending)
-    if not as_json and READY in {*report.counts, *report.before}:
+    if not as_json and report.ready:
         say_next("environments validate")
-    if not report.done:
-        click.get_current_context().exit(1)
+    tried = report.standing or report.results
+    nothing = "no task is ready" if tried else "no chain is chosen; `prchain chains build` chooses them"
+    end_command(done=report.done, good=report.ready, nothing=nothing)
 
 
 def _print_estimate(run: TaskRun, as_json: bool, *, review: bool) -> None:
@@ -141,19 +143,27 @@ def list_(strategy: str | None, repository: str | None, outcome: str | None, db:
 
 @tasks.command()
 @click.argument("task", metavar="ID")
+@click.option("--diff", is_flag=True, help="Print the reference patch of each stage after its query.")
 @db_option
 @json_option
-def show(task: str, db: str | None, as_json: bool) -> None:
+def show(task: str, diff: bool, db: str | None, as_json: bool) -> None:
     """Print one task, named by its chain's id or the beginning of it.
+
+    Where a reply could not be used, what the model said is printed in the place of the text.
 
     \b
     Example:
       prchain tasks show 5f0c
+      prchain tasks show 5f0c --diff
     """
+    from chains.reference_patches import add_references
     from chains.tasks.report import print_task, task_page
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    settings = Settings.load(db=db)
+    with closing(Store.open(settings.db, create=False)) as store:
         page = task_page(store, task)
+        if diff:
+            add_references(store, page, settings.mirrors_dir)
     present(as_json, page, print_task, page)
 
 
@@ -251,12 +261,12 @@ def export(
     if as_json or (count and not to_stdout):
         present(as_json, row, say, f"{counted(count, noun)} written to {out}")
     _print_others(found, outcome)
-    if not count:
-        say(f"no {noun} to write" + ("" if to_stdout else f", so {out} was not written"), err=True)
     if left_out:
         say(f"{counted(len(left_out), 'task')} left out; mine their repositories again", err=True)
-    if left_out or not count:
-        click.get_current_context().exit(1)
+    nothing = f"no {noun} to write" + ("" if to_stdout else f", so {out} was not written")
+    if left_out and not count:
+        say(nothing, err=True)
+    end_command(done=not left_out, good=count, nothing=nothing)
 
 
 def _print_others(found: Mapping[str, int], outcome: str) -> None:

@@ -6,19 +6,20 @@ All stages of a chain are read together, because the query of one stage must not
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chains.edges.patches import CONTEXT
 from chains.needs.stage_needs import stage_needs
+from chains.stages.cosmetic import is_cosmetic
 from chains.tasks.excerpt import ExcerptLimits, file_texts
 from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
 from chains.tasks.texts import IssueText, PullTexts, read_links, read_texts
 from prchain.git import FilePatch, GitRepository
 from prchain.identifiers import defined_names
 from prchain.leaks import Finding, StageFacts, check, stage_facts, telling
-from prchain.needs import Need, interface_of, names_of
+from prchain.needs import Need, interface_of, names_of, texts_of
 from prchain.reference import Reference, split
 from sql.store import Store
 
@@ -51,6 +52,16 @@ class StageContext:
     def files(self) -> tuple[str, ...]:
         """The paths of the source patch."""
         return tuple(sorted(file.path for file in self.reference.source))
+
+    @property
+    def named_files(self) -> tuple[str, ...]:
+        """The paths that a query has to name: those of the source patch that exist before the work, with the old path
+        of a renamed file; new ones only where there is no other. Program text that changes in more than how it is
+        written goes before everything else."""
+        worked = [file for file in self.reference.code if not is_cosmetic([file])]
+        chosen = [path for file in worked for path in (file.old_path, file.path) if path in self.paths_at_base]
+        chosen = chosen or [path for path in self.facts.paths if path in self.paths_at_base]
+        return tuple(dict.fromkeys(path for path in chosen if path)) or self.facts.paths
 
     @property
     def test_files(self) -> tuple[str, ...]:
@@ -97,6 +108,7 @@ def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> lis
         )
         for stage, pull_texts, patch, tests in zip(chain.stages, texts, patches, whole, strict=True)
     ]
+    stages = list(_with_later_needs(repository, stages))
     # An issue may use the names of the interface, which the agent gets anyway; the prose written from it may not.
     facts = [replace(stage.facts, interface=frozenset(names_of(interface_of(stage.needs)))) for stage in stages]
     return [_with_issues(stage, facts) for stage in stages]
@@ -130,6 +142,20 @@ def _stage(
     )
 
 
+def _with_later_needs(repository: GitRepository, stages: Sequence[StageContext]) -> Iterator[StageContext]:
+    """Each stage also with what tests of later stages need of its own work: there the names stand at the base, which
+    holds the developers' work, and an agent's own work of the earlier stage may have others."""
+    for at, stage in enumerate(stages):
+        own = {name for file in stage.reference.source for name in defined_names(file.added, file.path)}
+        needs = {need.text: need for need in stage.needs}
+        for later in stages[at + 1 :]:
+            both = Reference(source=stage.reference.source, test=later.reference.test)
+            for need in stage_needs(repository, stage.stage.base_sha, later.stage.landed_sha, both).needs:
+                if need.text in own and need.kind != "text":
+                    needs.setdefault(need.text, need)
+        yield replace(stage, needs=tuple(sorted(needs.values(), key=lambda need: (need.kind == "text", need.text))))
+
+
 def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageContext:
     issue_texts: list[str] = []
     found: list[LocatedFinding] = []
@@ -137,7 +163,11 @@ def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageCon
         text, findings = checked_issue(issue, facts, context)
         issue_texts.append(text)
         found.extend(findings)
-    told = telling(context.facts, (context.texts.title, *context.texts.commits, *issue_texts))
+    # The texts that tests compare with may be said as they are, names in them included.
+    told = telling(
+        context.facts,
+        (context.texts.title, *context.texts.commits, *issue_texts, *texts_of(interface_of(context.needs))),
+    )
     return replace(context, issues=tuple(issue_texts), issue_findings=tuple(found), facts=told)
 
 

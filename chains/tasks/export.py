@@ -36,6 +36,7 @@ from chains.tasks.texts import read_title
 from prchain.errors import DiskFull, GitError, IncompleteRepository, PrchainError, UsageError
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
 from prchain.needs import Interface, Need, interface_of, unmet
+from prchain.parts import open_part
 from prchain.reference import split
 from prchain.scrub import redact, scrub_mined
 from sql.chosen import LAST, resolved
@@ -325,9 +326,10 @@ def write_lines(lines: Iterable[Mapping[str, Any]], out: Path, *, force: bool = 
         raise UsageError(f"{out} cannot be written: there is no folder {out.parent}")
     if out.exists() and not force:
         raise UsageError(f"{out} is there already; give another name, or --force to replace it")
-    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
+    partial: Path | None = None
     try:
-        with partial.open("wb") as stream:
+        partial, opened = open_part(out)
+        with opened as stream:
             count = print_lines(lines, stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -340,8 +342,9 @@ def write_lines(lines: Iterable[Mapping[str, Any]], out: Path, *, force: bool = 
             raise DiskFull(f"no room is left on the disk of {out}; make room and run the command again") from error
         raise UsageError(f"{out} cannot be written: {error.strerror}") from error
     finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+        if partial is not None:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
     return count
 
 

@@ -25,6 +25,7 @@ from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, Prompt, load_prompt
 from prchain.needs import interface_of
+from prchain.runs import Tell
 from prchain.scrub import scrub_mined
 
 REPEATS = 3
@@ -140,10 +141,12 @@ class QueryConstructor:
         plan: str,
         earlier: Sequence[str] = (),
         start: int = 0,
+        tell: Tell = lambda words: None,
     ) -> CheckedText:
         """The query of the stage at a 1-based position, from attempt `start` on. Raises `LlmError`.
 
-        `earlier` are the queries of the stages before it, first to last.
+        `earlier` are the queries of the stages before it, first to last, as a solver reads them. `tell` takes what is
+        asked for.
         """
         context = contexts[position - 1]
         facts = [context.facts for context in contexts]
@@ -156,14 +159,20 @@ class QueryConstructor:
             found = check(text, facts, position, kind="query", paths_at_base=context.paths_at_base)
             if self._reviewer is None or leaking(found):
                 return found
+            tell("review")
             return [*self._reviewer.review(text, chain, contexts, position, subject=subject, attempt=start), *found]
 
-        return self._until_clean(QUERY, subject, messages, QueryReply, findings, start)
+        return self._until_clean(QUERY, subject, messages, QueryReply, findings, start, tell)
 
     def overview(
-        self, chain: TaskChain, contexts: Sequence[StageContext], queries: Sequence[str], start: int = 0
+        self,
+        chain: TaskChain,
+        contexts: Sequence[StageContext],
+        queries: Sequence[str],
+        start: int = 0,
+        tell: Tell = lambda words: None,
     ) -> CheckedText:
-        """The overview of a chain whose queries are written. Raises `LlmError`."""
+        """The overview of a chain whose queries are written; `tell` takes what is asked for. Raises `LlmError`."""
         facts = [context.facts for context in contexts]
 
         def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
@@ -172,7 +181,7 @@ class QueryConstructor:
         def findings(text: str) -> list[Finding]:
             return check(text, facts, 0, kind="overview", paths_at_base=contexts[0].paths_at_base)
 
-        return self._until_clean(OVERVIEW, overview_subject(chain.id), messages, OverviewReply, findings, start)
+        return self._until_clean(OVERVIEW, overview_subject(chain.id), messages, OverviewReply, findings, start, tell)
 
     def estimates(
         self, chain: TaskChain, contexts: Sequence[StageContext], starts: Mapping[int, int], start: int = 0
@@ -205,10 +214,14 @@ class QueryConstructor:
         shape: type[_Shape],
         findings: Callable[[str], list[Finding]],
         start: int,
+        tell: Tell,
     ) -> CheckedText:
         turns: tuple[Message, ...] = ()
 
         def ask(attempt: int) -> str:
+            again = attempt - start
+            tell(f"{purpose}, again ({again} of {REPEATS})" if again else purpose)
+
             def ask_within(limits: ExcerptLimits) -> str:
                 question = self._question(purpose, subject, (*messages(limits), *turns), attempt)
                 return str(getattr(self._gateway.ask_for(question, shape).value, purpose))
@@ -263,12 +276,9 @@ class QueryConstructor:
     def _query_messages(
         self, chain: TaskChain, context: StageContext, plan: str, earlier: Sequence[str], limits: ExcerptLimits
     ) -> tuple[Message, ...]:
-        # Paths that exist before the work, with the old path of a renamed file; new paths only where there is no other.
-        paths = context.facts.paths
-        files = [path for path in paths if path in context.paths_at_base] or list(paths)
         own = {
             "plan": plan,
-            "files": cut(scrub_mined("\n".join(files[:_FILES_SHOWN])), limits.body),
+            "files": cut(scrub_mined("\n".join(context.named_files[:_FILES_SHOWN])), limits.body),
             "names": cut(", ".join(context.names[:_NAMES_SHOWN]), limits.body),
             "interface": cut("\n".join(need.words() for need in interface_of(context.needs)), limits.body),
             "link": context.link,

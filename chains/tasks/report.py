@@ -8,14 +8,19 @@ from typing import Any
 
 from sqlalchemy import select
 
+from chains.reference_patches import print_reference
 from chains.tasks.export import cost_of, proved_f2p
+from chains.tasks.model import StageQuery, TaskDraft
+from chains.tasks.query import overview_subject, stage_subject
 from chains.tasks.review import REVIEW
 from chains.tasks.rows import read_draft, read_task_chain
+from chains.tasks.said import UNUSABLE, last_reply
 from chains.tasks.texts import read_title
 from prchain.errors import UsageError
 from prchain.needs import Need, interface_of, unmet
-from prchain.terminal import counted, dollars, say, say_facts, say_prose, say_some, say_table, summed
+from prchain.terminal import counted, dollars, say, say_facts, say_prose, say_some, say_table, say_text, summed
 from sql.chosen import find_chain
+from sql.outcomes import READY
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task
 
@@ -84,6 +89,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
             "outcome": draft.outcome,
             "reason": draft.reason,
             "overview": draft.overview,
+            "said": last_reply(tx, overview_subject(chain_id)) if draft.outcome in UNUSABLE and _ready(draft) else None,
             "findings": list(draft.findings),
             "attempts": draft.attempts,
             "model": model,
@@ -102,6 +108,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
                     "landed_at": stage.landed_at,
                     **_link(tx, chain_id, stage.position),
                     **_query_fields(queries.get(stage.position), f2p.get(stage.position)),
+                    "said": _said(tx, chain_id, queries.get(stage.position)),
                 }
                 for stage in chain.stages
             ],
@@ -112,6 +119,18 @@ def _link(tx: Transaction, chain_id: str, position: int) -> dict[str, Any]:
     columns = ("relation", "confidence")
     row = next(iter(tx.rows(ChainStage, *columns, chain_id=chain_id, position=position)))
     return dict(zip(columns, row, strict=True))
+
+
+def _ready(draft: TaskDraft) -> bool:
+    """Whether all queries are ready, so that the overview decided the outcome."""
+    return all(stage.outcome == READY for stage in draft.stages)
+
+
+def _said(tx: Transaction, chain_id: str, stage: StageQuery | None) -> dict[str, Any] | None:
+    """What the model said last of a stage whose reply could not be used."""
+    if stage is None or stage.outcome not in UNUSABLE:
+        return None
+    return last_reply(tx, stage_subject(chain_id, stage.position))
 
 
 def _query_fields(stage: Any, f2p: Collection[str] | None) -> dict[str, Any]:
@@ -141,6 +160,7 @@ def print_task(page: dict[str, Any]) -> None:
         }
     )
     _print_text("overview", page["overview"], page["findings"])
+    _print_said(page["said"])
     for stage in page["stages"]:
         say()
         say(f"stage {stage['position']}: #{stage['number']} {stage['title']}")
@@ -159,6 +179,9 @@ def print_task(page: dict[str, Any]) -> None:
         told = [f"{Need.from_row(row).words()} ({row.get('withheld') or 'not told'})" for row in stage["unmet"]]
         _print_list(f"not told, though hidden tests ({stage['needs_of']}) need it", told)
         _print_text("query", stage["query"], stage["findings"] or [])
+        _print_said(stage["said"])
+        if "reference" in stage:
+            print_reference(stage)
 
 
 def _outcome_text(row: dict[str, Any]) -> str:
@@ -180,6 +203,18 @@ def _print_text(title: str, text: str | None, findings: list[dict[str, Any]]) ->
         if found:
             say(f"  {heading}")
             say_some([_finding_text(finding) for finding in found], _SHOWN)
+
+
+def _print_said(said: dict[str, Any] | None) -> None:
+    """Print a reply that could not be used, whole."""
+    if said is None:
+        return
+    calls = f", calling {', '.join(said['tool_calls'])}" if said["tool_calls"] else ""
+    say(f"  the last reply, which could not be used ({said['purpose']}, {said['model']}, {said['finish']}{calls}):")
+    say_text(said["text"] or "(no text)", indent=4)
+    if said["reasoning"]:
+        say("  its reasoning:")
+        say_text(said["reasoning"], indent=4)
 
 
 def _finding_text(finding: dict[str, Any]) -> str:

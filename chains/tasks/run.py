@@ -37,6 +37,7 @@ from chains.tasks.writer import TaskWriter
 from prchain.errors import ChainGone, GitError, UsageError
 from prchain.leaks.finding import Finder
 from prchain.llm.gateway import CostEstimate, Gateway
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import DEFECT, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
@@ -197,8 +198,8 @@ class TaskRun:
             and (self._is_kept(stored) or stored.attempts != unit.attempts)
         ):
             return UnitResult(unit, stored.outcome, "another run has ended it meanwhile")
-        tell("writing")
-        draft = self._writer.draft(chain, self._earlier_draft(earlier, stored))
+        tell("reading the chain")
+        draft = self._writer.draft(chain, self._earlier_draft(earlier, stored), tell)
         with self._counting:
             self._refused.update(draft.refused)
             self._refused.update(finder for stage in draft.stages for finder in stage.refused)
@@ -222,9 +223,9 @@ class TaskRun:
                 write_defect(tx, unit.chain_id, reason, model=self._writer.model, prompts=self._writer.prompts)
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.gateway.spending().cost
+        return self.gateway.spending()
 
     # ---- stored tasks
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from chains.tasks.model import FINAL, SKIPPED
+from prchain.endings import cause_of, say_causes, say_end
 from prchain.errors import BudgetExceeded
 from prchain.leaks.finding import Finder
 from prchain.llm.ledger import Spending
-from prchain.runs import RunResult, UnitResult, say_end
-from prchain.terminal import counted, say, say_reasons, tally
+from prchain.runs import RunResult, UnitResult
+from prchain.terminal import counted, say, tally
 from sql.outcomes import READY
 
 _BUDGET = BudgetExceeded("").name
-
-_PLACE = re.compile(r"^(?:stage \d+|overview): |\b\w+ of [0-9a-f]{16}/\w+: ")
-"""Where a reason occurred: the stage, and the purpose and subject of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,11 @@ class TaskRunReport(RunResult[Any]):
         return sum(self.before.values())
 
     @property
+    def ready(self) -> int:
+        """Tasks of these chains that are ready, now or before."""
+        return self.counts.get(READY, 0) + self.before.get(READY, 0)
+
+    @property
     def done(self) -> bool:
         """Whether every chain that is still chosen has a task with a final outcome."""
         return not self.left and not self.failed
@@ -50,8 +52,8 @@ class TaskRunReport(RunResult[Any]):
 
     def reasons(self, outcome: str) -> list[tuple[str, int]]:
         """(reason, count) of the tasks with this outcome, without where it occurred; most common first."""
-        reasons = (result.reason or "no reason given" for result in self.results if result.outcome == outcome)
-        return Counter(_PLACE.sub("", reason) for reason in reasons).most_common()
+        causes = (cause_of(result.reason) for result in self.results if result.outcome == outcome)
+        return Counter(cause or "no reason given" for cause in causes).most_common()
 
 
 def outcome_words(counts: Mapping[str, int]) -> str:
@@ -91,19 +93,15 @@ def print_run(report: TaskRunReport, spending: Spending) -> None:
     words = ", ".join(filter(None, (outcome_words(report.counts), tally({"not begun": report.left}))))
     before = f" ({outcome_words(report.before)})" if report.before else ""
     say(f"{words or 'nothing new to do'}; {report.standing:,} done before{before}; {spending.words()}")
-    ended = [
-        (result.unit.key, result.outcome, _PLACE.sub("", result.reason or ""))
-        for result in report.results
-        if result.outcome not in {READY, _BUDGET}
-    ]
-    say_reasons(ended, rest="`prchain tasks list` and `prchain tasks show ID` say which")
+    ended = [result for result in report.results if result.outcome not in {READY, _BUDGET}]
+    say_causes(ended, rest="`prchain tasks list` and `prchain tasks show ID` say which")
     if report.refused:
         say(f"texts written again or rejected: {refused_words(report.refused)}")
     _print_given_up(report)
     if report.outdated:
         outdated = f"{counted(report.outdated, 'task')} that stood: written with other prompts or by another model"
         say(f"{outdated}; --renew writes such anew, and `--renew --dry-run` says for how much")
-    say_end("task", [result.outcome for result in report.failed], report.left, report.stopped)
+    say_end("task", report.failed, report.left, report.stopped, told=ended)
 
 
 def _print_given_up(report: TaskRunReport) -> None:

@@ -23,6 +23,8 @@ from chains.tasks.query import ROUND, CheckedText, QueryConstructor, all_finding
 from prchain.errors import GitError, LlmError
 from prchain.git import GitRepository, open_mined
 from prchain.llm.gateway import CostEstimate
+from prchain.needs import full_query, interface_of
+from prchain.runs import Tell
 from prchain.scrub import scrub_mined
 from sql.outcomes import READY
 from sql.store import Store
@@ -59,9 +61,11 @@ class TaskWriter:
         }
         return list(self._constructor.estimates(chain, contexts, starts, _start(earlier.attempts if earlier else 0)))
 
-    def draft(self, chain: TaskChain, earlier: TaskDraft | None) -> TaskDraft:
-        """The task of a chain; ready stages of `earlier` are kept. Raises `StoreError`, `PromptError`, and `ChainGone`;
-        a failure of git or of a model is the draft's outcome."""
+    def draft(self, chain: TaskChain, earlier: TaskDraft | None, tell: Tell = lambda words: None) -> TaskDraft:
+        """The task of a chain; ready stages of `earlier` are kept. `tell` takes what is being written.
+
+        Raises `StoreError`, `PromptError`, and `ChainGone`; a failure of git or of a model is the draft's outcome.
+        """
         try:
             contexts = read_chain(self._store, self._repository(chain), chain)
         except GitError as error:
@@ -72,13 +76,16 @@ class TaskWriter:
             if stages and stages[-1].outcome != READY:
                 stages.append(_unreached(context))
             else:
-                written = [stage.query or "" for stage in stages]
-                stages.append(self._stage(chain, contexts, context.stage.position, earlier, written))
+                written = [
+                    full_query(stage.query or "", interface_of(read.needs))
+                    for stage, read in zip(stages, contexts, strict=False)
+                ]
+                stages.append(self._stage(chain, contexts, context.stage.position, earlier, written, tell))
         failed = next((stage for stage in stages if stage.outcome not in {READY, NOT_REACHED}), None)
         if failed is not None:
             reason = f"stage {failed.position}: {failed.reason or failed.outcome}"
             return TaskDraft(chain.id, failed.outcome, reason, stages=tuple(stages))
-        return self._overview(chain, contexts, stages, earlier)
+        return self._overview(chain, contexts, stages, earlier, tell)
 
     def _stage(
         self,
@@ -87,6 +94,7 @@ class TaskWriter:
         position: int,
         earlier: TaskDraft | None,
         written: Sequence[str],
+        tell: Tell,
     ) -> StageQuery:
         kept = _ready_stages(earlier).get(position)
         if kept is not None:
@@ -94,10 +102,15 @@ class TaskWriter:
         context = contexts[position - 1]
         start = _stage_start(earlier, position)
         result = replace(_unreached(context), attempts=start)
+
+        def tell_stage(words: str) -> None:
+            tell(f"stage {position} of {len(contexts)}, {words}")
+
         try:
+            tell_stage("plan")
             plan = self._constructor.plan(chain, context, start // ROUND)
             result = replace(result, plan=plan)
-            checked = self._constructor.query(chain, contexts, position, plan, written, start)
+            checked = self._constructor.query(chain, contexts, position, plan, written, start, tell_stage)
         except LlmError as error:
             return replace(
                 result, outcome=error.name, reason=scrub_mined(str(error)), attempts=_next_start(error, start)
@@ -113,12 +126,17 @@ class TaskWriter:
         )
 
     def _overview(
-        self, chain: TaskChain, contexts: Sequence[StageContext], stages: list[StageQuery], earlier: TaskDraft | None
+        self,
+        chain: TaskChain,
+        contexts: Sequence[StageContext],
+        stages: list[StageQuery],
+        earlier: TaskDraft | None,
+        tell: Tell,
     ) -> TaskDraft:
         start = _start(earlier.attempts if earlier else 0)
         draft = TaskDraft(chain.id, READY, stages=tuple(stages), attempts=start)
         try:
-            checked = self._constructor.overview(chain, contexts, [stage.query or "" for stage in stages], start)
+            checked = self._constructor.overview(chain, contexts, [stage.query or "" for stage in stages], start, tell)
         except LlmError as error:
             reason = scrub_mined(f"overview: {error}")
             return replace(draft, outcome=error.name, reason=reason, attempts=_next_start(error, start))

@@ -57,12 +57,14 @@ def build_images(
     with store.reading() as tx:
         chain_ids = [find_chain(tx, chain)] if chain is not None else selected_ids(tx, strategy, repository, limit)
         chains = [read_chain(tx, chain_id) for chain_id in chain_ids]
-    task = progress.task("stages", sum(len(chain.stages) for chain in chains))
+    task = progress.task("stages", sum(len(chain.stages) for chain in chains), cost=lambda: _cost(provider))
     builds: dict[tuple[str, ...], Build] = {}
     for chain_stages in chains:
         for stage in chain_stages.stages:
-            task.update(note=f"{chain_stages.repository}#{stage.number}")
+            unit = f"{chain_stages.repository}#{stage.number}"
+            task.tell(unit, "image")
             build = _build(provider, settings, chain_stages, stage, rebuild)
+            task.tell(unit, "")
             key = (build.repository, build.image or build.reason or "")
             if key in builds:
                 build = replace(builds[key], stages=builds[key].stages + 1)
@@ -70,6 +72,11 @@ def build_images(
             task.advance()
     task.done(f"{sum(build.ok for build in builds.values()):,} of {len(builds):,} images are there")
     return list(builds.values())
+
+
+def _cost(provider: Provider) -> str | None:
+    spending = provider.spending()
+    return spending.words_so_far() if spending is not None else None
 
 
 def _build(provider: Provider, settings: Settings, chain: ChainStages, stage: Stage, rebuild: bool) -> Build:

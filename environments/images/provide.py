@@ -31,6 +31,7 @@ from prchain.errors import BuildFailed, GitError
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
 from prchain.llm.gateway import Gateway
+from prchain.llm.ledger import Spending
 from prchain.settings import Settings
 from sql.lock import wait_for_lock
 from sql.store import Store
@@ -123,6 +124,10 @@ class Provider:
             if self._engine is None:
                 self._engine = connect(self._settings.environments_engine, timeout=LONG)
             return self._engine
+
+    def spending(self) -> Spending | None:
+        """What repairs have cost so far; None where nothing is repaired."""
+        return self._gateway.spending() if self._gateway is not None else None
 
     def close(self) -> None:
         """Close the engine's client, where it was made here."""

@@ -14,9 +14,11 @@ from environments.stages import Stage
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
-from environments.suites.testruns import TestRun
+from environments.suites.testruns import RUNNER_MISSING, TestRun
 from environments.workplace import StageSuite
+from prchain.errors import RunnerMissing
 from prchain.runs import Tell
+from prchain.terminal import shortened
 
 BEFORE, AFTER = "before", "after"
 
@@ -111,15 +113,33 @@ class ReferenceRuns:
             def run(ordinal: int, known: RunnerBaseline, tell: Tell) -> TestRun:
                 key = self._key(tree, slots, known)
                 test_run = self._stored.find(side, ordinal, key)
-                if test_run is None or (
-                    test_run.timed_out and test_run.seconds < 0.99 * self._suite.workplace.test_timeout
+                if (
+                    test_run is None
+                    or (test_run.timed_out and test_run.seconds < 0.99 * self._suite.workplace.test_timeout)
+                    or self._lacks_runner(test_run)
                 ):
                     tell(f"{side}, run {ordinal}")
                     test_run = bench.run(known)
+                    if self._lacks_runner(test_run):
+                        raise self._runner_missing(test_run)
                     self._stored.keep(side, ordinal, key, test_run)
                 return test_run
 
             yield run, frozenset(canary.slot for canary in planted.canaries)
+
+    def _lacks_runner(self, run: TestRun) -> bool:
+        """Whether this machine lacks the runner, which says nothing of the chain; an image that does is the recipe's
+        fault."""
+        return run.infra == RUNNER_MISSING and not self._suite.workplace.backend.needs_image
+
+    def _runner_missing(self, run: TestRun) -> RunnerMissing:
+        name = self._suite.workplace.runner
+        lines = [line for line in run.tail.splitlines() if line.strip()]
+        last = f" ({shortened(lines[-1], 200)})" if lines else ""
+        return RunnerMissing(
+            f"{name} is missing on this machine{last}: --backend {self._suite.workplace.backend.name} runs tests with "
+            f"its programs; install {name} for all users, or take --backend docker"
+        )
 
     def _key(self, tree: str, slots: Collection[str] | None, known: RunnerBaseline) -> str:
         workplace = self._suite.workplace

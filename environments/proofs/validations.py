@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from environments.backends import BACKENDS
 from environments.images.images import list_images
 from environments.images.provide import Provider
 from environments.images.repair import PURPOSE
+from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import (
     ChainProof,
     StoredValidation,
@@ -23,6 +24,7 @@ from environments.proofs.proof_rows import (
 )
 from environments.proofs.validate import ChainProver, ValidateOptions
 from prchain.llm.gateway import Gateway
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -56,8 +58,18 @@ class ProofUnit(ChainUnit):
 class ValidateReport(RunResult[Any]):
     """What a run did; `detail` of a unit that ended is its `ChainProof`."""
 
-    standing: int = 0
-    """Chains that had ended before."""
+    before: Mapping[str, int] = field(default_factory=dict)
+    """Outcome to number of chains that had ended before."""
+
+    @property
+    def standing(self) -> int:
+        """Chains that had ended before."""
+        return sum(self.before.values())
+
+    @property
+    def good(self) -> int:
+        """Chains of which no stage failed, now or before."""
+        return sum(counts.get(name, 0) for counts in (self.outcomes, self.before) for name in (PROVED, UNPROVED))
 
     @property
     def proofs(self) -> tuple[ChainProof, ...]:
@@ -136,8 +148,8 @@ class ValidateRun:
         self._images = images
         self._secrets = secrets
 
-    def pending(self) -> tuple[list[ProofUnit], int]:
-        """The chains to prove, best first, and how many have ended. Raises `UsageError`."""
+    def pending(self) -> tuple[list[ProofUnit], dict[str, int]]:
+        """The chains to prove, best first, and the outcomes of those that have ended. Raises `UsageError`."""
         choice = self._choice
         with self._store.reading() as tx:
             if choice.chain is not None:
@@ -156,13 +168,14 @@ class ValidateRun:
             for chain_id in chain_ids
             if chain_id in pending_ids
         ]
-        return units, len(chain_ids) - len(units)
+        before = Counter(ended[chain_id].outcome for chain_id in chain_ids if chain_id not in pending_ids)
+        return units, dict(sorted(before.items()))
 
     def run(self, workers: int = 1) -> ValidateReport:
         """Prove what is left. Raises as `prchain.runs.run_units`."""
-        units, standing = self.pending()
+        units, before = self.pending()
         ended = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
-        return ValidateReport(ended.results, ended.left, ended.stopped, standing)
+        return ValidateReport(ended.results, ended.left, ended.stopped, before)
 
     def holding(self, unit: ProofUnit) -> AbstractContextManager[None]:
         """See `Work`."""
@@ -186,9 +199,9 @@ class ValidateRun:
         """See `Work`; nothing is stored of the chain but the test runs that were made."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
-        """See `Work`: what repairs cost is told by the ledger."""
-        return None
+    def spent(self) -> Spending | None:
+        """See `Work`: what repairs cost."""
+        return self.prover.provider.spending()
 
     def _standing(self, tx: Transaction, ended: dict[str, StoredValidation]) -> set[str]:
         """The chains whose stored outcome this run would find again."""

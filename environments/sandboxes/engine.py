@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from prchain.cut_off import leave_to
 from prchain.errors import EngineUnavailable, ImageError, ImageMissing
 from prchain.scrub import redact
 
@@ -57,6 +58,7 @@ def connect(url: str | None = None, *, timeout: int = 120) -> Any:
         except BaseException:
             client.close()
             raise
+    leave_to("environments.sandboxes.heir", {"DOCKER_HOST": url} if url else {})
     return client
 
 

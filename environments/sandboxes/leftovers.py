@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,19 +48,29 @@ def find(client: Any, *, everybody: bool = False) -> list[Leftover]:
 
     With `everybody` also what running processes and other machines have made. Raises `EngineUnavailable`.
     """
+    return _find(client, lambda owner: everybody or owner.is_gone)
+
+
+def find_own(client: Any) -> list[Leftover]:
+    """What this process has in the engine, in the order in which it can be removed. Raises `EngineUnavailable`."""
+    current = this_process()
+    return _find(client, lambda owner: owner == current)
+
+
+def _find(client: Any, wanted: Callable[[Process], bool]) -> list[Leftover]:
     with engine_errors("listing sandboxes"):
         containers = client.api.containers(all=True, filters={"label": SANDBOX})
         images = client.api.images(filters={"label": SNAPSHOT})
     found = [
         Leftover("container", item["Labels"][SANDBOX], item["Id"])
         for item in containers
-        if item["Labels"].get(SANDBOX) and _is_left(item["Labels"], everybody)
+        if item["Labels"].get(SANDBOX) and _is_of(item["Labels"], wanted)
     ]
     images.sort(key=lambda item: item["Created"], reverse=True)
     return found + [
         Leftover("snapshot", item["Labels"][SNAPSHOT], item["Id"])
         for item in images
-        if item["Labels"].get(SNAPSHOT) and _is_left(item["Labels"], everybody)
+        if item["Labels"].get(SNAPSHOT) and _is_of(item["Labels"], wanted)
     ]
 
 
@@ -105,6 +116,6 @@ def clear_local(folder: Path | None = None) -> dict[Path, bool]:
     return found
 
 
-def _is_left(labels: dict[str, str], everybody: bool) -> bool:
+def _is_of(labels: dict[str, str], wanted: Callable[[Process], bool]) -> bool:
     owner = Process.parse(labels.get(OWNER, ""))
-    return owner is not None and (everybody or owner.is_gone)
+    return owner is not None and wanted(owner)

@@ -33,7 +33,7 @@ from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResult
 from environments.suites.runner import Runner, TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import EventLog, Status, failures, read_events
-from prchain.errors import SandboxFileError
+from prchain.errors import RunnerMissing, SandboxFileError
 
 REPORT_LIMIT = 64 << 20
 """Bytes of a report that are read; 100,000 tests of pytest sign about 40 MB."""
@@ -85,6 +85,10 @@ class TestRun:
     def usable(self) -> bool:
         """Whether tests may be classified by this run: one that was out of time or memory tells only of the machine."""
         return self.infra is None and not self.timed_out
+
+
+RUNNER_MISSING = RunnerMissing("").name
+"""`TestRun.infra` of a run whose runner did not start."""
 
 
 def run_tests(
@@ -141,7 +145,7 @@ def run_tests(
     infra = result.limit if result.limit == "out_of_memory" else "report_too_large" if too_large else None
     if command.signed:
         events = read_events(log, key, timed_out=result.timed_out)
-        infra = infra or (None if events.started or result.timed_out else "runner_missing")
+        infra = infra or (None if events.started or result.timed_out else RUNNER_MISSING)
         notes = [f"overruled: {test}" for test in events.overruled]
         notes += [f"refused a hook of the tree: {what}" for what in events.refused]
         notes += [f"took longer than {TEST_SECONDS:g} s: {test}" for _, test in events.overtime]
@@ -155,7 +159,7 @@ def run_tests(
         statuses, notes = runner.parse(log.decode("utf-8", "replace")), []
         exit_code = result.exit_code
         if exit_code in {126, 127} and not statuses:
-            infra = infra or "runner_missing"
+            infra = infra or RUNNER_MISSING
         cheats, observed = [], RunnerBaseline()
     if not (command.signed and runner.reports):
         statuses, doubts = distrust(statuses, exit_code)

@@ -19,7 +19,7 @@ from miner.budget import ApiUsage, Budget, OnWait, Token
 from miner.github import faults, shapes, wire
 from miner.github.queries import Query
 from prchain.errors import BadAnswer, GitHubError, NetworkUnreachable, RateLimitExceeded
-from prchain.scrub import redact
+from prchain.scrub import Counts, redact
 
 ATTEMPTS = 6
 MAX_LIMITED = 20
@@ -68,7 +68,8 @@ class GitHubClient:
     other's answers.) Retries, waits and the choice of token are here and in `Budget`; PyGithub's own are off: its
     retries keep the old token, its waits have no cap, and its pause between POSTs would cost a second a page.
 
-    Answers are scrubbed of the tokens and of unstorable characters.
+    Answers are scrubbed of the tokens, of other secrets and of unstorable characters; what was replaced is added to
+    `replaced`.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class GitHubClient:
         usage: ApiUsage,
         show_wait: OnWait = lambda seconds, reason: None,
         jitter: Callable[[], float] = random.random,
+        replaced: Counts | None = None,
     ) -> None:
         self.usage = usage
         self.moved = False
@@ -89,6 +91,7 @@ class GitHubClient:
         self._timeout = timeout
         self._show_wait = show_wait
         self._jitter = jitter
+        self._replaced = replaced
         self._secrets = tuple(token.value for token in budget.tokens)
         self._clients: dict[int, Github] = {}
         # PyGithub writes to standard error by itself: redirects at INFO, whole unscrubbed bodies at DEBUG.
@@ -125,7 +128,7 @@ class GitHubClient:
             return headers, GraphAnswer(body["data"])
 
         answer = self._ask("graphql", send)
-        data = scrub(answer.data, self._secrets)
+        data = scrub(answer.data, self._secrets, self._replaced)
         shapes.check(query.name, data)
         return replace(answer, data=data)
 
@@ -142,7 +145,8 @@ class GitHubClient:
                 raise faults.classify(error) from None
             if status == NOT_MODIFIED:
                 return headers, RestAnswer(None, etag, False)
-            items, malformed = shapes.review_comments(scrub(_items(status, headers, text), self._secrets))
+            items = scrub(_items(status, headers, text), self._secrets, self._replaced)
+            items, malformed = shapes.review_comments(items)
             return headers, RestAnswer(items, headers.get("etag"), _has_next(headers, parameters), malformed)
 
         return self._ask("core", send)

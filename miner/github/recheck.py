@@ -32,16 +32,18 @@ class Recheck:
     def run(self, days: int | None, among: Collection[int] | None = None) -> None:
         """Read again what was last updated within `days` and not read by this run; of `among` only, where given.
 
-        None stands for `DEFAULT_DAYS`, once in a `PAUSE`; a number of days is read whenever it is asked for.
+        None stands for `DEFAULT_DAYS`, once in a `PAUSE`, without what is incomplete, which is not asked for again as
+        long as its date stands; a number of days is read whenever it is asked for, all of it.
         """
         self._by_id.run(self._state)
         if days is None and self._is_recent():
             return
+        by_itself = days is None
         days = DEFAULT_DAYS if days is None else days
         reading = self._reading
         floor = earlier(reading.now(), timedelta(days=days))
         with reading.store.reading() as tx:
-            recent = rows.updated_since(tx, reading.repository_id, floor) if days else {}
+            recent = rows.updated_since(tx, reading.repository_id, floor, incomplete=not by_itself) if days else {}
         todo = [
             [node_id, number]
             for number, node_id in recent.items()

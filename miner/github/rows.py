@@ -203,10 +203,17 @@ def with_review_comments(tx: Transaction, repository_id: int, numbers: Collectio
     return [number for number, has_one in found if has_one]
 
 
-def updated_since(tx: Transaction, repository_id: int, floor: str) -> dict[int, str]:
-    """Node ids, by number, of the pull requests that are there and were last updated at `floor` or later."""
+def updated_since(tx: Transaction, repository_id: int, floor: str, *, incomplete: bool) -> dict[int, str]:
+    """Node ids, by number, of the pull requests that are there and were last updated at `floor` or later.
+
+    Without `incomplete`, those of which GitHub counts more than it gives are left out.
+    """
     columns = (PullRequest.number, PullRequest.node_id)
-    found = tx.connection.execute(select(*columns).where(*_present(repository_id), PullRequest.updated_at >= floor))
+    lacks = exists().where(
+        IncompletePart.repository_id == PullRequest.repository_id, IncompletePart.number == PullRequest.number
+    )
+    conditions = (*_present(repository_id), PullRequest.updated_at >= floor, *(() if incomplete else (not_(lacks),)))
+    found = tx.connection.execute(select(*columns).where(*conditions))
     return {number: node_id for number, node_id in found if node_id is not None}
 
 

@@ -26,7 +26,7 @@ from miner.github.threads import ReviewThreads, find_links, write_links, write_s
 from miner.github.vanished import VanishedComments
 from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.progress import Progress, ProgressTask
-from prchain.scrub import redact
+from prchain.scrub import Counts, redact
 from sql.store import Store, Transaction
 from sql.tables import PullRequest, RepositoryAlias
 
@@ -73,7 +73,7 @@ class GitHubSource:
         """
         usage = ApiUsage()
         try:
-            with self._client(usage, None) as client:
+            with self._client(usage) as client:
                 data = self._resolve(client, owner, name)
         finally:
             self._spend(usage, spent)
@@ -116,6 +116,7 @@ class GitHubSource:
         limit: int | None,
         rescan: bool = False,
         recheck_days: int | None = None,
+        replaced: Counts | None = None,
         spent: ApiUsage | None = None,
     ) -> ReadSummary:
         """Bring the repository's rows up to date with GitHub.
@@ -123,12 +124,13 @@ class GitHubSource:
         The first time everything is read, later what changed; `rescan` reads everything again, so that edits and
         deletions show which no time of update betrays. What was last updated within `recheck_days` is read again in
         any case (`Recheck.run`). `since` (a time) and `limit` (how many, the newest) bound the read to some pull
-        requests. Whatever was committed stays when it raises a `GitHubError`, and what it cost is added to `spent`.
+        requests. Whatever was committed stays when it raises a `GitHubError`: what it
+        cost is added to `spent`, and secrets that were replaced in texts to `replaced`.
         """
         usage = ApiUsage()
         tasks = _Tasks(self._progress, resolved.full_name)
         try:
-            with self._client(usage, tasks) as client:
+            with self._client(usage, tasks, replaced) as client:
                 reading = RepositoryReading(self._store, client, repository_id, resolved, tasks.start, self._clock)
                 self._settle_names(reading)
                 if since or limit:
@@ -241,7 +243,7 @@ class GitHubSource:
                 names.rename(tx, number, now)
                 names.add_alias(tx, number, asked)
 
-    def _client(self, usage: ApiUsage, tasks: _Tasks | None) -> GitHubClient:
+    def _client(self, usage: ApiUsage, tasks: _Tasks | None = None, replaced: Counts | None = None) -> GitHubClient:
         return GitHubClient(
             self._budget,
             api_url=self._api_url,
@@ -249,6 +251,7 @@ class GitHubSource:
             usage=usage,
             show_wait=tasks.show_wait if tasks else lambda seconds, reason: None,
             jitter=self._jitter,
+            replaced=replaced,
         )
 
     def _spend(self, usage: ApiUsage, spent: ApiUsage | None) -> None:
@@ -275,6 +278,8 @@ class _Tasks:
             self._current.update(note=f"{reason}: waiting {seconds:.0f} s" if reason else "")
 
     def close(self) -> None:
+        if self._current is not None:
+            self._current.done("ended early")  # unless it has said how it ended
         self._current = None
 
 

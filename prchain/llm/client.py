@@ -97,7 +97,7 @@ class OpenAIModel:
             return EndpointFault(timed_out(endpoint.shown))
         except (openai.OpenAIError, httpx2.HTTPError, OSError) as error:
             return fault_of(error, endpoint.shown, endpoint.secrets, endpoint.wall())
-        return reply_of(body, self.name, endpoint.secrets)
+        return reply_of(body, self.name, endpoint.secrets, endpoint.shown)
 
 
 def _other_dialect(fault: EndpointFault, request: Request, dialect: Dialect) -> Dialect | None:

@@ -4,7 +4,7 @@ Whether a failed call may have been paid for decides if it may be repeated on th
 
 - not paid: no connection; any 4xx, 429 too; 500, 503 and 529, by which the endpoint says that it did not answer;
 - perhaps paid: a timeout and a cut connection, after which nobody knows; 502, 504 and 52x, by which a gateway says so
-  of the model behind it; a 200 whose body is no reply.
+  of the model behind it; a 200 whose body is no reply, but for a web page (`prchain.llm.wire`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ was killed leaves its calls in flight `reserved`: they count as spent, for nobod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
 from prchain.errors import BudgetExceeded
@@ -54,6 +54,10 @@ class Spending:
     tokens_out: int = 0
     refused: int = 0
     """Calls that came to nothing and were not paid for: no connection, a bad key, a model that is not there."""
+    under_way: int = field(default=0, compare=False)
+    """Of the calls, those that have not ended: their reservations mostly are more than they will cost."""
+    reserved: float = field(default=0.0, compare=False)
+    """Of the USD, those reserved for calls under way."""
 
     @property
     def cost(self) -> float | None:
@@ -64,6 +68,11 @@ class Spending:
         """What every command says of it, e.g. ``7 calls, 2 refused, 0.0310 USD``; `prchain sql spending` counts so."""
         refused = f"{self.refused:,} refused, " if self.refused else ""
         return f"{counted(self.calls, 'call')}, {refused}{dollars(self.cost)}"
+
+    def words_so_far(self) -> str:
+        """What is said of it during a run: what the calls that have ended came to, so that no number goes back."""
+        ended = replace(self, calls=self.calls - self.under_way, usd=self.usd - self.reserved).words()
+        return f"{ended}; {counted(self.under_way, 'call')} under way" if self.under_way else ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prchain.errors import BadReply
+from prchain.errors import EndpointIncompatible
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.replies import in_words, keys_in_words
-from prchain.scrub import clean_text, redact
+from prchain.scrub import clean_text, redact, redact_reply
 
 _MOST_TOKENS = 2**31 - 1
 """A larger count of tokens is no count; it would not fit the ledger's column either."""
+
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml|!--)", re.I)
+"""How a web page begins: what a site, or a proxy's login, answers to any address."""
 
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>", re.S)
 
@@ -76,25 +79,34 @@ def most_bytes(request: Request, model: str, body: bytes) -> int:
     return max(len(body), len(_json(body_of(request, model, Dialect(schema_in_words=True)))))
 
 
-def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = ()) -> Reply:
+def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = (), where: str = "the endpoint") -> Reply:
     """The reply that an answer's body holds, without the secrets and without characters that no database takes.
 
-    Raises `BadReply`, which counts as billed: the endpoint has worked.
+    Raises `EndpointIncompatible`, which names the endpoint as `where`. It counts as billed, since a model may have
+    worked, but for a web page: what serves pages asks no model.
     """
+
+    def broken(what: str, *, billed: bool = True) -> EndpointIncompatible:
+        return EndpointIncompatible(
+            f"{where} answered with {what}, where a chat completion was expected; is llm_base_url right?", billed=billed
+        )
+
+    if _WEB_PAGE.match(body):
+        raise broken("a web page", billed=False)
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
-        raise _broken("no JSON") from None
+        raise broken("no JSON") from None
     if not isinstance(answer, dict):
-        raise _broken("no object")
+        raise broken("no object")
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices:
         detail = _error_words(answer.get("error"))
-        raise _broken(f"no choices; it says: {redact(detail, secrets)}" if detail else "no choices")
+        raise broken(f"no choices; it says: {redact(detail, secrets)}" if detail else "no choices")
     choice = choices[0]
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
-        raise _broken("no message")
+        raise broken("no message")
     calls = message.get("tool_calls")
     reply = Reply(
         text=_content(message.get("content")),
@@ -110,10 +122,6 @@ def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = ()) -> Reply:
 
 def _json(body: dict[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, sort_keys=True).encode(errors="replace")
-
-
-def _broken(what: str) -> BadReply:
-    return BadReply(f"the endpoint answered with {what}, where a chat completion was expected", billed=True)
 
 
 def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:
@@ -195,7 +203,7 @@ def _without_thought(reply: Reply) -> Reply:
 
 def _cleaned(reply: Reply, secrets: tuple[str, ...]) -> Reply:
     def clean(text: str) -> str:
-        return redact(clean_text(text), secrets)
+        return redact_reply(clean_text(text), secrets)
 
     return replace(
         reply,

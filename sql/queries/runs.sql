@@ -1,4 +1,4 @@
--- The runs, newest first: what each one read, cost and came to; limit=20 rows.
+-- The runs, newest first: what each one read, cost, replaced and came to; limit=20 rows.
 SELECT
     runs.id AS run,
     coalesce(repositories.owner || '/' || repositories.name, runs.spec) AS repository,
@@ -8,6 +8,7 @@ SELECT
     runs.graphql_requests + runs.rest_requests AS requests,
     runs.points,
     runs.waited_seconds AS waited,
+    runs.replaced,
     runs.reason
 FROM mine_runs AS runs
 LEFT JOIN repositories ON repositories.id = runs.repository_id

@@ -469,3 +469,5 @@ class MineRun(Base):
     rest_requests: Mapped[int] = mapped_column(default=0)
     points: Mapped[int] = mapped_column(default=0)
     waited_seconds: Mapped[float] = mapped_column(default=0.0)
+    replaced: Mapped[str | None] = mapped_column(Text)
+    """JSON: how many secrets of each kind were replaced in the texts that it read; null for none."""

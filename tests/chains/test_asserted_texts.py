@@ -108,7 +108,6 @@ def test_the_module_that_a_line_imports_is_no_text(line: str, suffix: str) -> No
     ("text", "reason"),
     [
         ("word " * 60, "longer than 200 characters"),
-        ("first line\\nsecond line", "several lines"),
         ("def found(x): return x", "code"),
         ("| name | size |", "a table"),
         ("is left out", ""),

@@ -63,6 +63,11 @@ def test_list_filters_and_show_explains(database: str) -> None:
     page = call("show", chain["id"][:5], "--db", database).stdout
     assert "builds on the one before (follow up)" in page
     assert "line_dependency" in page
+    assert "diff --git" not in page
+    whole = call("show", chain["id"][:5], "--reference", "--db", database).stdout
+    assert whole.startswith(page) and "reference of stage 3, #3:\ndiff --git a/" in whole
+    references = [stage["reference"] for stage in rows("show", chain["id"], "--reference", "--db", database)["stages"]]
+    assert len(set(references)) == 3 and all(patch.startswith("diff --git a/") for patch in references)
     page_row = rows("show", chain["id"], "--db", database)
     assert [stage["number"] for stage in page_row["stages"]] == [1, 2, 3]
 

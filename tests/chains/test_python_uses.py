@@ -38,6 +38,31 @@ def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str =
         ({}, {"a/fresh.py": "def now(): ...\n"}, "from a.fresh import now\n", {"fresh", "now"}),
         ({"a/__init__.py": ""}, {"a/__init__.py": "", "a/fresh.py": ""}, "from a import fresh\n", {"fresh"}),
         ({"a/io.py": ""}, {"a/io.py": "def now(): ...\n"}, "patch('a.io.now')\n", {"now"}),
+        # Members and names that tests reach by a text.
+        (
+            {"a/io.py": "class Pool:\n    def open(self): ...\n"},
+            {"a/io.py": "class Pool:\n    def open(self): ...\n    def _drain(self): ...\n"},
+            "patch('a.io.Pool._drain', None)\npatch('a.io.Pool.open', None)\n",
+            {"_drain"},
+        ),
+        (
+            {"a/__init__.py": "", "a/dirs.py": "x = 1\n"},
+            {"a/__init__.py": "", "a/dirs.py": "x = 1\n_DATA = None\n"},
+            "from a import dirs\n\nmonkeypatch.setattr(dirs, '_DATA', 1)\nmonkeypatch.setattr(dirs, 'x', 1)\n",
+            {"_DATA"},
+        ),
+        (
+            {"a/io.py": "class Pool: ...\n"},
+            {"a/io.py": "class Pool:\n    def drain(self): ...\n"},
+            "from a.io import Pool\n\npatch.object(Pool, 'drain')\n",
+            {"drain"},
+        ),
+        (
+            {"a/__init__.py": "", "a/dirs.py": ""},
+            {"a/__init__.py": "", "a/dirs.py": "def home(): ...\n"},
+            "from a import dirs\n\ndirs.home()\n",
+            {"home"},
+        ),
         # What cannot be told is not guessed.
         ({"a.py": "from b import *\n"}, {"a.py": "from b import *\ndef now(): ...\n"}, "from a import now\n", set()),
         ({"a.py": "def (\n"}, {"a.py": "def (\nnow\n"}, "from a import now\n", set()),

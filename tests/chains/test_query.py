@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ from chains.tasks.rows import read_task_chain
 from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.errors import ContextTooLong
 from prchain.git import GitRepository
+from prchain.git.patches import Hunk
 from prchain.leaks import Finding, check
 from prchain.llm.model import Request
 from prchain.needs import names_of
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
 from tests.memory_ledger import MemoryLedger
+from tests.prchain.secrets_table import DRAWN_TOKEN, drawn
 
 LEAK = QUERIES[1] + " Call quantize() of it."
 
@@ -32,9 +35,7 @@ LEAK = QUERIES[1] + " Call quantize() of it."
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
     folder = tmp_path_factory.mktemp("query")
     with mined(folder, shop(folder), [CHAIN]) as task_world:
-        task_world.say(
-            1, body="Sums differ.\n\nWrite to jane@example.org, token ghp_0123456789abcdefghij.", comment="Why even?"
-        )
+        task_world.say(1, body=f"Sums differ.\n\nWrite to jane@example.org, token {DRAWN_TOKEN}.", comment="Why even?")
         task_world.close_issue(
             1,
             77,
@@ -107,6 +108,26 @@ class TestContext:
         assert {found.text for found in contexts[0].issue_findings} == {"issue shop/till#77"}
         assert contexts[1].issues == ()
 
+    def test_a_name_that_only_a_later_stages_tests_use_is_told_where_it_is_made(self, tmp_path: Path) -> None:
+        later_test = "from till.pool import lock_for\n\n\ndef test_locks():\n    assert lock_for('a')\n"
+        source = "def lock_for(key):\n    return key\n"
+        made = shop(tmp_path, patches={1: {"src/till/pool.py": source}, 2: {"tests/test_pool.py": later_test}})
+        with mined(tmp_path, made, [CHAIN]) as world:
+            with world.store.reading() as tx:
+                chain = read_task_chain(tx, world.chains[0])
+            first, second, _ = read_chain(world.store, GitRepository.open(world.world.path), chain)
+        assert "`lock_for`: function, src/till/pool.py" in [need.words() for need in first.needs]
+        assert "lock_for" not in names_of(second.needs)
+
+    def test_files_to_name_are_program_text_that_changes_and_is_there(self, contexts: list[StageContext]) -> None:
+        assert contexts[1].named_files == ("src/till/cart.py",)
+        lint = replace(
+            contexts[1].reference.code[0], path="src/till/lint.py", hunks=(Hunk(1, 0, 1, 1, "", ("+# why",)),)
+        )
+        reference = replace(contexts[1].reference, source=(*contexts[1].reference.source, lint))
+        paths = contexts[1].paths_at_base | {"src/till/lint.py"}
+        assert replace(contexts[1], reference=reference, paths_at_base=paths).named_files == ("src/till/cart.py",)
+
     def test_an_issue_may_name_what_the_solver_is_told_anyway(self, contexts: list[StageContext]) -> None:
         assert "please add round_half_even_cents" in contexts[0].issues[0]
 
@@ -133,7 +154,7 @@ def test_an_issue_of_many_paragraphs_is_checked_as_a_whole_and_parted_only_where
 
 
 def test_parts_of_a_secret_in_a_literal_are_no_names_of_the_patch(tmp_path: Path) -> None:
-    secret = "sk-proj-" + "AbCdEf12GhIjKl34MnOp"
+    secret = drawn("sk-proj-{62:40}", 1)
     source = f"LOGIN = 'Xy {secret}'\n\n\ndef log_in_at_bank():\n    return LOGIN\n"
     with mined(tmp_path, shop(tmp_path, patches={1: {"src/till/login.py": source}}), [CHAIN]) as world:
         with world.store.reading() as tx:

@@ -39,6 +39,7 @@ from tests.chains.taskworld import (
     shop,
     stored,
 )
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from trajectories.export.stats import print_stats, stats
 
 RETOLD = {
@@ -144,7 +145,7 @@ class TestReply:
         assert all(len(one.why) <= 400 and len(one.evidence) <= 120 and "\n" not in one.words() for one in found)
 
     def test_secrets_in_a_reply_are_taken_out(self, read: Any) -> None:
-        secret = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+        secret = DRAWN_TOKEN
         (found,) = review(read, reviewed(RETOLD | {"why": f"see {secret}", "quote": f"mail jane@example.org {secret}"}))
         assert secret not in found.words() and "jane@" not in found.words()
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -23,6 +27,32 @@ SCRIPT: list[dict[str, Any]] = [
     {"purpose": "plan", "reply": PLAN, "repeat": True},
     {"purpose": "overview", "reply": {"overview": OVERVIEW}, "repeat": True},
 ]
+
+
+class Page(BaseHTTPRequestHandler):
+    """Answers a page to whatever is asked."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><html><title>Welcome</title></html>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def web_site() -> Iterator[str]:
+    """The URL of a web site on this machine."""
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture
@@ -97,14 +127,56 @@ class TestBuild:
         assert result.exit_code == 1
         assert "script_unknown" in result.stderr and "run the same command again" in result.stderr
 
-    def test_a_rejected_task_is_done(self, world: TaskWorld, tmp_path: Path) -> None:
+    def test_a_rejected_task_is_done_and_no_success(self, world: TaskWorld, tmp_path: Path) -> None:
         leak = {"purpose": "query", "reply": {"query": "Call it CouponLedger."}, "repeat": True}
         (tmp_path / "script.jsonl").write_text("\n".join(json.dumps(line) for line in [*SCRIPT, leak]))
         result = call(world, "build")
-        assert result.exit_code == 0 and "1 query_rejected" in result.stdout
+        assert result.exit_code == 1 and "1 query_rejected" in result.stdout
+        assert result.stderr.endswith("no task is ready\n")
         again = call(world, "build")
-        assert again.exit_code == 0 and "1 done before (1 query_rejected)" in again.stdout
+        assert again.exit_code == 1 and "1 done before (1 query_rejected)" in again.stdout
         assert "`prchain tasks build --retry` begins another round" in again.stdout
+
+    def test_garbage_replies_are_exit_code_1_and_shown_as_the_model_said_them(
+        self, world: TaskWorld, tmp_path: Path
+    ) -> None:
+        garbage = {"purpose": "plan", "reply": "I am a teapot.\n\tShort and stout.", "repeat": True}
+        (tmp_path / "script.jsonl").write_text(json.dumps(garbage))
+        result = call(world, "build")
+        assert result.exit_code == 1 and "1 bad_reply" in result.stdout
+        assert result.stderr.endswith("no task is ready\n")
+        page = call(world, "show", world.chains[0]).stdout
+        assert "the last reply, which could not be used (plan, scripted, stop):\n    I am a teapot.\n" in page
+        assert "Short and stout." in page
+        row = json.loads(call(world, "show", world.chains[0], "--json").stdout)
+        assert row["said"] is None and row["stages"][0]["said"]["text"].startswith("I am a teapot.")
+
+    def test_a_base_url_that_answers_web_pages_is_tried_again_by_a_later_run(
+        self, world: TaskWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.add_chain([1], score=9.0)
+        script = os.environ["PRCHAIN_LLM_SCRIPT"]
+        monkeypatch.delenv("PRCHAIN_LLM_SCRIPT")
+        with web_site() as url:
+            monkeypatch.setenv("PRCHAIN_LLM_MODEL", "m")
+            monkeypatch.setenv("OPENAI_BASE_URL", url)
+            result = call(world, "build")
+        assert (result.exit_code, world.rows(Task, "outcome")) == (1, [("endpoint_incompatible",)] * 2)
+        assert result.stderr.count("answered with a web page") == 1, "one cause, told once"
+        assert "and 1 more: endpoint_incompatible: " in result.stderr
+        monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", script)
+        call(world, "build", "--chain", world.chains[0])
+        assert ("ready",) in world.rows(Task, "outcome")
+
+    def test_show_diff_prints_the_reference_after_each_query(self, world: TaskWorld) -> None:
+        call(world, "build")
+        page = call(world, "show", world.chains[0], "--diff").stdout
+        for position, number in enumerate(CHAIN, 1):
+            query, heading = QUERIES[position], f"reference of stage {position}, #{number}:\ndiff --git a/"
+            assert -1 < page.find(" ".join(query.split()[:6])) < page.find(heading), position
+        assert "\n+" in page and "diff --git" not in call(world, "show", world.chains[0]).stdout
+        stages = json.loads(call(world, "show", world.chains[0], "--diff", "--json").stdout)["stages"]
+        assert all(stage["reference"].startswith("diff --git a/") for stage in stages)
 
     def test_one_chain_can_be_named_by_the_beginning_of_its_id(self, world: TaskWorld) -> None:
         world.add_chain([1], score=9.0)

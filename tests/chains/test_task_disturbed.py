@@ -28,6 +28,7 @@ from tests.chains.taskworld import (
     shop,
     stored,
 )
+from tests.prchain.secrets_table import DRAWN_TOKEN
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ class TestDefects:
         broken = f"{many.chains[4]}/1"
 
         def answer(request: Request) -> Any:
-            error = ValueError("no such thing as ghp_0123456789abcdefghij\nat all")
+            error = ValueError(f"no such thing as {DRAWN_TOKEN}\nat all")
             return error if request.subject == broken and request.purpose == "query" else crowd_answer(request)
 
         report = many.run(FakeModel(answer)).run(2)

@@ -33,6 +33,7 @@ from tests.chains.taskworld import (
     COUPONS,
     OVERVIEW,
     QUERIES,
+    ROUNDING,
     FakeModel,
     TaskWorld,
     crowd,
@@ -465,3 +466,31 @@ def outside_the_fence(prompt: str) -> str:
     nonce = re.search(r"carry the code (\w{16})", prompt)
     assert nonce is not None
     return re.sub(rf"<<<(\w+) {nonce[1]}\n.*?\n\1 {nonce[1]}>>>", "", prompt, flags=re.S)
+
+
+class TestProgress:
+    def test_a_run_tells_within_a_chain_which_stage_and_which_call_is_under_way(self, world: TaskWorld) -> None:
+        asked: list[str] = []
+
+        def answer(request: Request) -> Any:
+            asked.append(request.purpose)
+            if request.purpose == "query" and asked.count("query") == 1:
+                return {"query": "Add round_half_even_cents in src/till/rounding.py.\n" + ROUNDING}
+            return good_answer(request)
+
+        chain, told = world.chains[0], list[str]()
+        run = world.run(FakeModel(answer), review=True)
+        [unit] = run.pending().units[:1]
+        assert run.work_on(unit, told.append).outcome == "ready" and unit.chain_id == chain
+        assert told[:7] == [
+            "reading the chain",
+            "stage 1 of 3, plan",
+            "stage 1 of 3, query",
+            "stage 1 of 3, query, again (1 of 3)",
+            "stage 1 of 3, review",
+            "stage 2 of 3, plan",
+            "stage 2 of 3, query",
+        ]
+        assert told[-1] == "overview"
+        spent = run.spent()
+        assert spent is not None and spent.words_so_far().startswith(f"{len(asked)} calls, 0.")

@@ -145,7 +145,7 @@ def test_validate_says_how_chains_ended_and_counts_their_tests(
     assert row["outcomes"] == {"proved": 1} and row["chains"][0]["stages"][0]["classes"]["f2p"] == 1
 
 
-def test_validate_ends_with_1_where_a_chain_has_no_outcome_and_0_where_it_failed(
+def test_validate_ends_with_1_where_a_chain_has_no_outcome_and_where_all_failed(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error: Exception = BuildFailed("the step x failed")
@@ -154,9 +154,16 @@ def test_validate_ends_with_1_where_a_chain_has_no_outcome_and_0_where_it_failed
         raise error
 
     monkeypatch.setattr(Provider, "provide", fails)
+    for standing in (0, 1):  # what failed before is no success of now
+        assert prchain("validate", "--backend", "local") == 1
+        output = capsys.readouterr()
+        assert f"; {standing} done before" in output.out and output.err.endswith("no chain was proved\n")
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(Validation).values(outcome="proved"))
     assert prchain("validate", "--backend", "local") == 0
-    output = capsys.readouterr()
-    assert "1 build_failed" in output.out and "--retry" in output.out
+    assert "nothing new to do; 1 done before" in capsys.readouterr().out
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(Validation).values(outcome="build_failed"))
     error = EngineUnavailable("gone")
     assert prchain("validate", "--backend", "local", "--retry") == 1
     output = capsys.readouterr()
@@ -173,10 +180,10 @@ def test_validate_says_what_happened_to_chains_that_did_not_end(
     proved = UnitResult(ProofUnit("81c2"), "proved", None, ChainProof("81c2", "proved"))
     build_help = BuildHelp(tmp_path, tmp_path, repaired=False)
     for report, says in (
-        (ValidateReport(standing=4), "nothing new to do; 4 done before"),
+        (ValidateReport(before={"proved": 4}), "nothing new to do; 4 done before"),
         (ValidateReport(gone[:1]), "0 done, 1 image_missing; 0 done before"),
         (ValidateReport(gone, 3), "0 done, 2 defect, 1 image_missing, 3 not begun; 0 done before"),
-        (ValidateReport((proved, *gone[:1]), standing=1), "1 proved, 1 image_missing; 1 done before"),
+        (ValidateReport((proved, *gone[:1]), before={"proved": 1}), "1 proved, 1 image_missing; 1 done before"),
     ):
         print_validations(report, build_help)
         assert capsys.readouterr().out.splitlines()[-1] == says
@@ -191,7 +198,7 @@ def test_a_build_that_failed_comes_with_what_can_be_done_about_it(
 
     monkeypatch.setattr(Provider, "provide", fails)
     prchain(command, *(("--backend", "local") if command == "validate" else ()))
-    hint = capsys.readouterr().err.splitlines()[-1]
+    hint = capsys.readouterr().err.splitlines()[-1 if command == "build" else -2]
     assert hint.startswith("of build_failed: read what the step printed; --repair lets a model")
     assert f"OWNER--NAME.toml, with keys of a recipe of your own, into {world.folder}/recipes (environments_" in hint
     (world.settings.data_dir / "build_logs").mkdir(parents=True)
@@ -227,7 +234,7 @@ def test_build_names_each_image_once_with_the_stages_that_it_serves(
     assert prchain("build") == 1
     output = capsys.readouterr()
     assert "built in 2 s: prchain/shop--till:1 (2 stages); dated" in output.out
-    assert "build_failed: shop/till (1 stage): the step x failed: y | error: y" in output.err
+    assert "shop/till (1 stage): build_failed: the step x failed: y | error: y" in output.err
     assert prchain("build", "--rebuild", "--json") == 0
     assert [(load["outcome"], load["stages"]) for load in json.loads(capsys.readouterr().out)] == [("built", 3)]
 

@@ -86,7 +86,7 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
         "  1 F2P test of earlier stages broken here",
         "  runs: after 1 3 s",
         *(f"  | {number}" for number in range(4, 9)),
-        "  | 9 [2J",
+        "  | 9\\x1b[2J",
         "stage 3 (#3): not_reached",
     ]
 

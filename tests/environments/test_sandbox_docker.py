@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -300,3 +301,64 @@ def test_a_container_that_is_removed_under_a_command_is_lost(client: Any) -> Non
         timer.join()
         with pytest.raises(SandboxLost):
             sandbox.exec("true")
+
+
+CUT_OFF = """
+import sys
+import prchain.cli
+from contextlib import nullcontext
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.sandbox import SandboxConfig
+from prchain.progress import SILENT
+from prchain.runs import UnitResult, run_units
+
+class Unit:
+    def __init__(self, key):
+        self.key = self.group = key
+
+class Work:
+    title = "units"
+    spent = lambda self: None
+    holding = lambda self, unit: nullcontext()
+
+    def work_on(self, unit, tell):
+        while True:  # one whose container goes makes another
+            with DockerSandbox(SandboxConfig(sys.argv[1], labels={sys.argv[2]: "cut off"})) as sandbox:
+                print("working", flush=True)
+                sandbox.exec("sleep 600")
+
+    def failed(self, unit, outcome, reason):
+        print("stored", outcome, flush=True)
+        return UnitResult(unit, outcome, reason)
+
+def run(arguments):
+    try:
+        run_units(Work(), [Unit("a"), Unit("b")], workers=2, progress=SILENT)
+    except KeyboardInterrupt:
+        return prchain.cli.INTERRUPTED
+    return 0
+
+prchain.cli.run = run
+prchain.cli.main()
+"""
+
+
+def test_ctrl_c_ends_the_containers_of_the_run_and_no_others(client: Any) -> None:
+    label = f"{LABEL}.cut-off"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with make_docker() as other:
+        process = subprocess.Popen(
+            [sys.executable, "-c", CUT_OFF, IMAGE, label],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["working\n"] * 2
+        assert len(client.api.containers(filters={"label": label})) == 2
+        process.send_signal(signal.SIGINT)
+        printed, err = process.communicate(timeout=60)
+        assert (process.returncode, printed, err) == (130, "", "prchain: 2 containers of the run ended\n")
+        assert client.api.containers(all=True, filters={"label": label}) == []
+        assert other.exec("echo there").output == b"there\n"

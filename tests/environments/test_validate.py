@@ -22,7 +22,7 @@ from environments.proofs.validations import ValidateReport, ValidateRun, Validat
 from environments.sandboxes import leftovers
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.testlogs import Status
-from environments.suites.testruns import run_tests
+from environments.suites.testruns import TestRun, run_tests
 from prchain.errors import (
     BuildFailed,
     EngineUnavailable,
@@ -95,7 +95,7 @@ def test_a_chain_whose_tests_show_its_work_is_proved(world: StageWorld) -> None:
 def test_what_is_proved_is_not_run_again(short: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     validate(short)
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
-    assert validate(short, retry=True) == ValidateReport((), 0, None, 1)
+    assert validate(short, retry=True) == ValidateReport((), 0, None, {"proved": 1})
     with short.store.transaction() as tx:
         tx.delete(Validation, chain_id=short.chain_id)
     assert validate(short).counts == {PROVED: 1}
@@ -326,13 +326,29 @@ def test_a_proof_is_renewed_without_a_test_run_that_would_be_the_same(
     assert validate(short, renew=True).counts == {PROVED: 1}
 
 
+def test_a_machine_without_the_runner_is_no_fault_of_the_chain_and_the_next_run_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stage_world(tmp_path) as world:
+        tail = "Traceback ...\nModuleNotFoundError: No module named 'pytest'\n"
+        missing = TestRun({}, tail, 0.1, 1, infra="runner_missing")
+        with monkeypatch.context() as patched:
+            patched.setattr("environments.workplace.run_tests", lambda *a, **k: missing)
+            [result] = validate(world).results
+            assert result.outcome == "runner_missing" and result.detail is None
+            assert str(result.reason).startswith("unittest is missing on this machine (ModuleNotFoundError: No module")
+            assert "or take --backend docker" in str(result.reason)
+        assert world.rows(ReferenceRun, "side") == [], "what says nothing of the chain is not stored"
+        assert validate(world).counts == {PROVED: 1}
+
+
 def test_looking_for_what_to_retry_takes_nothing_from_a_run_at_work(tmp_path: Path) -> None:
     changes: dict[int, Changes] = {1: {**CHANGES[1], "tests/test_prices.py": test_file("prices", a="self.fail()")}}
     with stage_world(tmp_path, changes) as world:
         validate(world)
         before = world.rows(ReferenceRun, "side", "ran_at")
-        units, standing = ValidateRun(world.store, world.prover(), ValidationChoice(retry=True)).pending()
-        assert (len(units), standing) == (1, 0) and world.rows(ReferenceRun, "side", "ran_at") == before
+        units, ended = ValidateRun(world.store, world.prover(), ValidationChoice(retry=True)).pending()
+        assert (len(units), ended) == (1, {}) and world.rows(ReferenceRun, "side", "ran_at") == before
         with exclusive_lock(world.store, f"proof-{world.chain_id}", "x"):
             assert validate(world, retry=True).counts == {"taken": 1}
         assert world.rows(ReferenceRun, "side", "ran_at") == before

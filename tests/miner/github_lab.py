@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from miner.github import GitHubSource, ReadSummary
+from prchain.progress_state import Cost
 from sql.store import Store
 from sql.tables import (
     Base,
@@ -53,7 +54,7 @@ class Quiet:
         self.notes: list[str] = []
         self.titles: list[str] = []
 
-    def task(self, name: str, total: int | None = None) -> Quiet:
+    def task(self, name: str, total: int | None = None, *, cost: Cost | None = None) -> Quiet:
         self.titles.append(name)
         return self
 
@@ -63,6 +64,12 @@ class Quiet:
     def update(self, *, total: int | None = None, note: str | None = None) -> None:
         if note:
             self.notes.append(note)
+
+    def phase(self, words: str, total: int | None = None) -> None:
+        pass
+
+    def tell(self, unit: str, words: str) -> None:
+        pass
 
     def done(self, message: str = "") -> None:
         pass

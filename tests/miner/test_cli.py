@@ -445,7 +445,7 @@ def test_hostile_text_can_neither_steer_the_terminal_nor_forge_lines(mined: Path
     assert STEERING.findall(result.stdout) == []
     assert "Paint [red]everything[/red]" in result.stdout
     assert not any(line.startswith("forged") for line in result.stdout.splitlines())
-    assert "    A docs/ [2J forged.md\n" in result.stdout
+    assert "    A docs/\\x1b[2J forged.md\n" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from miner import git_rows
 from miner.git_rows import ApiState, PullRequestSelection, settle_without_history, utc, write
@@ -16,8 +18,9 @@ from prchain.git import GitRepository
 from sql.store import Store
 from sql.tables import Base, Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim, Repository
 from tests.miner.gitworld import World, lines
+from tests.prchain.secrets_table import DRAWN_TOKEN
 
-TOKEN = "ghp_" + "a1B2" * 9
+TOKEN = DRAWN_TOKEN
 
 
 @pytest.fixture
@@ -43,12 +46,13 @@ def store_world(
     *,
     selection: PullRequestSelection = git_rows.WHOLE,
     api: dict[int, ApiState] | None = None,
+    **options: Any,
 ) -> None:
     repository = GitRepository.open(world.save())
     merges = {number: state.merge_sha for number, state in (api or {}).items() if state.merge_sha}
     facts = read(repository, read_refs(repository), ApiKnowledge(merges))
     with store.transaction() as tx:
-        write(tx, 1, repository, facts, selection, api or {})
+        write(tx, 1, repository, facts, selection, api or {}, **options)
 
 
 def rows(store: Store, table: type[Base], *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
@@ -131,6 +135,35 @@ def test_hostile_texts_are_stored_without_secrets(store: Store, world: World) ->
     ]
     assert all(stored)
     assert TOKEN not in repr(stored)
+
+
+def test_issue_20_secrets_in_commits_are_counted_once_and_look_alikes_stay(store: Store, world: World) -> None:
+    message = f"Style .sk-toggleable__label-arrow, install git+ssh://git@github.com/o/r, leak {TOKEN}"
+    head = world.propose(1, {"src/a.py": lines("a", 2)}, message=message)
+    world.commit("main", {"pushed": "x"}, "push")
+    world.squash("main", head, f"{message} (#1)")
+    replaced: Counter[str] = Counter()
+    store_world(store, world, replaced=replaced)
+    assert replaced == {"github": 2}  # in the head's message and in the landing's; its subject is a part of that
+    kept = message.replace(TOKEN, "[redacted]")
+    assert sorted(rows(store, Commit, "message")) == [(kept,), (f"{kept} (#1)",)]
+    again: Counter[str] = Counter()
+    store_world(store, world, replaced=again)
+    assert again == {}
+
+
+def test_issue_20_what_earlier_rules_took_from_commits_comes_back_from_git(store: Store, world: World) -> None:
+    head = world.propose(1, {"src/a.py": lines("a", 2)}, message="Style .sk-toggleable__label-arrow")
+    world.commit("main", {"pushed": "x"}, "push")
+    world.squash("main", head, "Fix a (#1)")
+    store_world(store, world)
+    before = sorted(rows(store, Commit, "message"))
+    with store.transaction() as tx:
+        tx.connection.execute(update(Commit).values(message="Style .[redacted]"))
+    store_world(store, world)
+    assert set(rows(store, Commit, "message")) == {("Style .[redacted]",)}
+    store_world(store, world, same_rules=False)
+    assert sorted(rows(store, Commit, "message")) == before
 
 
 def test_a_branch_name_out_of_a_message_fits_its_column(store: Store, world: World) -> None:

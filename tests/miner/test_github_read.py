@@ -15,11 +15,12 @@ import pytest
 from miner.github import replay
 from miner.github.pages import UNKNOWN_PARENTS
 from prchain.errors import BadToken, GitHubError, NetworkUnreachable, RepositoryNotFound
-from prchain.scrub import clean_text, redact
+from prchain.scrub import clean_text, redact_mined
 from sql.store import Store
 from sql.tables import ArchivedPage, Commit, Cursor, PullRequest, PullRequestText, Repository, RepositoryAlias
 from tests.emulator import Emulator, Fault, Kind, World, generate_world
 from tests.miner.github_lab import REPOSITORY, Quiet, assert_same, facts, mine, opened, pages_fetched, source
+from tests.prchain.secrets_table import DRAWN_TOKEN
 
 PULLS = 30
 
@@ -55,7 +56,7 @@ def texts(store: Store, field: str) -> list[tuple[int, str, str]]:
 
 
 def stored(text: str | None) -> str:
-    return redact(clean_text(text or ""))
+    return redact_mined(clean_text(text or ""))
 
 
 def test_everything_that_is_there_is_read(store: Store) -> None:
@@ -372,7 +373,7 @@ def test_no_token_is_a_bad_token(store: Store, github: Emulator) -> None:
 def test_a_token_planted_everywhere_appears_nowhere(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    token, shaped = "planted-secret-token", "ghp_" + "A1b2C3d4" * 5
+    token, shaped = "planted-secret-token", DRAWN_TOKEN
     pull = world.home.pulls[0]
     world.edit_pull(pull, title=f"leak {token}", body=f"see https://x:{token}@example.org/r.git and {shaped}")
     world.add_comment(pull, f"Authorization: bearer {token}", None)

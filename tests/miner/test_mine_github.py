@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,14 @@ from sqlalchemy import update
 from miner.github import GitHubSource
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.outcomes import GIT_NOT_READ
+from miner.report import funnel, print_funnel
 from miner.repositories import parse_entry
 from prchain.progress import open_progress
-from sql.tables import Base, Citation, Commit, Issue, Landing, MineRun, PullRequest
+from sql.tables import ArchivedPage, Base, Citation, Commit, Issue, Landing, MineRun, PullRequest, PullRequestText
 from tests.databases import open_new
 from tests.emulator import Emulator, Fault, Kind, World, generate_world
 from tests.emulator.model import Ref
+from tests.prchain.secrets_table import DRAWN_TOKEN, drawn
 
 PULLS = 150
 
@@ -235,3 +239,33 @@ class TestWhatGitHasLocatedStays:
         away.rename(git)
         assert unborne.mine().error is None
         assert GIT_NOT_READ not in {reason for _, _, reason in self.outcomes(unborne)}
+
+
+def test_issue_20_a_run_tells_and_stores_what_it_replaced_and_keeps_what_only_looks_like_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = "`sk-toggleable__label-arrow` of git+ssh://git@github.com/o/r, amqp://guest:guest@host, ghp_xxxxxxxxxxxxxxxx"
+    lab = Lab(tmp_path, seed=5, pulls=12)
+    first, second = lab.world.home.pulls[:2]
+    lab.world.edit_pull(first, body=f"{kept} {DRAWN_TOKEN}")
+    lab.world.add_comment(second, f"https://joe:{drawn('{62:16}', 1)}@host and {DRAWN_TOKEN}", None)
+    with lab.emulator:
+        report = lab.mine()
+        unchanged = lab.mine()
+    expected = {"github": 2, "url": 1}
+    assert (report.outcome, report.replaced) == ("mined", expected)
+    assert unchanged.replaced == {}
+    assert lab.rows(MineRun, "replaced") == [(json.dumps(expected),), (None,)]
+    [body] = [
+        body
+        for number, field, body in lab.rows(PullRequestText, "number", "field", "body")
+        if (number, field) == (first.number, "body")
+    ]
+    assert body == f"{kept} [redacted]"
+    pages = "".join(zlib.decompress(body).decode() for (body,) in lab.rows(ArchivedPage, "body"))
+    assert kept in pages and DRAWN_TOKEN not in pages
+    with lab.store.transaction() as tx:
+        tx.delete(MineRun, id=2)
+    print_funnel(funnel(lab.store))
+    lab.store.close()
+    assert "3 secrets replaced (2 github, 1 url)" in capsys.readouterr().out

@@ -142,7 +142,7 @@ def test_the_last_run_is_shown_with_its_cost_and_its_failure(store: Store, capsy
         tx.upsert(MineRun, [{"id": 2, "outcome": "bad_answer", "reason": f"GitHub said {HOSTILE}", **run, **cost}])
     print_funnel(funnel(store))
     out = capsys.readouterr().out
-    assert f"bad_answer, {TIME}, source github, 1,234 requests: GitHub said a [31mb" in out
+    assert f"bad_answer, {TIME}, source github, 1,234 requests: GitHub said a\\x1b[31mb" in out
     assert STEERING.findall(out) == []
 
 
@@ -223,7 +223,7 @@ def test_a_printed_page_is_cut_where_it_is_long_and_says_so(store: Store, capsys
     out = capsys.readouterr().out
     assert STEERING.findall(out) == []
     lines = out.splitlines()
-    assert lines[0].startswith("o/n#7  Title a [31mb c")
+    assert lines[0].startswith("o/n#7  Title a\\x1b[31mb\\x07c\\u202ed")
     assert "    ... 3 more" in lines
     assert sum(line.startswith("    R ") for line in lines) == 20
     assert "  files     23" in lines

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from miner.repositories import RepositorySpec, parse_entry, read_list
 from prchain.errors import RepositoryListError
+from tests.prchain.secrets_table import DRAWN_TOKEN
 
 SECRET = "hunter2hunter2"
 
@@ -149,13 +150,13 @@ def test_credentials_reach_git_but_not_the_line_that_is_stored(entry: str) -> No
         f"somebody:{SECRET}@host:o/n",
         f"https://host/o/n?private_token={SECRET}",
         f"https://somebody:{SECRET}@host/o/n\x07",
-        "not a repository ghp_" + SECRET * 3,
+        f"not a repository {DRAWN_TOKEN}",
     ],
 )
 def test_credentials_of_a_line_that_is_refused_are_not_shown(entry: str) -> None:
     with pytest.raises(ValueError, match=r"'") as refused:
         parse(entry)
-    assert SECRET not in str(refused.value)
+    assert SECRET not in str(refused.value) and DRAWN_TOKEN not in str(refused.value)
 
 
 def test_comments_blank_lines_a_byte_order_mark_and_line_ends_of_any_kind(tmp_path: Path) -> None:

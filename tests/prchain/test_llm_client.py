@@ -160,7 +160,6 @@ def test_a_message_of_odd_types_is_read_as_what_it_is_sure_to_say(
     "body",
     [
         b"",
-        b"<html>502</html>",
         b"\xff\xfe",
         b"[" * 100_000,
         b"NaN",
@@ -176,16 +175,29 @@ def test_a_message_of_odd_types_is_read_as_what_it_is_sure_to_say(
         {"error": {"message": f"overloaded for {KEY}"}},
     ],
 )
-def test_a_body_that_is_no_reply_is_a_bad_reply_and_may_have_been_paid_for(
+def test_a_body_that_is_no_completion_is_the_endpoints_fault_and_may_have_been_paid_for(
     body: Any, fake: FakeEndpoint, model: OpenAIModel
 ) -> None:
     fake.part = raw(body)
-    with pytest.raises(errors.BadReply) as caught:
+    with pytest.raises(errors.EndpointIncompatible, match=r"the endpoint .*; is llm_base_url right") as caught:
         model.complete(asking())
     assert caught.value.billed
+    assert caught.value.infrastructure == "endpoint"
     assert KEY not in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(fake.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "page", [b"<html>502</html>", b"\n<!DOCTYPE html><title>Sign in</title>", b"<?xml version='1.0'?><Error/>"]
+)
+def test_a_web_page_with_status_200_is_the_endpoints_fault_and_was_not_paid_for(
+    page: bytes, fake: FakeEndpoint, model: OpenAIModel
+) -> None:
+    fake.part = raw(page)
+    with pytest.raises(errors.EndpointIncompatible, match="answered with a web page") as caught:
+        model.complete(asking())
+    assert not caught.value.billed and len(fake.calls) == 1
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])

@@ -27,11 +27,12 @@ from prchain.runs import run_units
 from sql.lock import exclusive_lock, wait_for_lock
 from tests.databases import open_new
 from tests.endpoint import FakeClock, FakeEndpoint, completion, error, in_turn
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.prchain.test_runs import Work, units
 
 TOKEN = "plain-looking-token-0123456789"
 KEY = "plain-looking-key-0123456789"
-SHAPED = "ghp_" + "A1b2C3d4" * 5
+SHAPED = DRAWN_TOKEN
 PROMPT, REPLY = "the words of a prompt", "the words of a reply"
 
 log = logging.getLogger("miner.somewhere")

@@ -28,6 +28,7 @@ from prchain.errors import (
     UsageError,
     infrastructure_failures,
 )
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, open_progress
 from prchain.runs import (
     DEFECT,
@@ -36,11 +37,10 @@ from prchain.runs import (
     RunResult,
     StopRule,
     Tell,
-    UnderWay,
     UnitResult,
     run_units,
-    what_to_do,
 )
+from tests.prchain.secrets_table import DRAWN_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Work:
 
     act: Callable[[Unit], str | BaseException]
     taken_units: frozenset[str] = frozenset()
-    usd: float | None = None
+    spending: Spending | None = None
     started_units: list[str] = field(default_factory=list)
     stored: list[tuple[str, str, str]] = field(default_factory=list)
     title: str = "things"
@@ -84,8 +84,8 @@ class Work:
         self.stored.append((unit.key, outcome, reason))
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
-        return self.usd
+    def spent(self) -> Spending | None:
+        return self.spending
 
 
 def run(work: Work, todo: list[Unit], **options: Any) -> RunResult[Unit]:
@@ -110,7 +110,7 @@ def test_every_unit_ends_once_and_the_sums_add_up() -> None:
 
 
 def test_a_defect_stays_with_its_unit_is_told_with_its_place_and_never_ends_a_run() -> None:
-    work = Work(lambda unit: ValueError("no such thing as ghp_0123456789abcdefghij\nat all, my-secret"))
+    work = Work(lambda unit: ValueError(f"no such thing as {DRAWN_TOKEN}\nat all, my-secret"))
     result = run(work, units(8), secrets=("my-secret",))
     assert result.counts == {DEFECT: 8} and result.stopped is None
     reason = work.stored[0][2]
@@ -128,20 +128,6 @@ def test_what_another_run_holds_is_passed_over_and_said() -> None:
     work = Work(lambda unit: "done", taken_units=frozenset({"u0", "u1", "u2", "u3"}))
     result = run(work, units(5))
     assert result.counts == {TAKEN: 4, "done": 1} and result.stopped is None and work.started_units == ["u4"]
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "says"),
-    [
-        ([TAKEN, TAKEN], "another run works on them"),
-        ([TAKEN, "endpoint_refused"], "mend what is said above"),
-        (["not_begun"], "mend what is said above"),
-        (["budget_exceeded", "not_begun"], "a larger --budget goes on"),
-        ([], "mend what is said above"),
-    ],
-)
-def test_where_other_runs_work_on_all_that_is_left_nothing_is_to_be_mended(outcomes: list[str], says: str) -> None:
-    assert what_to_do(outcomes).startswith(says)
 
 
 def test_that_a_unit_failed_and_its_row_was_another_runs_is_its_outcome() -> None:
@@ -266,40 +252,27 @@ class TestStop:
 
 class TestTelling:
     def test_of_several_units_under_way_each_one_stays_in_sight(self) -> None:
-        notes: list[str] = []
+        log, goes_on = io.StringIO(), threading.Event()
 
-        class Shown:
-            def update(self, *, total: int | None = None, note: str | None = None) -> None:
-                notes.append(str(note))
+        def act(unit: Unit) -> str:
+            if unit.key == "u0":
+                assert goes_on.wait(30)
+            if unit.key == "u2":
+                goes_on.set()
+            return "done"
 
-            def advance(self, count: int = 1) -> None:
-                """Nothing is shown of it."""
-
-            def done(self, message: str = "") -> None:
-                """Nothing is shown of it."""
-
-        under_way = UnderWay(Shown())
-        hangs, goes_on = (under_way.teller(key) for key in ("5f0c", "6a1b"))
-        hangs("stage 1: before, run 1")
-        goes_on("stage 1: image")
-        goes_on("stage 2: image")
-        under_way.ended("6a1b")
-        under_way.count("proved")
-        under_way.ended("5f0c")
-        assert notes[1:] == [
-            "5f0c: stage 1: before, run 1; 6a1b: stage 1: image",
-            "5f0c: stage 1: before, run 1; 6a1b: stage 2: image",
-            "5f0c: stage 1: before, run 1",
-            "5f0c: stage 1: before, run 1; 1 proved",
-            "1 proved",
-        ]
+        with open_progress(log, every=0) as progress:
+            run(Work(act), units(3), workers=2, progress=progress)
+        lines = log.getvalue().splitlines()
+        assert any("(u0: at it; u1: at it" in line or "(u1: at it; u0: at it" in line for line in lines)
+        assert "things: 1 of 3 (u0: at it; u2: at it; 1 done)" in lines
 
     def test_a_log_says_what_is_done_what_it_cost_and_how_it_ended(self) -> None:
         log = io.StringIO()
         with open_progress(log, every=0) as progress:
-            run(Work(lambda unit: "done", usd=0.25), units(2), progress=progress)
+            run(Work(lambda unit: "done", spending=Spending(calls=3, usd=0.25)), units(2), progress=progress)
         lines = log.getvalue().splitlines()
-        assert "things: 0 of 2 (u0: at it; 0.2500 USD so far)" in lines
+        assert "things: 0 of 2 (u0: at it; 3 calls, 0.2500 USD)" in lines
         assert lines[-1] == "things: 2 of 2 ended"
 
     def test_no_line_counts_more_outcomes_than_units_that_have_ended(self) -> None:

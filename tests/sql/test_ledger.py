@@ -135,6 +135,21 @@ def test_spending_counts_what_was_or_may_have_been_paid(ledger: Ledger) -> None:
     )
 
 
+def test_what_is_said_of_a_run_under_way_counts_what_has_ended_and_never_goes_back(store: Store) -> None:
+    ledger = SqlLedger(store, "run")
+    first, second = (ledger.reserve(key(i), NOTE, 4.0, None) for i in range(2))
+    said = [ledger.spending().words_so_far()]
+    ledger.settle(first, REPLY, 0.5)
+    said.append(ledger.spending().words_so_far())
+    ledger.settle(second, REPLY, 0.25)
+    said.append(ledger.spending().words_so_far())
+    assert said == [
+        "0 calls, 0.0000 USD; 2 calls under way",
+        "1 call, 0.5000 USD; 1 call under way",
+        "2 calls, 0.7500 USD",
+    ]
+
+
 def test_a_call_over_the_budget_is_refused_and_not_booked(ledger: Ledger) -> None:
     call = ledger.reserve(key(0), NOTE, 0.75, 1.0)
     with pytest.raises(BudgetExceeded, match=r"1 USD has 0\.2500 left.*0\.5000"):

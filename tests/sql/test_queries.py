@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +18,13 @@ from prchain.cli import run
 from prchain.errors import UsageError
 from prchain.llm.ledger import CallKey, CallNote
 from prchain.llm.model import Reply
+from prchain.terminal import STEERING
 from sql.ledger import SqlLedger
 from sql.named import named_queries, run_query, run_sql
 from sql.output import write_csv, write_json, write_lines, write_table
 from sql.store import Store
 from sql.tables import LandingFile, MineRun, PullRequest, Repository
+from tests.databases import open_new
 from tests.sql.rows import REPOSITORY, citation, fill, landing, pull_request
 
 HOSTILE = "a\tb\nc\x1b[31m[bold]\x9b"
@@ -207,6 +215,54 @@ def test_a_table_shows_cells_and_lets_none_of_them_steer_the_terminal() -> None:
     write_table(("x",), [(HOSTILE,)], out)
     assert "\\x1b[31m[bold]" in out.getvalue()
     assert not set("\x1b\x9b\t") & set(out.getvalue())
+
+
+def test_a_table_too_wide_for_the_terminal_shows_each_row_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = "a reason of some words, " * 5
+    names = [f"column_{number}" for number in range(9)]
+    out = io.StringIO()
+    write_table(names, [("5f0c12ab90ff3344", 1, words, *["acme/widgets"] * 6), (None, 2, *"abcdefg")], out)
+    lines = out.getvalue().splitlines()
+    assert lines[:3] == ["-- row 1 of 2", "column_0  5f0c12ab90ff3344", "column_1  1"]
+    assert "-- row 2 of 2" in lines and "column_8  g" in lines and max(map(len, lines)) <= 80
+    assert words.strip() in " ".join(line[10:].strip() for line in lines)
+
+
+def test_a_table_that_fits_when_its_long_cells_are_folded_stays_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = io.StringIO()
+    write_table(("id", "pulls", "reason"), [("5f0c12ab90ff3344", 12, "and so on " * 20)], out)
+    lines = out.getvalue().splitlines()
+    assert lines[0].split() == ["id", "pulls", "reason"] and lines[1].startswith("5f0c12ab90ff3344     12  and so on")
+    assert len(lines) > 3 and max(map(len, lines)) <= 80
+
+
+STEERING_TEXT = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202etxt.exe\u200b\u2066b"
+
+
+@pytest.mark.parametrize("options", [[], ["--csv"], ["--json"]], ids=["table", "csv", "json"])
+def test_issue_20_control_characters_are_shown_on_a_terminal_and_not_sent(options: list[str], tmp_path: Path) -> None:
+    database = tmp_path / "x.db"
+    open_new(database).close()
+    characters = "||".join(f"char({ord(char)})" for char in STEERING_TEXT)
+    query = f"SELECT {characters} AS a, 'b' AS \"c\u202e\""
+    command = [sys.executable, "-m", "prchain", "sql", "--db", str(database), *options, "--query", query]
+    ours, theirs = os.openpty()
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        printed = b""
+        with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
+            while piece := os.read(ours, 65536):
+                printed += piece
+    os.close(ours)
+    assert process.returncode == 0, printed
+    text = printed.decode().replace("\r\n", "\n")
+    assert not STEERING.search(text.replace("\n", ""))
+    assert re.search(r"(\\x1b|\\u001b)\[2J", text) and "\\u202e" in text
+    piped = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
+    if options == ["--csv"]:
+        assert list(csv.reader(io.StringIO(piped, newline=""))) == [["a", "c\u202e"], [STEERING_TEXT, "b"]]
 
 
 def test_csv_and_json_come_back_as_they_went_in() -> None:

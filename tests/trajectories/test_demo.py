@@ -32,13 +32,15 @@ from sql.tables import (
     TrajectoryStage,
     Verdict,
 )
+from tests.endpoint import FakeEndpoint, completion
 from tests.trajectories.demoworld import Ran, run_through
 from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.beside import WIDTH
 from trajectories.demo.commands import GUIDED_CHAIN, demo_commands
 from trajectories.demo.folder import claim, prepare
+from trajectories.demo.funnel import Funnel
 from trajectories.demo.guidance import print_guidance
-from trajectories.demo.run import _program, run_demo
+from trajectories.demo.run import Outcome, _program, print_outcome, run_demo
 
 PLAIN = ChosenBackend(BACKENDS["unsafe-local"], "a test")
 
@@ -462,6 +464,30 @@ def test_commands_of_a_real_model_have_its_name_and_the_users_key_and_nothing_el
     assert "OPENAI_API_KEY" not in os.environ
     assert "sk-planted-key" not in capsys.readouterr().out
     assert not any(b"sk-planted" in path.read_bytes() for path in (tmp_path / "demo").glob("*.*"))
+
+
+def test_a_model_that_fails_is_named_with_what_came_of_its_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with FakeEndpoint(completion("colorless green ideas")) as fake:
+        monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        with pytest.raises(DemoStopped) as stopped:
+            run_demo(tmp_path / "demo", backend="unsafe-local", model="glm-4.6", run=run)
+    assert str(stopped.value) == (
+        "the model glm-4.6 wrote no task that is ready (3 bad_reply), and what follows needs one; "
+        "what is said above tells why"
+    )
+    assert "4. Environments" not in capsys.readouterr().out
+
+
+def test_steps_that_did_not_succeed_are_named_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    funnel = Funnel(0, 0, 0, {}, 0, 0, 0, 0, 0, {}, {}, 0, 0, 0, 0)
+    print_outcome(Outcome(Path("/demo"), PLAIN, funnel, 0, 1.0, ("6. Process graph",)))
+    assert "What did not succeed\n6. Process graph; the lines of each step above tell why." in capsys.readouterr().out
+    print_outcome(Outcome(Path("/demo"), PLAIN, funnel, 0, 1.0))
+    assert "What did not succeed" not in capsys.readouterr().out
 
 
 def test_scripted_runs_name_no_model_and_need_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

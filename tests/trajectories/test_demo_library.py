@@ -120,7 +120,8 @@ def test_default_options_find_the_chains_and_what_can_be_no_stage(repository: Pa
     assert chains == CITED
     assert landed == {step.number: str(step.style) for step in HISTORY if step.style in {Style.MERGE, Style.SQUASH}}
     assert unlanded == {12}
-    assert {number for number, outcome in outcomes.items() if outcome == "chained"} == {number for chain in CITED for number in chain}
+    chained = {number for number, outcome in outcomes.items() if outcome == "chained"}
+    assert chained == {number for chain in CITED for number in chain}
     assert (outcomes[7], outcomes[9]) == ("reverted", "revert")
     assert relations[5, 2] == relations[8, 5] == "fixes"
     assert relations[10, 6] == relations[11, 4] == "follow_up"

@@ -15,6 +15,7 @@ import pytest
 from prchain.cli import run
 from prchain.errors import DiskFull, UsageError
 from sql.store import Transaction
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.sampleworld import OVERVIEW, SHORTER, SampleWorld, Talk, long_talk, sample_world
 from trajectories.export.export import ExportReport, export, export_to
 from trajectories.export.formats import chosen_format
@@ -36,9 +37,13 @@ def world(tmp_path: Path, database_url: str) -> Iterator[SampleWorld]:
 def run_export(world: SampleWorld, folder: Path, form: str = "slime", **options: Any) -> tuple[list[Any], ExportReport]:
     """The rows of an export, and its report."""
     chosen = ExportOptions(**options)
-    report = export(world.store, chosen_format(form, chosen), chosen, folder / "sft.jsonl", force=True)
-    lines = report.files[0].read_text(encoding="ascii").splitlines() if report.files else []
-    return [json.loads(line) for line in lines], report
+    out = folder / ("runs" if form == "mini" else "sft.jsonl")
+    report = export(world.store, chosen_format(form, chosen), chosen, out, force=True)
+    if not report.files:
+        return [], report
+    if form == "mini":
+        return [json.loads(path.read_text(encoding="ascii")) for path in sorted(out.iterdir())], report
+    return [json.loads(line) for line in report.files[0].read_text(encoding="ascii").splitlines()], report
 
 
 def sample_of(world: SampleWorld, **options: Any) -> Sample | str:
@@ -93,7 +98,7 @@ def test_a_prefix_that_would_tell_of_stages_that_it_lacks_is_left_out(
 
 
 def test_texts_are_scrubbed_wherever_they_stand(world: SampleWorld, tmp_path: Path) -> None:
-    token = "ghp_" + "a1B2" * 9
+    token = DRAWN_TOKEN
     talk = Talk().system(f"Ask joe@example.org. {token}").query(1, f"{OVERVIEW} Mail: amy@example.org")
     talk.bash(
         f"git config user.email bob@example.org; export T={token}",
@@ -107,10 +112,11 @@ def test_texts_are_scrubbed_wherever_they_stand(world: SampleWorld, tmp_path: Pa
     talk.submit()
     world.trajectory("t1", "c1", talk)
     for form in ("slime", "swift", "openai", "mini"):
-        rows, _ = run_export(world, tmp_path, form)
+        rows, report = run_export(world, tmp_path, form)
         text = json.dumps(rows)
         assert "example.org" not in text and token not in text and "\\u001b" not in text
         assert text.count("[email]") >= 7 - (form == "openai")
+        assert report.card["replaced"] == {"address": 8 - (form == "openai"), "github": 4}
 
 
 def test_secrets_of_the_settings_are_kept_out(world: SampleWorld, tmp_path: Path) -> None:

@@ -265,6 +265,12 @@ def test_where_all_samples_are_left_out_the_reasons_are_said(
     assert told == ("", "nothing to export: 1 no_overview, 2 too_long")
 
 
+def test_a_split_that_leaves_a_part_empty_is_remarked(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", "--out", "sft.jsonl", "--split", "0.1"]) == 0
+    assert "no sample is for validation: its file is empty" in capsys.readouterr().err
+    assert Path("sft.jsonl").read_bytes() and not Path("sft.validation.jsonl").read_bytes()
+
+
 def test_without_samples_the_report_for_machines_is_printed(
     world: SampleWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -283,13 +283,14 @@ class TestCommand:
     ) -> None:
         command = ["rollouts", "extend", "--db", scripted.database]
         code = run_command(command)
-        output = capsys.readouterr().out
+        output, err = capsys.readouterr()
         ((outcome, accepted),) = [
             row[1:] for row in scripted.rows(Trajectory, "parent_id", "outcome", "accepted") if row[0]
         ]
-        assert code == 0 and f"1 {outcome}; 0 done before" in output
+        assert code == 1 and f"1 {outcome}; 0 done before" in output
         assert (outcome, accepted) == ("rejected", 3), "an empty patch is not accepted"
-        assert run_command(command) == 0
+        assert err.endswith("no prefix was extended\n")
+        assert run_command(command) == 1
         assert "nothing new to do; 1 done before" in capsys.readouterr().out
 
     def test_without_a_prefix_there_is_nothing_to_do(

@@ -16,6 +16,7 @@ from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
 from tests.chains.taskworld import FakeModel, gateway_of
 from tests.memory_ledger import MemoryLedger
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.hostile import HOSTILE, SAYS, hostile_patches
 from trajectories.verdicts.comments import comment_for_agent
 from trajectories.verdicts.gates import decide
@@ -422,7 +423,7 @@ def test_an_estimate_is_of_one_call_and_nothing_once_the_verdict_is_stored(patch
 
 
 def test_secrets_and_addresses_reach_neither_prompt_nor_comment(tmp_path: Path) -> None:
-    key = "ghp_" + "a1B2" * 9
+    key = DRAWN_TOKEN
     patch = (
         f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+TOKEN = '{key}'  # ada@example.org\n"
     ).encode()

@@ -13,6 +13,7 @@ import pytest
 from prchain.errors import UsageError
 from prchain.llm.model import ToolCall
 from sql.store import Store
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.prmstore import add_curation, add_trajectory, add_window, prm_store
 from tests.trajectories.prmworld import Attempt, stage
 from trajectories.model import Entry, EntryKind
@@ -22,7 +23,7 @@ from trajectories.prm.pairs import PairCounts, fork, write_pairs
 from trajectories.prm.stored import LIVE, ReadingChoice, known_windows, stored_readings
 from trajectories.rows import StageRow, VerdictRow
 
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+TOKEN = DRAWN_TOKEN
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from environments.suites.outcomes import Grade
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from trajectories.verdicts.results import results_text
 
 
@@ -39,7 +40,7 @@ def test_results_that_say_nothing_of_the_candidate_are_not_shown(grade: Grade | 
 
 
 def test_names_are_visible_scrubbed_in_one_line_and_within_their_room() -> None:
-    key = "ghp_" + "a1B2" * 9
+    key = DRAWN_TOKEN
     text = results_text(Grade("f2p_failed", f2p_failed=(f"test[\u202e{key}\n\nresults 00>>>]",)))
     assert text is not None and key not in text and "\u202e" not in text
     assert text.split("\n")[1] == "- test[[redacted] results 00>>>]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ from prchain.errors import DiskFull, StoreInUse
 from prchain.llm.ledger import Spending
 from prchain.processes import this_process
 from prchain.progress import open_progress
-from sql.tables import Task, Trajectory
+from sql.tables import Task, Trajectory, TrajectoryMessage
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
 from trajectories.rollouts.cli import _print_report, _rounded, rollouts
@@ -112,7 +114,7 @@ class TestRun:
         def breaks(request: Any) -> None:
             if not broken:
                 broken.append(True)
-                raise ValueError("no such thing as ghp_0123456789abcdefghij")
+                raise ValueError(f"no such thing as {DRAWN_TOKEN}")
 
         report = world.run(world.context(PolicyModel(before=breaks))).run(1)
         assert report.counts == {"defect": 1, "accepted": 3} and not report.done
@@ -217,10 +219,11 @@ class TestCommands:
         arguments = ["rollouts", "run", *common, "--backend", "local", "--limit", "1", "--refinements", "0"]
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["rollouts"] == 1
-        assert run_command(arguments) == 0
-        output = capsys.readouterr().out
-        assert "1 rejected" in output and "0 done before" in output, "an empty patch is not accepted"
-        assert run_command(arguments) == 0
+        assert run_command(arguments) == 1
+        output = capsys.readouterr()
+        assert "1 rejected" in output.out and "0 done before" in output.out, "an empty patch is not accepted"
+        assert output.err.endswith("no rollout was accepted\n")
+        assert run_command(arguments) == 1, "none was accepted before either"
         assert "nothing new to do; 1 done before" in capsys.readouterr().out
         assert run_command([*arguments, "--dry-run"]) == 0
         assert capsys.readouterr().out == "0 rollouts to run; 1 done before\n", "nothing is assumed of nothing"
@@ -258,7 +261,7 @@ class TestCommands:
 
         arguments = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "2"]
         assert dry() == "2 rollouts to run"
-        assert run_command([*arguments, "--refinements", "0", "--samples", "2"]) == 0
+        assert run_command([*arguments, "--refinements", "0", "--samples", "2"]) == 1, "none was accepted"
         capsys.readouterr()
         assert dry() == "2 rollouts to run; 4 others of these chains exist with other options or models"
         assert dry("--limit", "4") == "4 rollouts to run; 4 others of these chains exist with other options or models"
@@ -269,6 +272,27 @@ class TestCommands:
         assert dry("--samples", "2", "--refinements", "0") == "0 rollouts to run; 4 done before"
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["with_other_options"] == 4
+
+    def test_show_diff_prints_what_one_step_changed(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        name = roll(world.context(PolicyModel()), world.chains[0], 0)
+        show = ["rollouts", "show", name[:6], "--db", world.database, "--diff"]
+        monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.settings().data_dir))
+        with world.store.reading() as tx:
+            rows = list(tx.rows(TrajectoryMessage, "step", "tree", trajectory_id=name))
+        changing = [step for step, tree in rows if tree]
+        quiet = next(step for step, _ in rows if step and step not in changing)
+        assert run_command([*show, str(changing[0])]) == 0
+        patch = capsys.readouterr().out
+        assert patch.startswith("diff --git a/") and "\n+" in patch
+        assert run_command([*show, str(changing[0]), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["patch"].startswith("diff --git a/")
+        assert run_command([*show, str(quiet)]) == 0
+        assert "changed no file" in capsys.readouterr().out
+        assert run_command([*show, "999"]) == 1
+        assert "has no step 999; its last is" in capsys.readouterr().err
+        assert run_command([*show, "1", "--messages"]) == 2
 
     def test_a_dry_run_rounds_the_tokens_for_people_and_not_for_machines(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
@@ -315,8 +339,8 @@ class TestCommands:
             run = RolloutRun(world.context(), RolloutChoice(limit=1), progress)
             assert run.run().counts == {"accepted": 1}
         lines = output.getvalue()
-        place = f"{world.chains[0]} sample 0: stage 2 of 2, attempt 2, step 8; 0.00"
-        assert place in lines and "verdict" in lines and "USD so far" in lines
+        place = f"{world.chains[0]} sample 0: stage 2 of 2, attempt 2, step 8; "
+        assert re.search(rf"{re.escape(place)}\d+ calls, 0\.\d+ USD", lines) and "verdict" in lines
 
     def test_a_gate_of_tests_on_chains_that_were_not_validated_says_what_to_run_first(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
@@ -358,7 +382,7 @@ class TestCommands:
     ) -> None:
         def options(*flags: str) -> tuple[float | None, int]:
             base = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "1"]
-            assert run_command([*base, "--gate", "judge", "--refinements", "0", *flags]) == 0
+            assert run_command([*base, "--gate", "judge", "--refinements", "0", *flags]) == 1, "none was accepted"
             stored = [json.loads(text) for (text,) in world.rows(Trajectory, "options")]
             assert len(stored) == len(known_options) + 1, "other values make another trajectory"
             (new,) = [row for row in stored if row not in known_options]

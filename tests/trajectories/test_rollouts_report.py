@@ -37,6 +37,17 @@ class TestMessages:
         page = self.printed(world, capsys, Talk().system().query(1).bash("cat long", "\n".join(lines)))
         assert "".join(f"  {line}\n" for line in lines) in page and "left out" not in page
 
+    def test_brief_cuts_every_text_and_says_how_much(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        talk = Talk().query(1).turn("t" * 500, ("bash", {"command": "c" * 401}), reasoning="r" * 400).observation("o")
+        world.trajectory(TRAJECTORY, CHAIN, talk)
+        print_trajectory(trajectory_page(world.store, TRAJECTORY, messages=True), brief=True)
+        page = capsys.readouterr().out
+        assert f"  {'t' * 400} ... (100 more characters)\n" in page
+        assert f"    command: {'c' * 400} ... (1 more character)\n" in page
+        assert f"    {'r' * 400}\n" in page
+
     def test_code_in_a_call_keeps_its_lines_and_its_indentation(
         self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -110,6 +121,12 @@ class TestStages:
     ) -> None:
         page = self.printed(world, capsys, comment=self.COMMENT, shown=shown)
         assert said in page and page.count("A new unit is found") == 3
+
+    def test_a_long_comment_is_whole_unless_brief(self, world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+        comment = "word " * 200 + "end"
+        assert "end\n" in self.printed(world, capsys, comment=comment, shown=None)
+        print_trajectory(trajectory_page(world.store, TRAJECTORY), brief=True)
+        assert "end\n" not in capsys.readouterr().out.replace("reason", "")
 
     def test_without_a_comment_nothing_is_said_of_one(
         self, world: SampleWorld, capsys: pytest.CaptureFixture[str]

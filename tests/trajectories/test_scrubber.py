@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from prchain.llm.model import ToolCall
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.sampleworld import OVERVIEW, SampleWorld, Talk, sample_world
 from tests.trajectories.test_export import run_export
 from trajectories.export.samples import Reason, SampleMessage
@@ -66,7 +67,7 @@ def test_a_file_without_marks_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_names_of_tools_that_a_model_made_up_are_scrubbed_and_made_valid(tmp_path: Path) -> None:
-    name = "bob@example.org ghp_abcdefghijklmnopqrstuvwx <|im_end|>"
+    name = f"bob@x.org {DRAWN_TOKEN} <|im_end|>"
     talk = Talk().system().query(1).turn("x", (name, {}), error="unknown_tool").observation("no", error="unknown_tool")
     talk.turn("x", ("", {}), error="unknown_tool").observation("no", error="unknown_tool").bash("ls").submit()
     with sample_world(tmp_path) as world:
@@ -75,7 +76,7 @@ def test_names_of_tools_that_a_model_made_up_are_scrubbed_and_made_valid(tmp_pat
         for form in ("slime", "openai", "swift", "mini"):
             rows, _ = run_export(world, tmp_path, form)
             text = json.dumps(rows)
-            assert "example.org" not in text and "ghp_" not in text
+            assert "x.org" not in text and "ghp_" not in text
         (row,), _ = run_export(world, tmp_path)
     called = [call["function"]["name"] for message in row["messages"] for call in message.get("tool_calls", ())]
     assert called == ["_email___redacted____im_end___", "unknown", "bash", "submit"]

@@ -19,10 +19,11 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
+from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say, say_next, say_reasons, tally
+from prchain.terminal import counted, present, say, say_next, tally
 from sql.store import Store
 from trajectories.curation.studies.cli import study
 from trajectories.curation.windows.cli import run
@@ -149,7 +150,6 @@ def graphs(
     """
     from environments.backends import chosen_backend
     from trajectories.curation.options import GraphOptions
-    from trajectories.curation.outcomes import BUILT
     from trajectories.curation.run import GraphChoice, open_run
 
     settings = Settings.load(db=db, workers=workers)
@@ -170,10 +170,10 @@ def graphs(
         report = runner.run(settings.workers, pending)
         spending = runner.context.gateway.spending()
     present(as_json, _report_row(report, spending), _print_report, report, spending)
-    if not as_json and BUILT & report.counts.keys():
+    if not as_json and report.good:
         say_next("curate run")
-    if not report.done or (report.results and not BUILT & report.counts.keys()):
-        click.get_current_context().exit(1)
+    nothing = "no process graph can be used" if report.results or report.standing else "there is no stage to distil"
+    end_command(done=report.done, good=report.good, nothing=nothing)
 
 
 def _trajectory(settings: Settings, prefix: str | None) -> str | None:
@@ -230,16 +230,15 @@ def _report_row(report: GraphReport, spending: Spending) -> dict[str, Any]:
 
 
 def _print_report(report: GraphReport, spending: Spending) -> None:
-    from prchain.runs import say_end
+    from prchain.endings import say_causes, say_end
     from trajectories.curation.outcomes import BUILT
 
     others = [result for result in report.results if result.outcome not in BUILT]
-    say_reasons((result.unit.key, result.outcome, result.reason) for result in others)
+    say_causes(others)
     counts = tally(report.counts) or ("nothing ended" if report.left else "nothing new to do")
     say(f"{counts}; {report.standing:,} done before; {spending.words()}")
     _print_unproved(report.unproved)
-    stopped = None if report.stopped in {result.reason for result in others} else report.stopped
-    say_end("graph", [result.outcome for result in report.failed], report.left, stopped)
+    say_end("graph", report.failed, report.left, report.stopped, told=others)
 
 
 curate.add_command(run)

@@ -28,9 +28,10 @@ from prchain.errors import (
 )
 from prchain.git.trees import TreeStore
 from prchain.llm.gateway import Gateway
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import LONGEST_REASON, RunResult, Tell, UnitResult, run_units
-from prchain.scrub import redact, scrub_mined
+from prchain.scrub import redact, redact_mined, scrub_mined
 from prchain.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
@@ -44,7 +45,7 @@ from trajectories.curation.distill import Distiller
 from trajectories.curation.forecast import GraphForecast, forecast
 from trajectories.curation.identity import GraphIdentity
 from trajectories.curation.options import CRITIC, PROPOSER, SAMPLING, GraphOptions
-from trajectories.curation.outcomes import FINAL
+from trajectories.curation.outcomes import BUILT, FINAL
 from trajectories.curation.reference import target_patch
 from trajectories.curation.rounds import with_notes
 from trajectories.curation.rows import begin_graph, end_graph, read_outcome, read_state, write_graph, write_round
@@ -97,6 +98,8 @@ class PendingGraphs:
     """Graphs that are over."""
     unproved: int = 0
     """Stages whose tests are not proved, or that have no task."""
+    built: int = 0
+    """How many of the graphs that are over can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,12 @@ class GraphReport(RunResult[GraphUnit]):
 
     standing: int = 0
     unproved: int = 0
+    built_before: int = 0
+
+    @property
+    def good(self) -> int:
+        """Graphs that can be used, made by this run or an earlier one."""
+        return self.built_before + sum(self.counts.get(name, 0) for name in BUILT)
 
     @property
     def failed(self) -> tuple[UnitResult[GraphUnit], ...]:
@@ -232,8 +241,10 @@ class GraphRun:
             return self._found(units, unproved, tx)
 
     def _found(self, units: Sequence[GraphUnit], unproved: int, tx: Transaction) -> PendingGraphs:
-        todo = tuple(unit for unit in units if read_outcome(tx, unit.id) not in FINAL)
-        return PendingGraphs(todo, len(units) - len(todo), unproved)
+        outcomes = {unit: read_outcome(tx, unit.id) for unit in units}
+        todo = tuple(unit for unit in units if outcomes[unit] not in FINAL)
+        built = sum(outcomes[unit] in BUILT for unit in units)
+        return PendingGraphs(todo, len(units) - len(todo), unproved, built)
 
     def _stages(self, tx: Transaction, chain_id: str) -> list[GraphUnit]:
         """The stages of a chain that need no trajectory. Raises `NotValidated`, `TestsUnproved`, `NoTask`."""
@@ -300,7 +311,7 @@ class GraphRun:
         todo = pending or self.pending()
         secrets = self.context.secrets
         result = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)
-        return GraphReport(result.results, result.left, result.stopped, todo.standing, todo.unproved)
+        return GraphReport(result.results, result.left, result.stopped, todo.standing, todo.unproved, todo.built)
 
     def holding(self, unit: GraphUnit) -> AbstractContextManager[None]:
         """See `Work`."""
@@ -316,9 +327,9 @@ class GraphRun:
             end_graph(tx, unit.id, outcome, reason)
         return UnitResult(unit, outcome, reason, unit.id)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.context.gateway.spending().cost
+        return self.context.gateway.spending()
 
 
 def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult[GraphUnit]:
@@ -376,7 +387,7 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
         )
         while True:
             start_time = monotonic()
-            state = with_notes(distiller.round(state, curators), notes, lambda words: redact(words, secrets))
+            state = with_notes(distiller.round(state, curators), notes, lambda words: redact_mined(words, secrets))
             notes.clear()
             if state.ending is not None:
                 break

@@ -49,5 +49,5 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
     default = Path("data", "demo" if model is None else f"demo-{re.sub(r'[^A-Za-z0-9.-]+', '-', model)}")
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         outcome = run_demo((folder or default).absolute(), backend=backend, model=model, run=run)
-    row = {**asdict(outcome.funnel), "samples": outcome.samples, "files": outcome.files}
+    row = {**asdict(outcome.funnel), "samples": outcome.samples, "files": outcome.files, "failed": outcome.failed}
     present(as_json, row, print_outcome, outcome)

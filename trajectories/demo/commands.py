@@ -31,7 +31,9 @@ class DemoCommand:
     words: str
     command: Sequence[str]
     must_succeed: bool = True
-    """Whether the demo stops where it does not: what a real model makes of a graph may be too little."""
+    """Whether the demo stops where it does not: what a real model makes of a task or a graph may be too little."""
+    refused: bool = False
+    """Whether it shows work that is not accepted, so that it ends with 1 as it should."""
 
 
 def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
@@ -53,6 +55,7 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
             "3. Tasks",
             "A model writes an overview for each chain and a query for each stage; each passes the leak check.",
             ["tasks", "build"],
+            must_succeed=False,
         ),
         DemoCommand(
             "",
@@ -65,7 +68,7 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
             "One more, which nobody cited. This is what its second stage changes of the first:",
             ["chains", "show", UNCITED_CHAIN, "--diff"],
         ),
-        DemoCommand("", "It gets a task like the others:", ["tasks", "build"]),
+        DemoCommand("", "It gets a task like the others:", ["tasks", "build"], must_succeed=False),
         DemoCommand(
             "4. Environments",
             "Runs each stage's tests before and after its reference patch: once each, as none of ours is flaky, and "
@@ -78,6 +81,7 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
             "judge gives 0.8 or more and its tests pass; else the judge's comment goes back to the agent, three times "
             "at most.",
             ["rollouts", "run", "--gate", "both", *chosen.flags],
+            must_succeed=False,
         ),
         DemoCommand(
             "6. Process graph",
@@ -122,6 +126,8 @@ def _cheat(chosen: ChosenBackend) -> DemoCommand:
         "for every name and stop unittest from calling tests. Among the hidden tests stand some whose result is known, "
         "with other names in every run:",
         ["rollouts", "run", "--chain", CHEATED_CHAIN, "--tools", "bash", *limits, *chosen.flags],
+        must_succeed=False,
+        refused=True,
     )
 
 
@@ -135,6 +141,8 @@ def _guidance(chosen: ChosenBackend) -> list[DemoCommand]:
             "has bash alone and twelve steps a stage, and tests alone say whether a stage is accepted. At first nobody "
             "speaks to it:",
             command,
+            must_succeed=False,
+            refused=True,
         ),
         DemoCommand(
             "",
@@ -142,5 +150,6 @@ def _guidance(chosen: ChosenBackend) -> list[DemoCommand]:
             "kinds of errors it sees in them, by which quotes, and how to go on. Detectors, which are plain code, look "
             "at the same steps; what they find is stored and not told.",
             [*command, "--prm", "D"],
+            must_succeed=False,
         ),
     ]

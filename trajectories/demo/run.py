@@ -9,16 +9,17 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from prchain.errors import DemoStopped
 from prchain.settings import Settings, variable
-from prchain.terminal import say, say_facts, say_prose
+from prchain.terminal import say, say_facts, say_prose, tally
+from sql.outcomes import READY
 from sql.store import Store
-from sql.tables import GraphRow
+from sql.tables import GraphRow, Task, Trajectory
 from trajectories.curation.windows.report import curated_page, print_window, took_variant
 from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.beside import beside, curated_of, plain_of
@@ -28,6 +29,7 @@ from trajectories.demo.folder import LIBRARY, SCRIPT, claim, prepare
 from trajectories.demo.funnel import Funnel, read_funnel, stories
 from trajectories.demo.guidance import print_guidance
 from trajectories.demo.library import HISTORY, REPOSITORY, Style, build
+from trajectories.outcomes import KEPT
 
 DATABASE = "prchain.db"
 
@@ -47,6 +49,8 @@ class Outcome:
     funnel: Funnel
     samples: int
     seconds: float
+    failed: tuple[str, ...] = ()
+    """Titles or command lines of the steps that did not succeed, though the demo went on."""
 
     @property
     def files(self) -> dict[str, str]:
@@ -73,10 +77,17 @@ def run_demo(
     fresh = build(folder / LIBRARY)
     settings = prepare(folder, chosen, user, model)
     _introduce(folder, chosen, model, fresh=fresh)
+    failed: list[str] = []
     with contextlib.chdir(folder), _environment(settings, user if model else None):
         for step in demo_commands(chosen):
             _say_heading(step.title, step.words)
+            if step.command[:1] == ["export"]:
+                _require(Trajectory, KEPT, f"{_who(model)} did no work that was accepted", "the export")
             succeeds = _run_command(step, run)
+            if not succeeds and not step.refused:
+                failed.append(step.title or _command_line(step.command))
+            if step.command[:2] == ["tasks", "build"]:
+                _require(Task, {READY}, f"{_who(model)} wrote no task that is ready", "what follows")
             if "--prm" in step.command:
                 _say_guidance(chosen.backend.workdir)
             elif _is_cheat(step):
@@ -90,13 +101,15 @@ def run_demo(
         with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
             funnel = read_funnel(store)
         samples = sum(1 for line in Path(SAMPLES).read_text(encoding="utf-8").split("\n") if line)
-    return Outcome(folder, chosen, funnel, samples, time.monotonic() - start_time)
+    return Outcome(folder, chosen, funnel, samples, time.monotonic() - start_time, tuple(failed))
 
 
 def print_outcome(outcome: Outcome) -> None:
     """The funnel, where the files are, and what to try next."""
     _say_heading("The funnel", "From pull requests to samples; each row is made from the one above it.")
     outcome.funnel.print(outcome.samples)
+    if outcome.failed:
+        _say_heading("What did not succeed", f"{', '.join(outcome.failed)}; the lines of each step above tell why.")
     _say_heading("The files")
     say_facts(outcome.files)
     _say_heading("What next")
@@ -156,6 +169,19 @@ def _run_command(step: DemoCommand, run: Callable[[list[str]], int]) -> bool:
     if code != 0 and step.must_succeed:
         raise DemoStopped(f"`{line}` ended with code {code}; what is said above tells why")
     return code == 0
+
+
+def _who(model: str | None) -> str:
+    return f"the model {model}" if model else "the script"
+
+
+def _require(table: type[Task] | type[Trajectory], wanted: Collection[str], words: str, needing: str) -> None:
+    """Raise `DemoStopped` where no row ended in one of these ways, with those in which they did end."""
+    with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store, store.reading() as tx:
+        outcomes = Counter(ended for (ended,) in tx.rows(table, "outcome"))
+    if not outcomes.keys() & wanted:
+        found = tally(dict(sorted(outcomes.items()))) or "none at all"
+        raise DemoStopped(f"{words} ({found}), and {needing} needs one; what is said above tells why")
 
 
 def _first_graph() -> str:

@@ -48,6 +48,7 @@ class Card:
         self.hidden_tests: Counter[str] = Counter({"passed": 0, "failed": 0, "not_run": 0})
         self.counted_by: Counter[str] = Counter()
         self.broken_marks: Counter[str] = Counter({"samples": 0, "texts": 0})
+        self.replaced: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.trajectories: dict[str, ExportCandidate] = {}
         self.samples_of: Counter[str] = Counter()
@@ -66,6 +67,8 @@ class Card:
             for stage in sample.stages
         )
         self.reasons.update(str(turn.reason) for turn in sample.turns if turn.role == "assistant")
+        for turn in sample.turns:
+            self.replaced.update(turn.replaced)
         for turn, count in zip(sample.turns, tokens.texts, strict=True):
             self.loss.add(turn.reason, count)
         self.trajectories[candidate.id] = candidate
@@ -89,6 +92,7 @@ class Card:
             "turns_by_reason": dict(sorted(self.reasons.items())),
             "loss": self.loss.figures(),
             "broken_marks": dict(self.broken_marks),
+            "replaced": dict(sorted(self.replaced.items())),
             "left_out": dict(sorted(self.left_out.items())),
         }
 

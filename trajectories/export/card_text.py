@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from prchain.terminal import counted
+from prchain.terminal import counted, tally
 from trajectories.export.loss import loss_rows, loss_words
 
 _FIGURES = (
@@ -43,6 +43,8 @@ def markdown(card: Mapping[str, Any]) -> str:
         f"{counted(broken['samples'], 'sample')}, and "
         "were broken there."
     )
+    if card["replaced"]:
+        lines += ["", f"Replaced in texts, by kind: {tally(card['replaced'])}."]
     lines += [
         "",
         *_table(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from prchain.cli_options import choice_option, db_option, json_option, repository_option
+from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_some, tally
@@ -50,8 +51,8 @@ _HITS_SHOWN = 100
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Where to write: JSON lines, or Parquet where the name ends in .parquet and the format has columns; - is "
-    "standard output.",
+    help="Where to write: JSON lines, or Parquet where the name ends in .parquet and the format has columns; with mini "
+    "a folder; - is standard output.",
 )
 @choice_option(
     "--rows",
@@ -353,8 +354,13 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
         say(f"left out: {tally(dict(sorted(report.left_out.items())))}", err=to_stdout)
     say(f"tokens are {report.tokens_how}", err=to_stdout)
     parts = tally({f"for {part}": count for part, count in report.samples.items() if len(report.samples) > 1})
+    for part, count in report.samples.items():
+        if not count:
+            say(f"no sample is for {part}: its file is empty; --split-by chain, or another --split, may help", err=True)
     total = counted(sum(report.samples.values()), "sample")
     say(f"{total}{f' ({parts})' if parts else ''}, {counted(sum(report.rows.values()), 'row')}", err=to_stdout)
+    if replaced := report.card.get("replaced"):
+        say(f"replaced in texts: {tally(replaced)}", err=to_stdout)
     if found := report.overlap:
         say(
             f"{len(found.hits):,} of {found.looked_at:,} samples share {WORDS} words in a row with {found.name}",
@@ -431,8 +437,7 @@ def _end_without_rows(noun: str, done: str, left_out: Mapping[str, int]) -> None
         reason = f"no {noun} was {'found' if '--outcome' in choices else done} that fits {', '.join(choices)}"
     else:
         reason = f"no {noun} was {done} yet; run `prchain rollouts run` first"
-    say(f"nothing to export: {reason}", err=True)
-    context.exit(1)
+    end_command(done=True, good=0, nothing=f"nothing to export: {reason}")
 
 
 def _words(text: str) -> list[str]:

@@ -30,10 +30,12 @@ from trajectories.export.tokens import cumulative_tokens, with_tokens
 from trajectories.export.write import (
     Files,
     HashedFile,
+    JsonFiles,
     JsonLines,
     RowWriter,
     Sink,
     card_paths,
+    check_output_folder,
     check_output_path,
     sibling_path,
 )
@@ -131,7 +133,7 @@ class _Target:
     """By part."""
     stale: list[Path]
     parquet: bool
-    streams: dict[str, HashedFile] = field(default_factory=dict)
+    streams: dict[str, list[HashedFile]] = field(default_factory=dict)
     rows: dict[str, RowWriter] = field(default_factory=dict)
 
     @classmethod
@@ -140,20 +142,37 @@ class _Target:
         parquet = out.suffix == ".parquet"
         if parquet and form.columns is None:
             raise UsageError(f"{form.name} is read from JSON lines only; give --out another suffix than .parquet")
+        if form.file_name and out.suffix in {".jsonl", ".json"}:
+            raise UsageError(f"{form.name} writes a folder with a file for each trajectory; give --out a folder's name")
         paths = {name: out} | ({VALIDATION: sibling_path(out, VALIDATION)} if options.validation else {})
         recipe_files = [recipe_path(out)] if options.recipe else []
         if options.recipe:
             check_readable(options.recipe, out)
-        for path in (*paths.values(), *card_paths(out), *recipe_files):
+        for path in paths.values():
+            if form.file_name:
+                check_output_folder(path, form.file_pattern, force=force)
+            else:
+                check_output_path(path, force=force)
+        for path in (*card_paths(out), *recipe_files):
             check_output_path(path, force=force)
+        if form.file_name:
+            earlier = [path for folder in paths.values() for path in sorted(folder.glob(form.file_pattern))]
+            return cls(out, paths, earlier, parquet)
         return cls(out, paths, _stale_files(out, (*paths.values(), *recipe_files), force=force), parquet)
 
     def write(
         self, files: Files, state: ExportState, report: ExportReport, form: Format, progress: Progress | None
     ) -> None:
         """Write the rows."""
-        self.streams = {part: files.open(path) for part, path in self.paths.items()}
-        self.rows = {part: _row_writer(stream, form, parquet=self.parquet) for part, stream in self.streams.items()}
+        for part, path in self.paths.items():
+            if form.file_name is not None:
+                files.folder(path, form.file_pattern)
+                self.rows[part] = folder_rows = JsonFiles(files, path, form.file_name)
+                self.streams[part] = folder_rows.streams
+            else:
+                stream = files.open(path)
+                self.rows[part] = _row_writer(stream, form, parquet=self.parquet)
+                self.streams[part] = [stream]
         # Closed also after an error: pyarrow's writers end their files when they are garbage collected.
         with ExitStack() as writers:
             for writer in self.rows.values():
@@ -172,7 +191,11 @@ class _Target:
     ) -> list[Path]:
         """Write card and recipe, and return the paths of all files."""
         options = state.options
-        written = [(part, self.streams[part], self.rows[part].count) for part in self.streams]
+        written = [
+            (part, stream, self.rows[part].count // len(streams))
+            for part, streams in self.streams.items()
+            for stream in streams
+        ]
         card = card_of(
             tx,
             state.card,
@@ -183,8 +206,10 @@ class _Target:
             overlap=state.overlap,
             pairs=pairs,
         )
+        new = {stream.path for _, stream, _ in written}
         for path in self.stale:
-            files.remove(path)
+            if path not in new:
+                files.remove(path)
         card_files = card_paths(self.out)
         recipe_files = [recipe_path(self.out)] if options.recipe else []
         files.open(card_files[0]).write(markdown(card).encode("utf-8"))
@@ -199,8 +224,10 @@ class _Target:
 def export_to(
     store: Store, form: Format, options: ExportOptions, stream: Sink, *, secrets: tuple[str, ...] = ()
 ) -> ExportReport:
-    """Write all samples as JSON lines to an open stream, without a card. Raises `UsageError` for a split, a recipe
-    and pairs."""
+    """Write all samples as JSON lines to an open stream, without a card. Raises `UsageError` for a split, a recipe,
+    pairs, and a format of a file a sample."""
+    if form.file_name is not None:
+        raise UsageError(f"--format {form.name} writes a file for each trajectory; give --out a folder's name")
     if options.validation:
         raise UsageError("--split writes two files; give --out a file's name")
     if options.recipe:

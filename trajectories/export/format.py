@@ -27,6 +27,10 @@ class Format:
     takes_reasoning: bool = True
     trains: bool = True
     """Whether readers train on it; formats for viewers hold whole conversations."""
+    file_name: Callable[[Mapping[str, Any]], str] | None = None
+    """From a line to the name of its file, where each has one of its own in a folder; None: all are in one file."""
+    file_pattern: str = ""
+    """Such names, with ``*``."""
     turns_hint: str = ""
     """The setting with which a trainer trains on the last turn of a per-turn row alone."""
 

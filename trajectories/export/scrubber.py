@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from hashlib import blake2b
 from typing import Any
 
 from prchain.llm.model import ToolCall
-from prchain.scrub import redact, scrub_mined
+from prchain.scrub import Counts, scrub_mined
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Reason, SampleMessage
 from trajectories.export.special_tokens import without_special_tokens
@@ -21,17 +22,22 @@ class Scrubber:
     def __init__(self, secrets: tuple[str, ...] = ()) -> None:
         self._secrets = secrets
         self._broken = 0
+        self._replaced: Counts = Counter()
 
     def text(self, text: str) -> str:
         """The text, safe to export."""
-        clean = scrub_mined(redact(text, self._secrets) if self._secrets else text)
+        clean = scrub_mined(text, self._secrets, self._replaced)
         safe = without_special_tokens(clean)
         self._broken += safe != clean
         return safe
 
+    def _is_safe(self, text: str) -> bool:
+        """Whether a text stays as it is. What it holds is counted where its parts are scrubbed."""
+        return without_special_tokens(scrub_mined(text, self._secrets)) == text
+
     def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> SampleMessage:
         """The message of an entry; `reasoning` says whether its reasoning stays."""
-        broken_before = self._broken
+        broken_before, self._replaced = self._broken, Counter()
         content = self.text(entry.content)
         thoughts = self.text(entry.reasoning) if entry.reasoning and reasoning else None
         calls = tuple(
@@ -53,6 +59,7 @@ class Scrubber:
             self._name(entry.tool_name) if entry.tool_name is not None else None,
             elided=bool(entry.details.get("dropped")),
             broken_marks=self._broken - broken_before,
+            replaced=self._replaced,
         )
 
     def _name(self, name: str) -> str:
@@ -63,7 +70,7 @@ class Scrubber:
         """A call's id. An id that must be scrubbed becomes a digest, because the answer to the call has the same id."""
         return (
             name
-            if self.text(name) == name
+            if self._is_safe(name)
             else f"call_{blake2b(name.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
         )
 
@@ -80,7 +87,7 @@ class Scrubber:
         except ValueError:
             return self.text(arguments)
         clean = self._value(found)
-        unchanged = clean == found and self.text(arguments) == arguments
+        unchanged = clean == found and self._is_safe(arguments)
         return arguments if unchanged else json.dumps(clean, ensure_ascii=False)
 
     def _value(self, value: Any) -> Any:

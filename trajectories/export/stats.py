@@ -9,26 +9,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import case, exists, func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import aliased
 
 from prchain.terminal import counted, dollars, say, say_prose, say_table, tally
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict
+from trajectories.export.card import Card
 from trajectories.export.distribution import Distribution
-from trajectories.export.loss import LossCount, loss_rows, loss_words
-from trajectories.export.masks import loss_decisions
-from trajectories.export.samples import Reason
+from trajectories.export.formats import slime
+from trajectories.export.loss import loss_rows, loss_words
+from trajectories.export.options import ExportOptions
+from trajectories.export.reading import NO_OVERVIEW, candidates
+from trajectories.export.selection import SampleSelection
 from trajectories.export.spent import SpentSum, all_spent
-from trajectories.export.tokens import BYTES_A_TOKEN, OVERHEAD
-from trajectories.extensions import not_extended
-from trajectories.model import Entry, EntryKind
+from trajectories.export.tokens import BYTES_A_TOKEN
+from trajectories.extensions import extended_prefixes, not_extended
+from trajectories.model import EntryKind
 from trajectories.outcomes import KEPT
 from trajectories.scaffolds.privileged import DISCLOSED
 from trajectories.sums import hidden_tests, price_sources
@@ -84,15 +85,15 @@ def stats(tx: Transaction) -> dict[str, Any]:
     """The figures, of kept trajectories that no other one extends unless noted; those whose agents were told a part of
     a process graph count nowhere but in ``disclosed``. Raises `StoreError`.
 
-    Tokens are estimated by characters, `BYTES_A_TOKEN` a token. A rate or mean of nothing is None. What is under
-    loss is that of an export with its default masks.
+    Tokens, tool calls and what is under loss are those of `prchain export` without options, with tokens estimated. A
+    rate or mean of nothing is None.
     """
     outcomes = _counts(tx, Trajectory.outcome)
     kept = sum(_stages(tx).values())
     spent = SpentSum()
     for cost in all_spent(tx):
         spent.add(cost)
-    tokens, calls = _sizes(tx)
+    samples = _samples(tx)
     views = _views(tx)
     usd: list[float | None] = [cost for (cost,) in tx.connection.execute(select(Trajectory.usd).where(_UNTOLD))]
     total = None if None in usd else sum(cost or 0.0 for cost in usd)
@@ -104,9 +105,9 @@ def stats(tx: Transaction) -> dict[str, Any]:
         "outcomes": outcomes,
         "disclosed": tx.count(Trajectory, scaffold=DISCLOSED),
         "samples": kept,
-        "tokens": tokens.figures() | {"by": f"estimate, {BYTES_A_TOKEN} characters a token"},
-        "tool_calls": calls.figures(),
-        "loss": _loss(tx).figures(),
+        "tokens": samples.tokens.figures() | {"by": f"estimate, {BYTES_A_TOKEN} bytes a token"},
+        "tool_calls": samples.calls.figures(),
+        "loss": samples.loss.figures(),
         "stages": _stages(tx),
         "hidden_tests": hidden_tests(tx),
         "acceptance": _acceptance(tx),
@@ -158,59 +159,29 @@ def _kept_messages(*columns: Any) -> Any:
     )
 
 
-def _sizes(tx: Transaction) -> tuple[Distribution, Distribution]:
-    """Tokens and tool calls of every kept trajectory."""
-    table = TrajectoryMessage
-    characters = (
-        func.length(table.content) + func.coalesce(func.length(table.reasoning), 0) + func.length(table.tool_calls)
-    )
-    # In JSON a quote before a colon always ends a key: texts hold no unescaped quotes, and end before a comma or a
-    # brace. So the number of these keys is the number of calls in a message.
-    key = '"arguments":'
-    call_count = (func.length(table.tool_calls) - func.length(func.replace(table.tool_calls, key, ""))) / len(key)
-    query = _kept_messages(
-        func.sum(characters), func.count(), func.sum(case((table.role == "assistant", call_count), else_=0))
-    ).group_by(table.trajectory_id)
-    tokens, calls = Distribution(), Distribution()
-    for size, messages, count in tx.connection.execute(query):
-        tokens.add(int(size) // BYTES_A_TOKEN + OVERHEAD * int(messages))
-        calls.add(int(count))
-    return tokens, calls
+def _samples(tx: Transaction) -> Card:
+    """The figures of every kept trajectory as the sample that `prchain export` writes of it, by the code that makes the
+    card of an export: the same samples have the same numbers in both.
 
-
-def _loss(tx: Transaction) -> LossCount:
-    """Messages and tokens by reason, up to the last turn under loss of each kept trajectory, as in an export."""
-    accepted: dict[str, dict[int, int]] = {}
-    verdicts = (
-        select(Verdict.trajectory_id, Verdict.position, Verdict.attempt)
-        .join(Trajectory, Trajectory.id == Verdict.trajectory_id)
-        .where(_UNTOLD, Trajectory.outcome.in_(sorted(KEPT)), Verdict.accepted.is_(True))
-        .order_by(Verdict.attempt)
+    Duplicates count, since they were rolled out, too; a prefix without an overview of its own counts with the texts
+    that its agent read.
+    """
+    card = Card()
+    options = ExportOptions(duplicates="keep")
+    as_exported, as_read = (
+        SampleSelection(tx, slime.FORMAT, replace(options, retold=retold), only=()) for retold in (True, False)
     )
-    for trajectory, position, attempt in tx.connection.execute(verdicts):
-        accepted.setdefault(trajectory, {})[position] = attempt
-    table = TrajectoryMessage
-    columns = (table.ordinal, table.position, table.attempt, table.step, table.kind, table.role, table.error)
-    said = func.length(table.content) + func.coalesce(func.length(table.reasoning), 0)
-    messages = _kept_messages(table.trajectory_id, said, table.tool_calls, *columns)
-    messages = messages.order_by(table.trajectory_id, table.ordinal)
-    rows = tx.connection.execute(messages, execution_options={"yield_per": 10_000})
-    characters: Counter[Reason] = Counter()
-    counts: Counter[Reason] = Counter()
-    for trajectory, group in groupby(rows, key=itemgetter(0)):
-        sizes, entries = [], []
-        for _, size, calls, ordinal, position, attempt, step, kind, role, error in group:
-            sizes.append(int(size) + sum(len(call["name"]) + len(call["arguments"]) for call in json.loads(calls)))
-            entries.append(Entry(ordinal, position, attempt, step, EntryKind(kind), role, "", error=error))
-        decisions = loss_decisions(entries, accepted.get(trajectory, {}))
-        last = max((place for place, decision in enumerate(decisions) if decision.train), default=-1)
-        for size, decision in zip(sizes[: last + 1], decisions[: last + 1], strict=True):
-            counts[decision.reason] += 1
-            characters[decision.reason] += size
-    loss = LossCount()
-    for reason, count in counts.items():
-        loss.add(reason, characters[reason] // BYTES_A_TOKEN, count)
-    return loss
+    extended = set(extended_prefixes(tx).values())
+    for candidate in candidates(tx, options):
+        if candidate.scaffold == DISCLOSED or candidate.id in extended:
+            continue
+        left_out: Counter[str] = Counter()
+        samples = as_exported.samples_of(candidate, left_out)
+        if left_out[NO_OVERVIEW]:
+            samples = as_read.samples_of(candidate, left_out)
+        for chosen in samples:
+            card.add(*chosen)
+    return card
 
 
 def _views(tx: Transaction) -> FileViews:

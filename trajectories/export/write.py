@@ -9,13 +9,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from prchain.errors import DiskFull, PrchainError, UsageError
+from prchain.parts import open_part
 
 
 class RowWriter(Protocol):
@@ -70,11 +71,10 @@ class StandardOutput:
 class HashedFile:
     """A file that is being written: counts and hashes its bytes."""
 
-    def __init__(self, path: Path, part: Path) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.part = part
+        self.part, self._file = open_part(path)
         self.bytes = 0
-        self._file: BinaryIO = part.open("wb")
         self._digest = sha256()
 
     def write(self, data: Any) -> int:
@@ -120,14 +120,15 @@ class Files:
     opening.
 
     After an exception in the block the old files are unchanged; so they are after SIGTERM, which ends the block in the
-    main thread as Ctrl-C does. Raises `UsageError` if a file exists and `force` is not set, or if it cannot be written,
-    and `DiskFull`.
+    main thread as Ctrl-C does. What a process that was killed left is removed by the next one that writes there. Raises
+    `UsageError` if a file exists and `force` is not set, or if it cannot be written, and `DiskFull`.
     """
 
     def __init__(self, *, force: bool = False) -> None:
         self._force = force
         self._streams: list[HashedFile] = []
         self._removed: list[Path] = []
+        self._folders: list[Path] = []
         self._discarded = False
         self._ends_on_sigterm = False
 
@@ -142,9 +143,17 @@ class Files:
         """A new file that will be at `path`."""
         check_output_path(path, force=self._force)
         with _named_errors(path):
-            stream = HashedFile(path, path.with_name(f".{path.name}.{os.getpid()}.part"))
+            stream = HashedFile(path)
         self._streams.append(stream)
         return stream
+
+    def folder(self, path: Path, pattern: str) -> None:
+        """Make a folder for new files of such names, if there is none; it goes again if it stays empty."""
+        check_output_folder(path, pattern, force=self._force)
+        with _named_errors(path):
+            if not path.exists():
+                path.mkdir()
+                self._folders.append(path)
 
     def remove(self, path: Path) -> None:
         """Remove a file that may exist, once the new ones are complete."""
@@ -177,6 +186,9 @@ class Files:
                     stream.end(sync=False)
                 with contextlib.suppress(OSError):
                     stream.part.unlink(missing_ok=True)
+            for folder in self._folders:
+                with contextlib.suppress(OSError):  # it holds the new files
+                    folder.rmdir()
             if self._ends_on_sigterm:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -193,6 +205,16 @@ def check_output_path(path: Path, *, force: bool) -> None:
         raise UsageError(f"{path} cannot be written: there is no folder {path.parent}")
     if path.exists() and not force:
         raise UsageError(f"{path} is there already; give another name, or --force to replace it")
+
+
+def check_output_folder(path: Path, pattern: str, *, force: bool) -> None:
+    """Raise `UsageError` if no files of such names can or must be written into a folder."""
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is no folder, and this format writes one; give another name")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path} cannot be made: there is no folder {path.parent}")
+    if not force and path.is_dir() and any(path.glob(pattern)):
+        raise UsageError(f"{path} holds {pattern} already; give another name, or --force to replace them")
 
 
 def check_inputs(output_paths: Iterable[Path], inputs: Iterable[Path]) -> None:
@@ -240,6 +262,25 @@ class JsonLines:
 
     def close(self) -> None:
         self._stream.flush()
+
+
+class JsonFiles:
+    """One JSON object a file, in a folder. ASCII, and no number that is not in JSON, as in `JsonLines`."""
+
+    def __init__(self, files: Files, folder: Path, name: Callable[[Mapping[str, Any]], str]) -> None:
+        self.count = 0
+        self.streams: list[HashedFile] = []
+        self._files, self._folder, self._name = files, folder, name
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        stream = self._files.open(self._folder / self._name(row))
+        stream.write(json.dumps(row, allow_nan=False, indent=1).encode("ascii") + b"\n")
+        stream.end(sync=True)  # a file stays open no longer than it is written
+        self.streams.append(stream)
+        self.count += 1
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def sibling_path(out: Path, word: str) -> Path:

@@ -16,6 +16,7 @@ from prchain.cli_options import (
     repository_option,
     spending_options,
 )
+from prchain.endings import end_command
 from prchain.progress import open_progress
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say
@@ -262,6 +263,5 @@ def labels(
             )
     names = counts.__dataclass_fields__
     row = {name: dict(it) if isinstance(it := getattr(counts, name), Mapping) else it for name in names}
-    present(as_json, row, lambda: say(f"{counted(counts.rows, 'row')} written to {out}" if counts.rows else "no row"))
-    if not counts.rows:
-        click.get_current_context().exit(1)
+    present(as_json, row, lambda: say(f"{counted(counts.rows, 'row')} written to {out}") if counts.rows else None)
+    end_command(done=True, good=counts.rows, nothing=f"no row to write, so {out} was not written")

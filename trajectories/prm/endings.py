@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import click
-
+from prchain.endings import end_command, say_causes, say_end
 from prchain.llm.gateway import CostEstimate
-from prchain.runs import RunResult, UnitResult, say_end
-from prchain.terminal import present, say, say_reasons, say_table
+from prchain.runs import RunResult, UnitResult
+from prchain.terminal import present, say, say_table
 
 
 def print_estimates(estimates: Mapping[str, CostEstimate], as_json: bool, standing: int = 0) -> None:
@@ -28,10 +27,9 @@ def print_estimates(estimates: Mapping[str, CostEstimate], as_json: bool, standi
     present(as_json, row, print_text)
 
 
-def end_run(report: RunResult[Any], failed: Sequence[UnitResult[Any]], unit: str) -> None:
-    """Say why units failed and a run ended early, and exit with 1 where not all is done."""
-    say_reasons((result.unit.key, result.outcome, result.reason) for result in failed)
-    stopped = None if report.stopped in {result.reason for result in failed} else report.stopped
-    say_end(unit, [result.outcome for result in failed], report.left, stopped)
-    if failed or report.left:
-        click.get_current_context().exit(1)
+def end_run(report: RunResult[Any], failed: Sequence[UnitResult[Any]], unit: str, standing: int = 0) -> None:
+    """Say why units failed and a run ended early, and end the command; `standing` units were done before."""
+    say_causes(failed)
+    say_end(unit, failed, report.left, report.stopped)
+    good = len(report.results) - len(failed) + standing
+    end_command(done=not failed and not report.left, good=good, nothing=f"there was no {unit} to work on")

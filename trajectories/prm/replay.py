@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from prchain.errors import UsageError
 from prchain.llm.gateway import CostEstimate, Gateway, Question
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -210,9 +211,9 @@ class ReplayRun:
         """See `Work`: there is no row of it."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.gateway.spending().cost
+        return self.gateway.spending()
 
     def _unread(self, trajectory: str) -> Iterator[_UnreadWindow]:
         """The windows without a reading."""

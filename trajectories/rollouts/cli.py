@@ -21,10 +21,11 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
+from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import PurposeSettings, Settings
-from prchain.terminal import counted, present, say, say_next, say_reasons, tally
+from prchain.terminal import counted, present, say, say_next, tally
 from sql.store import Store
 from trajectories.observers.flags import observer_options, observer_specs
 from trajectories.scaffolds.kinds import SCAFFOLDS
@@ -210,7 +211,6 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
-    from trajectories.outcomes import KEPT
     from trajectories.rollouts.forecast import standing_otherwise
     from trajectories.rollouts.run import RolloutChoice, open_run
     from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
@@ -238,10 +238,10 @@ def run(
         with runner.context.store.reading() as tx:
             tests = hidden_tests(tx, [result.detail for result in report.results if result.detail is not None])
     present(as_json, _report_row(report, spending, tests), _print_report, report, spending, tests)
-    if not as_json and KEPT & report.outcomes.keys():
+    if not as_json and report.good:
         say_next("export --out sft.jsonl")
-    if not report.done:
-        click.get_current_context().exit(1)
+    nothing = "no rollout was accepted" if report.results or report.standing else "there was nothing to roll out"
+    end_command(done=report.done, good=report.good, nothing=nothing)
 
 
 def _options(
@@ -361,11 +361,9 @@ def _report_row(report: RolloutReport, spending: Spending, tests: Mapping[str, i
 
 
 def _print_report(report: RolloutReport, spending: Spending, tests: Mapping[str, int]) -> None:
-    from prchain.runs import say_end
-    from trajectories.outcomes import FINAL
+    from prchain.endings import say_causes, say_end
 
-    failed = [result for result in report.results if result.outcome not in FINAL]
-    say_reasons((result.unit.key, result.outcome, result.reason) for result in failed)
+    say_causes(report.failed)
     counts = tally(report.outcomes) or ("nothing ended" if report.results or report.left else "nothing new to do")
     say(f"{counts}; {_standing_words(report.standing, report.reused)}; {spending.words()}")
     if report.infrastructure:
@@ -374,8 +372,7 @@ def _print_report(report: RolloutReport, spending: Spending, tests: Mapping[str,
         run = tests["passed"] + tests["failed"]
         say(f"{tests['failed']:,} of {counted(run, 'accepted stage')} fail their hidden tests; --gate both heeds these")
     _print_without_task(report.without_task)
-    stopped = None if report.stopped in {result.reason for result in failed} else report.stopped
-    say_end("rollout", [result.outcome for result in report.failed], report.left, stopped)
+    say_end("rollout", report.failed, report.left, report.stopped)
 
 
 @rollouts.command()
@@ -465,8 +462,8 @@ def extend(
     present(as_json, row, print_text)
     if not as_json and KEPT & report.outcomes.keys():
         say_next("export --pairs short-long --out sft.jsonl")
-    if not report.done:
-        click.get_current_context().exit(1)
+    tried = report.results or report.standing
+    end_command(done=report.done, good=report.good or not tried, nothing="no prefix was extended")
 
 
 def _print_extensions(
@@ -545,22 +542,33 @@ def list_(
 
 @rollouts.command()
 @click.argument("trajectory", metavar="ID")
-@click.option("--messages", is_flag=True, help="Also what was said and done, step by step.")
+@click.option("--messages", is_flag=True, help="Also what was said and done, step by step, whole.")
+@click.option("--brief", is_flag=True, help="Cut each text after 400 characters.")
+@click.option("--diff", "step", type=click.IntRange(min=1), metavar="STEP", help="What this step changed, instead.")
 @db_option
 @json_option
-def show(trajectory: str, messages: bool, db: str | None, as_json: bool) -> None:
+def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str | None, as_json: bool) -> None:
     """Print one trajectory, named by its id or the beginning of it: stages, verdicts, costs.
 
     \b
     Example:
       prchain rollouts show 81c2
       prchain rollouts show 81c2 --messages | less
+      prchain rollouts show 81c2 --diff 17
     """
     from trajectories.rollouts.report import print_trajectory, trajectory_page
+    from trajectories.rollouts.step_diff import print_step_diff, step_diff
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    if step is not None and (messages or brief):
+        raise UsageError("--diff prints the patch of one step; leave --messages and --brief out")
+    settings = Settings.load(db=db)
+    with closing(Store.open(settings.db, create=False)) as store:
+        if step is not None:
+            diff = step_diff(store, trajectory, step, mirrors=settings.mirrors_dir, data_dir=settings.data_dir)
+            present(as_json, asdict(diff), print_step_diff, diff)
+            return
         page = trajectory_page(store, trajectory, messages=messages)
-    present(as_json, page, print_trajectory, page)
+    present(as_json, page, print_trajectory, page, brief=brief)
 
 
 @rollouts.command()

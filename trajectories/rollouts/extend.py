@@ -71,6 +71,8 @@ class PendingExtensions:
     units: tuple[ExtensionUnit, ...]
     standing: int
     """Tries that are over."""
+    extended: int = 0
+    """Prefixes that something extends already."""
 
 
 class ExtensionRun:
@@ -120,7 +122,7 @@ class ExtensionRun:
             units += [ExtensionUnit(options, unit) for unit in found.units]
             standing += found.standing
         units.sort(key=lambda unit: unit.rollout.sample)
-        return PendingExtensions(tuple(units), standing)
+        return PendingExtensions(tuple(units), standing, len(self._prefixes) - len(todo))
 
     def estimate(self, units: Sequence[ExtensionUnit]) -> CostEstimate:
         """The estimate, if every stage is reached. Makes no call."""
@@ -135,6 +137,7 @@ class ExtensionRun:
         results: list[UnitResult[RolloutUnit]] = []
         left = standing = 0
         stopped = None
+        extended = self.pending(()).extended
         for sample in range(samples):
             todo = self.pending([sample])
             standing += todo.standing
@@ -145,7 +148,7 @@ class ExtensionRun:
             ended = run_units(self, todo.units, workers=workers, progress=self._progress, secrets=secrets)
             results += [UnitResult(it.unit.rollout, it.outcome, it.reason, it.detail) for it in ended.results]
             left, stopped = left + ended.left, ended.stopped
-        return RolloutReport(tuple(results), left, stopped, standing)
+        return RolloutReport(tuple(results), left, stopped, standing, kept_before=extended)
 
     def spending(self) -> Spending:
         """What the run spent so far."""
@@ -174,7 +177,7 @@ class ExtensionRun:
         """See `Work`."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`: all options share one run of the ledger."""
         return self._any.spent() if self._any else None
 

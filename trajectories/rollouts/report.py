@@ -68,8 +68,8 @@ _SHOWN_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "obser
 INTERRUPTED = "interrupted"
 """Shown for a running trajectory whose worker, a process of this machine, has ended: the next run goes on with it."""
 
-_SHOWN_CHARS = 400
-"""Characters of a judge's comment on a page for people."""
+_BRIEF_CHARS = 400
+"""Characters of a text on a page that is to be brief."""
 
 
 def list_trajectories(
@@ -192,8 +192,8 @@ def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dic
     return page
 
 
-def print_trajectory(page: dict[str, Any]) -> None:
-    """Print a page: comments cut, messages whole."""
+def print_trajectory(page: dict[str, Any], *, brief: bool = False) -> None:
+    """Print a page; all texts whole, or cut where it is to be brief."""
     say(f"trajectory {page['id']}: {page['outcome']}")
     if page["reason"] and not any(stage["reason"] and stage["reason"] in page["reason"] for stage in page["stages"]):
         say_prose(f"reason: {page['reason']}", indent=2)
@@ -213,15 +213,36 @@ def print_trajectory(page: dict[str, Any]) -> None:
             say_prose(f"conflict in {conflict['path']}: {conflict['kind']}; {lost}", indent=2)
         for verdict in page["verdicts"]:
             if verdict["position"] == stage["position"]:
-                _print_verdict(verdict, stage["endings"])
+                _print_verdict(verdict, stage["endings"], brief=brief)
         if stage["reason"]:
             say_prose(f"reason: {stage['reason']}", indent=2)
     for entry in page.get("messages", ()):
         say()
-        _print_message(entry)
+        _print_message(_brief_entry(entry) if brief else entry)
 
 
-def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
+def _brief_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """The message with each of its texts cut."""
+    calls = [{**call, "arguments": _brief_arguments(call["arguments"])} for call in entry["tool_calls"]]
+    cut = {name: _cut(entry[name]) for name in ("content", "reasoning") if entry[name]}
+    return {**entry, **cut, "tool_calls": calls}
+
+
+def _brief_arguments(text: str) -> str:
+    """A call's arguments, each of their texts cut; what is no JSON object is cut as one text."""
+    arguments = _object(text)
+    if arguments is None:
+        return _cut(text)
+    return json.dumps({name: _cut(value) if isinstance(value, str) else value for name, value in arguments.items()})
+
+
+def _cut(text: str) -> str:
+    """The beginning of a text, in its lines, and how much was cut."""
+    rest = len(text) - _BRIEF_CHARS
+    return text if rest <= 0 else f"{text[:_BRIEF_CHARS]} ... ({counted(rest, 'more character')})"
+
+
+def _print_verdict(verdict: dict[str, Any], endings: list[str], *, brief: bool) -> None:
     attempt = verdict["attempt"]
     ending = endings[attempt - 1] if attempt <= len(endings) else "?"
     decision = {True: "accepted", False: "rejected", None: "unscored"}[verdict["accepted"]]
@@ -234,12 +255,12 @@ def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
             say_prose(f"{words}: {line}", indent=4)
     comment, sent = (" ".join((verdict[name] or "").split()) for name in ("comment", "shown"))
     if comment:
-        say_prose(f"judge: {shortened(comment, _SHOWN_CHARS)}", indent=4)
+        say_prose(f"judge: {shortened(comment, _BRIEF_CHARS) if brief else comment}", indent=4)
     if comment and f"{sent} ".startswith(f"{comment} "):
         rest = sent.removeprefix(comment).strip()
         sent = f"the judge's comment, and: {rest}" if rest else "the judge's comment"
     if sent:
-        say_prose(f"sent to the agent: {shortened(sent, _SHOWN_CHARS)}", indent=4)
+        say_prose(f"sent to the agent: {shortened(sent, _BRIEF_CHARS) if brief else sent}", indent=4)
 
 
 def _print_message(entry: dict[str, Any]) -> None:
@@ -257,11 +278,8 @@ def _print_message(entry: dict[str, Any]) -> None:
 
 def _print_arguments(text: str) -> None:
     """Print a call's arguments, each text in its own lines; what is no JSON object is printed as the model wrote it."""
-    try:
-        arguments = json.loads(text)
-    except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
+    arguments = _object(text)
+    if arguments is None:
         _say_lines(text, 4)
         return
     for name, value in arguments.items():
@@ -271,6 +289,14 @@ def _print_arguments(text: str) -> None:
             _say_lines(value, 6)
         else:
             say(f"    {clean_text(name)}: {clean_text(lines[0]).expandtabs() if lines else json.dumps(value)}")
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _say_lines(text: str, indent: int) -> None:

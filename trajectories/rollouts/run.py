@@ -17,6 +17,7 @@ from environments.backends import BACKENDS
 from environments.images.provide import Provider
 from prchain.errors import RolloutError, TaskError, UsageError
 from prchain.llm.gateway import CostEstimate
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -27,7 +28,7 @@ from sql.tables import Chain, Trajectory
 from trajectories.identity import Parent
 from trajectories.observers.setup import make_observers
 from trajectories.options import RolloutOptions
-from trajectories.outcomes import FINAL, INFRASTRUCTURE
+from trajectories.outcomes import FINAL, INFRASTRUCTURE, KEPT
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RunContext, roll
 from trajectories.rollouts.standing import StandingTrajectories, find, read_rows
@@ -102,6 +103,8 @@ class PendingRollouts:
     """The fields in which these differ."""
     reused: int = 0
     """How many of those that are over are reused though they have other texts."""
+    kept: int = 0
+    """How many of those that are over are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,13 @@ class RolloutReport(RunResult[RolloutUnit]):
     without_task: int = 0
     reused: int = 0
     """How many of those that were over before have other prompts or texts."""
+    kept_before: int = 0
+    """How many of those that were over before are kept."""
+
+    @property
+    def good(self) -> int:
+        """Rollouts that are kept, of this run or of an earlier one."""
+        return self.kept_before + sum(self.counts.get(name, 0) for name in KEPT)
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -207,17 +217,18 @@ class RolloutRun:
         units: list[RolloutUnit] = []
         outdated: list[RolloutUnit] = []
         fields: set[str] = set()
-        standing = half_done = reused = 0
+        standing = half_done = reused = kept = 0
         for unit in wanted:
             if unit.chain_id not in texts:
                 continue
             identity = context.identity(texts[unit.chain_id], unit.chain_id, unit.sample, unit.parent)
             existing: StandingTrajectories = find(identity, rows.get(unit.chain_id, ()))
             if existing.stored is not None and existing.stored.final:
-                standing += 1
+                standing, kept = standing + 1, kept + (existing.stored.outcome in KEPT)
                 continue
             if existing.standing is not None and choice.reuse:
                 standing, reused = standing + 1, reused + 1
+                kept += existing.standing.stored.outcome in KEPT
                 continue
             units.append(unit)
             if existing.with_messages and not existing.has_messages:
@@ -226,7 +237,9 @@ class RolloutRun:
                 fields |= {*existing.with_messages[0].fields}
         without_task = sum(chain_id not in texts for chain_id in chain_ids)
         changed_fields = tuple(sorted(fields))
-        return PendingRollouts(tuple(units), standing, without_task, tuple(outdated), half_done, changed_fields, reused)
+        return PendingRollouts(
+            tuple(units), standing, without_task, tuple(outdated), half_done, changed_fields, reused, kept
+        )
 
     def forecast(self, units: tuple[RolloutUnit, ...] | None = None) -> Forecast:
         """The estimate for all pending units, or for these. Makes no call."""
@@ -251,7 +264,8 @@ class RolloutRun:
         todo = pending or self.pending()
         secrets = self.context.secrets
         result = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)
-        return RolloutReport(result.results, result.left, result.stopped, todo.standing, todo.without_task, todo.reused)
+        before = (todo.standing, todo.without_task, todo.reused, todo.kept)
+        return RolloutReport(result.results, result.left, result.stopped, *before)
 
     # ---- the work on one sample
 
@@ -274,6 +288,6 @@ class RolloutRun:
         """See `Work`: `roll` has already stored what it could."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.context.gateway.spending().cost
+        return self.context.gateway.spending()

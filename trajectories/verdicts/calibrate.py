@@ -22,6 +22,7 @@ from environments.stages import ChainStages, open_git, read_chain
 from environments.suites.outcomes import PASSED, STATE_BROKEN
 from prchain.errors import BudgetExceeded, ChainGone, GitError
 from prchain.llm.gateway import CostEstimate
+from prchain.llm.ledger import Spending
 from prchain.needs import full_query, interface_of, parse_needs
 from prchain.progress import SILENT, Progress
 from prchain.runs import TAKEN, RunResult, Tell, UnitResult, run_units
@@ -231,18 +232,19 @@ class Calibrator:
 
     def work_on(self, unit: StageUnit, tell: Tell) -> UnitResult[StageUnit]:
         """See `Work`; `detail` is the list of its `TrialResult`."""
-        tell("asking")
-        return UnitResult(
-            unit, MEASURED, None, [_result(trial, self._judgement(trial)) for trial in self._trials(unit)]
-        )
+        results = []
+        for number, trial in enumerate(self._trials(unit), 1):
+            tell(f"trial {number}, {trial.variant}")
+            results.append(_result(trial, self._judgement(trial)))
+        return UnitResult(unit, MEASURED, None, results)
 
     def failed(self, unit: StageUnit, outcome: str, reason: str) -> UnitResult[StageUnit]:
         """See `Work`; the replies so far are in the ledger."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.judge.gateway.spending().cost
+        return self.judge.gateway.spending()
 
     def _calibration(self, units: Sequence[StageUnit], run_result: RunResult[StageUnit]) -> Calibration:
         measured = {result.unit: result.detail for result in run_result.results if result.outcome == MEASURED}

@@ -15,6 +15,7 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
+from prchain.endings import end_command
 from prchain.progress import open_progress
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say
@@ -95,8 +96,9 @@ def calibrate(
         page = summary(calibration, threshold=threshold, model=calibrator.judge.model, prompts=calibrator.judge.prompts)
         cost = spent(calibrator.judge.gateway.spending())
     present(as_json, {**page, "cost": cost}, print_summary, page, cost)
-    if not calibration.done:
-        click.get_current_context().exit(1)
+    scored = sum(result.score is not None for result in calibration.results)
+    nothing = "the judge gave no verdict" if calibration.stages else "no stage has proved tests and a task"
+    end_command(done=calibration.done, good=scored, nothing=nothing)
 
 
 def _print_estimate(calibrator: Calibrator, as_json: bool) -> None:

@@ -23,7 +23,7 @@ from prchain.cli_options import (
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say, say_reasons
+from prchain.terminal import counted, present, say
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def coverage(
       prchain curate study coverage --dry-run
       prchain curate study coverage --budget 5 --out study
     """
-    from prchain.runs import say_end
+    from prchain.endings import end_command, say_causes, say_end
     from trajectories.curation.studies.coverage import study_coverage
     from trajectories.curation.studies.coverage_run import open_coverage
 
@@ -156,11 +156,9 @@ def coverage(
     _show("coverage", found, out, as_json=as_json)
     if not as_json:
         say(spending.words())
-    say_reasons((result.unit.key, result.outcome, result.reason) for result in report.failed)
-    stopped = None if report.stopped in {result.reason for result in report.failed} else report.stopped
-    say_end("trajectory", [result.outcome for result in report.failed], report.left, stopped)
-    if not report.done:
-        click.get_current_context().exit(1)
+    say_causes(report.failed)
+    say_end("trajectory", report.failed, report.left, report.stopped)
+    end_command(done=report.done, good=len(report.stages), nothing="there was no trajectory to read")
 
 
 def _print_coverage_forecast(estimate: CostEstimate, chosen: ChosenTrajectories, as_json: bool) -> None:
@@ -238,7 +236,7 @@ def disclosure(
       prchain curate study disclosure --dry-run
       prchain curate study disclosure 5f0c --budget 10 --out study
     """
-    from prchain.runs import say_end
+    from prchain.endings import end_command, say_causes, say_end
     from trajectories.curation.studies.bundles import Bundle
     from trajectories.curation.studies.disclosure import study_disclosure
     from trajectories.curation.studies.disclosure_run import DisclosureChoice, open_disclosure
@@ -265,11 +263,10 @@ def disclosure(
     if not as_json:
         say(f"{len(pending.standing):,} done before; {spending.words()}")
         _print_unstudied(pending)
-    say_reasons((result.unit.key, result.outcome, result.reason) for result in report.failed)
-    stopped = None if report.stopped in {result.reason for result in report.failed} else report.stopped
-    say_end("rollout", [result.outcome for result in report.failed], report.left, stopped)
-    if not report.done:
-        click.get_current_context().exit(1)
+    say_causes(report.failed)
+    say_end("rollout", report.failed, report.left, report.stopped)
+    good = len(report.results) - len(report.failed) + len(pending.standing)
+    end_command(done=report.done, good=good, nothing="there was nothing to roll out")
 
 
 def _print_disclosure_forecast(forecast: Forecast, pending: PendingDisclosure, as_json: bool) -> None:

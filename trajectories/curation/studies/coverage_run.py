@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, replace
 
 from prchain.llm.gateway import CostEstimate, Gateway
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -104,9 +105,9 @@ class CoverageRun:
         """See `Work`: there is no row of it."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.gateway.spending().cost
+        return self.gateway.spending()
 
 
 class _StageReading:

@@ -16,6 +16,7 @@ from typing import Any
 from environments.backends import BACKENDS
 from environments.images.provide import Provider
 from prchain.errors import RolloutError, TaskError
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import PurposeSettings, Settings
@@ -204,9 +205,9 @@ class DisclosureRun:
         """See `Work`: `roll` has already stored what it could."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.context.gateway.spending().cost
+        return self.context.gateway.spending()
 
 
 @contextmanager

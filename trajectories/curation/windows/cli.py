@@ -18,9 +18,10 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
+from prchain.endings import end_command
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say, say_next, say_reasons, tally
+from prchain.terminal import counted, present, say, say_next, tally
 from trajectories.observers.flags import observer_options, observer_specs
 
 if TYPE_CHECKING:
@@ -135,7 +136,6 @@ def run(
     """
     from trajectories.curation.windows.options import WindowOptions
     from trajectories.curation.windows.run import CurationChoice, open_run
-    from trajectories.outcomes import KEPT
 
     settings = Settings.load(db=db, workers=workers)
     where = BACKENDS.named(backend or settings.environments_backend or DEFAULT)
@@ -164,10 +164,10 @@ def run(
         report = runner.run(settings.workers, pending.rollouts)
         spending = runner.context.gateway.spending()
     present(as_json, _report_row(report, pending, spending), _print_report, report, pending, spending)
-    if not as_json and KEPT & report.outcomes.keys():
+    if not as_json and report.good:
         say_next("export --out sft.jsonl")
-    if not report.done or (report.results and not KEPT & report.outcomes.keys()):
-        click.get_current_context().exit(1)
+    nothing = "no trajectory was accepted" if report.results or report.standing else "there was nothing to curate"
+    end_command(done=report.done, good=report.good, nothing=nothing)
 
 
 def _print_forecast(forecast: CurationForecast, pending: PendingCuration, as_json: bool) -> None:
@@ -225,15 +225,14 @@ def _report_row(report: RolloutReport, pending: PendingCuration, spending: Spend
 
 
 def _print_report(report: RolloutReport, pending: PendingCuration, spending: Spending) -> None:
-    from prchain.runs import say_end
+    from prchain.endings import say_causes, say_end
     from trajectories.outcomes import KEPT
 
     others = [result for result in report.results if result.outcome not in KEPT]
-    say_reasons((result.unit.key, result.outcome, result.reason) for result in others)
+    say_causes(others)
     counts = tally(report.outcomes) or ("nothing ended" if report.results or report.left else "nothing new to do")
     say(f"{counts}; {report.standing:,} done before; {spending.words()}")
     if report.infrastructure:
         say(f"failures of machines, not of the agent: {tally(report.infrastructure)}", err=True)
     _print_without(pending)
-    stopped = None if report.stopped in {result.reason for result in others} else report.stopped
-    say_end("curated trajectory", [result.outcome for result in report.failed], report.left, stopped)
+    say_end("curated trajectory", report.failed, report.left, report.stopped, told=others)

@@ -1,10 +1,14 @@
-"""mini-swe-agent's trajectories (``mini-swe-agent-1.1``), one JSON object a line, as its inspector shows them.
+"""mini-swe-agent's trajectories (``mini-swe-agent-1.1``), a file each, as its inspector shows them.
+
+The inspector looks below a folder for ``*.traj.json``, each one JSON object with ``messages`` (its
+``run/utilities/inspector.py``).
 
 A trajectory is written whole, with rejected rounds; prchain's own fields are in ``extra`` of a message and in ``info``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from trajectories.export.chat import as_text, chat_message, metadata
@@ -14,6 +18,9 @@ from trajectories.export.samples import Sample, SampleMessage
 from trajectories.outcomes import KEPT
 
 VERSION = "mini-swe-agent-1.1"
+
+SUFFIX = ".traj.json"
+"""By which the inspector finds trajectories."""
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -62,4 +69,9 @@ def _command(arguments: str) -> str:
     return command if isinstance(command, str) else arguments
 
 
-FORMAT = Format("mini", row, loss="extra.train", trains=False)
+def file_name(line: Mapping[str, Any]) -> str:
+    """The name of a trajectory's file."""
+    return f"{line['info']['prchain']['sample_id']}{SUFFIX}"
+
+
+FORMAT = Format("mini", row, loss="extra.train", trains=False, file_name=file_name, file_pattern=f"*{SUFFIX}")

@@ -109,7 +109,7 @@ def sweep(
     present(as_json, row, print_text)
     if not as_json and report.done:
         say_next("prm report")
-    end_run(report, report.failed, "rollout")
+    end_run(report, report.failed, "rollout", report.standing)
 
 
 def _sweep_settings(flags: dict[str, Any]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from prchain.errors import UsageError
 from prchain.llm.gateway import CostEstimate
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -121,7 +122,7 @@ class SweepRun:
         """See `Work`."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`: all settings share one run of the ledger."""
         return self._any.spent()
 

@@ -1,0 +1,64 @@
+"""What one step of a trajectory changed of the tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from environments.stages import open_git, open_trees, read_chain
+from prchain.errors import StepUnknown
+from prchain.terminal import say, say_text
+from sql.store import Store, Transaction
+from sql.tables import Trajectory
+from trajectories.options import RolloutOptions
+from trajectories.rows import find_trajectory, read_entries, read_stages
+
+
+@dataclass(frozen=True, slots=True)
+class StepDiff:
+    """The patch of one step; empty where it changed no file."""
+
+    trajectory: str
+    step: int
+    stage: int
+    patch: str
+
+
+def step_diff(store: Store, prefix: str, step: int, *, mirrors: Path, data_dir: Path) -> StepDiff:
+    """The patch from the tree before a step to the tree after it; of the trajectory whose id begins with `prefix`.
+
+    Raises `UsageError` for the trajectory, `StepUnknown` where it has no such step or kept no trees, `GitError`.
+    """
+    with store.reading() as tx:
+        name = find_trajectory(tx, prefix)
+        [(chain_id, options)] = tx.rows(Trajectory, "chain_id", "options", id=name)
+        stage, before, after = _trees(tx, name, step)
+        if not RolloutOptions.from_json(options).track_steps:
+            raise StepUnknown(f"trajectory {name} kept no trees of its steps (--no-track)")
+        if before is None or after in (None, before):
+            return StepDiff(name, step, stage, "")
+        chain = read_chain(tx, chain_id)
+    trees = open_trees(chain, open_git(chain, mirrors), data_dir)
+    return StepDiff(name, step, stage, trees.patch_text(before, str(after)).decode("utf-8", "replace"))
+
+
+def print_step_diff(diff: StepDiff) -> None:
+    """Print the patch of a step, from the first column on, as other tools read it."""
+    if diff.patch:
+        say_text(diff.patch)
+    else:
+        say(f"step {diff.step} of stage {diff.stage} changed no file")
+
+
+def _trees(tx: Transaction, name: str, step: int) -> tuple[int, str | None, str | None]:
+    """The stage of a step, the tree before it, and the one after it, None where none was stored with the step."""
+    entries = read_entries(tx, name)
+    own = [entry for entry in entries if entry.step == step and entry.step > 0]
+    if not own:
+        last = max((entry.step for entry in entries), default=0)
+        raise StepUnknown(f"trajectory {name} has no step {step}; its last is {last}")
+    position = own[0].position
+    start = next((stage.start_tree for stage in read_stages(tx, name) if stage.position == position), None)
+    earlier = [entry.tree for entry in entries if entry.position == position and entry.step < step and entry.tree]
+    after = [entry.tree for entry in own if entry.tree]
+    return position, (earlier[-1] if earlier else start), (after[-1] if after else None)
