@@ -73,6 +73,7 @@ def at(value: Any, *path: str | int) -> Change:
 
 
 PULL = ("data", "repository", "pullRequests", "nodes", 0)
+REBASED = {"__typename": "AutomaticBaseChangeSucceededEvent", "id": "E_x", "createdAt": "2024-01-01T00:00:00Z"}
 MALFORMED: dict[str, tuple[str, Change]] = {
     "a body that is a list": ("Sweep", lambda body: [body]),
     "data of text": ("Sweep", at("none", "data")),
@@ -91,6 +92,8 @@ MALFORMED: dict[str, tuple[str, Change]] = {
     "no commits": ("Sweep", at(GONE, *PULL, "commits")),
     "nodes that are no list": ("Sweep", at({}, *PULL, "comments", "nodes")),
     "a total of text": ("Sweep", at("many", *PULL, "comments", "totalCount")),
+    "a thread without a place": ("Sweep", at([{"id": "PRRT_x"}], *PULL, "reviewThreads", "nodes")),
+    "a change of base without its branches": ("Sweep", at([REBASED], *PULL, "timelineItems", "nodes")),
     "a sha that is an option": ("Sweep", at({"oid": "--upload-pack=x"}, *PULL, "mergeCommit")),
     "errors that are null": ("Sweep", at(None, "errors")),
     "errors that are text": ("Sweep", at(["x"], "errors")),
@@ -109,6 +112,7 @@ MALFORMED: dict[str, tuple[str, Change]] = {
     "an item without updated_at": ("/pulls/comments", at(None, 0, "updated_at")),
     "an item that is null": ("/pulls/comments", at(None, 0)),
     "an id of text": ("/pulls/comments", at("12", 0, "id")),
+    "a line of text": ("/pulls/comments", at("7", 0, "line")),
     "a user that is text": ("/pulls/comments", at("alice", 0, "user")),
 }
 

@@ -13,7 +13,7 @@ import pytest
 from miner.github import recheck, replay, vanished
 from prchain.errors import BadAnswer
 from sql.store import Store
-from sql.tables import PullRequestText
+from sql.tables import IncompletePart, PullRequestText
 from tests.emulator import Emulator, Fault, Kind, VirtualClock, World, generate_world
 from tests.emulator.model import PullRequest
 from tests.miner.github_lab import REPOSITORY, assert_same, facts, mine, opened
@@ -132,6 +132,24 @@ def test_by_default_it_is_made_once_a_day_and_never_by_the_first_run(
     assert mine(store, github, recheck_days=recheck.DEFAULT_DAYS).pull_requests == expected
 
 
+def test_what_is_incomplete_is_asked_for_again_only_where_days_are_told(
+    world: World, github: Emulator, store: Store
+) -> None:
+    github.faults.append(Fault(Kind.NULL_FIELD_200, field="labels", times=None))
+    mine(store, github)
+    days_pass(github, 1.1)
+    with store.reading() as tx:
+        incomplete = {number for (number,) in tx.rows(IncompletePart, "number")}
+    recent = {pull.number for pull in world.home.pulls if age(world, pull) <= recheck.DEFAULT_DAYS}
+    assert recent & incomplete and recent - incomplete
+    before = len(github.log)
+    assert mine(store, github).pull_requests == len(recent - incomplete)
+    assert requests(github, before, "MoreLabels") == []
+    github.faults.clear()
+    mine(store, github, recheck_days=10_000)
+    assert facts(store)["incomplete_parts"] == []
+
+
 def test_a_bounded_run_rechecks_its_own(world: World, github: Emulator, store: Store) -> None:
     mine(store, github)
     assert mine(store, github, limit=7, recheck_days=10_000).pull_requests == 7
@@ -189,4 +207,52 @@ def test_a_deletion_while_a_long_list_is_read_takes_no_other_comment_along(
     assert comments_of(store, pull) >= present(pull)
     world.add_comment(pull, "Bump again", None)
     mine(store, github)
+    assert comments_of(store, pull) == present(pull)
+
+
+def own_list(pull: PullRequest) -> str:
+    return f"/pulls/{pull.number}/comments"
+
+
+def test_a_malformed_list_of_comments_deletes_nothing_and_is_asked_for_again(
+    world: World, github: Emulator, store: Store
+) -> None:
+    mine(store, github)
+    days_pass(github, 0.5)
+    pull = with_comments(world)[0]
+    before = comments_of(store, pull)
+    world.delete_comment(pull.threads[0].comments[-1])
+    world.add_comment(pull, "I took my remark back", None)
+
+    def spoil(body: Any) -> Any:
+        del body[0]["created_at"]
+        return body
+
+    fault = Fault(Kind.REWRITE, operation=own_list(pull), rewrite=spoil, times=None)
+    github.faults.append(fault)
+    [reason] = mine(store, github).malformed
+    assert "created_at" in reason
+    assert (comments_of(store, pull), fault.hits) == (before, 3)
+    github.faults.clear()
+    assert mine(store, github).malformed == ()
+    assert comments_of(store, pull) == present(pull)
+
+
+def test_a_list_of_another_repository_that_took_the_name_deletes_nothing(
+    world: World, github: Emulator, store: Store
+) -> None:
+    mine(store, github)
+    days_pass(github, 0.5)
+    pull = with_comments(world)[0]
+    world.add_comment(pull, "Bump", None)
+
+    def re_used(world: World) -> None:
+        world.rename_repository(world.home, "acme/machines")
+        other = world.take_name("acme/widgets")
+        world.add_pull(other, "Another", "Of a stranger", None, number=pull.number)
+
+    fault = Fault(Kind.CHANGE, operation="PullRequests", change=re_used)
+    github.faults.append(fault)
+    mine(store, github)
+    assert fault.hits == 1
     assert comments_of(store, pull) == present(pull)
