@@ -15,6 +15,7 @@ from miner.github.changes import earlier
 from miner.github.pace import SWEEP
 from miner.github.reading import RepositoryReading
 from prchain.terminal import counted
+from sql.store import Transaction
 
 DEFAULT_DAYS = 30
 PAUSE = timedelta(days=1)
@@ -56,10 +57,10 @@ class Recheck:
         points = counted(-(-len(todo) // SWEEP[0].first), "point")
         self._by_id.run(self._state, f"pull requests of the last {counted(days, 'day')} again, {points}")
 
-    def all_read(self) -> None:
-        """Note that everything has just been read."""
+    def all_read(self, tx: Transaction) -> None:
+        """Note that everything has just been read, in the transaction in which that ends."""
         self._state.watermark = self._reading.now()
-        self._save()
+        cursors.save(tx, self._state)
 
     def _is_recent(self) -> bool:
         last = self._state.watermark

@@ -185,8 +185,9 @@ class GitHubSource:
             overflow.drain(wholly=True)
         ReviewThreads(reading).run()
         if not sweep.finished:
-            recheck.all_read()
-            sweep.finish()
+            with self._store.transaction() as tx:
+                recheck.all_read(tx)
+                sweep.finish(tx)
         return changes.total, unaccounted
 
     def _read_some(

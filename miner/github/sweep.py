@@ -13,6 +13,7 @@ from miner.github.pages import PullRequestPage
 from miner.github.reading import CREATED_ASC, MAX_DOUBTS, RepositoryReading, follows, is_short, listings
 from miner.github.skips import Skips, reason_of
 from prchain.errors import BadAnswer
+from sql.store import Transaction
 
 LAST_ATTEMPTS = 3
 MAX_SKIPS = 5
@@ -48,12 +49,10 @@ class Sweep:
         """Whether there was a pass before this one."""
         return bool(self.state.detail["turn"])
 
-    def finish(self) -> None:
+    def finish(self, tx: Transaction) -> None:
         """Everything that belongs to the pass is done."""
-        if not self.finished:
-            self.state.detail["finished"] = True
-            with self._reading.store.transaction() as tx:
-                cursors.save(tx, self.state)
+        self.state.detail["finished"] = True
+        cursors.save(tx, self.state)
 
     def begin(self) -> None:
         """Begin a pass. Whatever changes from here on is found by its time of update."""

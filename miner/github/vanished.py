@@ -54,11 +54,6 @@ class VanishedComments:
     def _compare(self, state: StreamState, number: int) -> None:
         reading = self._reading
         present = self._present(number)
-        with reading.store.reading() as tx:
-            gone = rows.other_review_comments(tx, reading.repository_id, number, present or ())
-        if present is not None and gone and reading.follow():
-            # What came may be another repository's, which has taken the name.
-            present = self._present(number)
         state.detail["todo"] = [other for other in state.detail["todo"] if other != number]
         with reading.store.transaction() as tx:
             if present is not None and rows.keep_review_comments(tx, reading.repository_id, number, present):
@@ -70,12 +65,18 @@ class VanishedComments:
     def _present(self, number: int) -> set[str] | None:
         """The ids of the pull request's review comments; None where that cannot be said for sure.
 
-        A comment that is deleted while several pages are read shifts another one out of them: long lists are read
-        twice, and have to agree. Raises `Malformed` where some have not the form they must have.
+        Where some seem to be gone, the list may be of another repository that has taken the name. And a comment that is
+        deleted while several pages are read shifts another one out of them: long lists are read twice, and have to
+        agree. Raises `Malformed` where some have not the form they must have.
         """
+        reading = self._reading
         try:
-            ids, pages = self._listed(number)
-            return ids if pages == 1 or self._listed(number)[0] == ids else None
+            present, pages = self._listed(number)
+            with reading.store.reading() as tx:
+                gone = rows.other_review_comments(tx, reading.repository_id, number, present)
+            if gone and reading.follow():
+                return self._present(number)
+            return present if not gone or pages == 1 or self._listed(number)[0] == present else None
         except RepositoryNotFound:
             return None  # The pull request went meanwhile: the next check of numbers finds that.
 

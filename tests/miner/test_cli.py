@@ -351,7 +351,7 @@ def test_a_token_never_leaves_the_environment_when_the_api_cannot_be_reached(
     api = {"GITHUB_API_URL": f"http://127.0.0.1:{closed_port}", "PRCHAIN_MAX_WAIT_SECONDS": "0"}
     result = run("mine", "repos.txt", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN, **api})
     assert result.returncode == 1
-    assert result.stdout == "o/n: not finished: 4 pull requests, 3 landed\n"
+    assert result.stdout == "o/n: not finished: 4 pull requests, 3 landed, 1 request, 0 points\n"
     assert "1 repository not done" in result.stderr
     assert "Traceback" not in result.stderr
     assert TOKEN not in result.stderr

@@ -157,6 +157,13 @@ def files_of(world: World) -> dict[int, dict[str, str]]:
     return {n: {c.path: c.status for c in changes} for n, changes in found.facts.files(repository, found.landed)}
 
 
+def make_partial(world: World) -> None:
+    """Let it look like a partial clone that lacks a file."""
+    lose(world, "lib/a.py")
+    with (world.path / "config").open("a") as config:
+        config.write('[remote "origin"]\n\turl = /nowhere\n\tpromisor = true\n')
+
+
 def lose(world: World, name: str) -> None:
     blob = git(world.path, "rev-parse", f"main:{name}").strip()
     (world.path / "objects" / blob[:2] / blob[2:]).unlink()
@@ -184,8 +191,7 @@ class TestFiles:
         assert files_of(moved) == MOVED
 
     def test_a_partial_clone_gives_up_renames_at_once(self, moved: World) -> None:
-        with (moved.path / "config").open("a") as config:
-            config.write('[remote "origin"]\n\turl = /nowhere\n\tpromisor = true\n')
+        make_partial(moved)
         assert {status for files in files_of(moved).values() for status in files.values()} == {"A", "D", "M"}
 
 
@@ -201,8 +207,7 @@ class TestCounts:
         assert {p: (c.additions, c.deletions) for p, c in counted[1].items()} == {"lib/c.py": (1, 0), "link": (1, 0)}
 
     def test_of_a_partial_clone_are_none(self, moved: World) -> None:
-        with (moved.path / "config").open("a") as config:
-            config.write('[remote "origin"]\n\turl = /nowhere\n\tpromisor = true\n')
+        make_partial(moved)
         repository = GitRepository.open(moved.path)
         assert list(count_lines(repository, [("a", "b")] * 2, [[], []])) == [{}, {}]
 
