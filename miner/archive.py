@@ -28,7 +28,7 @@ class Page:
     """One answer with what it answers: everything that the rows made from it depend on."""
 
     stream: str
-    """``sweep``, ``pull_requests``, ``more:comments``, ``review_comments``, ``gone`` or ``skipped``."""
+    """``sweep``, ``pull_requests``, ``more:comments``, ``thread_starts``, ``review_comments``, ``gone`` ..."""
     request: dict[str, Json]
     answer: Json
     query: str = field(default="", repr=False)

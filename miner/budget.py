@@ -10,6 +10,7 @@ requests under way. See GitHub's "Rate limits and query limits for the GraphQL A
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 import time
@@ -202,8 +203,9 @@ class Budget:
 
 
 def number(text: str | None) -> float | None:
-    """Return the number of a header, or None where it is missing or none."""
+    """Return the number of a header, or None where it is missing or none, which ``nan`` and ``inf`` are."""
     try:
-        return float(text) if text is not None else None
+        value = float(text) if text is not None else math.nan
     except ValueError:
         return None
+    return value if math.isfinite(value) else None

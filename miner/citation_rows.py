@@ -12,7 +12,8 @@ from sqlalchemy import select
 from miner.citations import may_cite
 from miner.claims import source_branch, source_owner
 from miner.copies import CommitText, Provenance, copied_commits
-from miner.edges import PullRequestFacts, PullRequestIndex, SourceText
+from miner.edge_facts import PullRequestFacts, SourceText
+from miner.edges import PullRequestIndex
 from sql.store import Transaction
 from sql.tables import (
     Citation,
@@ -27,7 +28,7 @@ from sql.tables import (
     TimelineEvent,
 )
 
-RULES = "1"
+RULES = "2"
 """Raise it when `miner.citations` or `miner.edges` change their rules: stored citations are then rebuilt."""
 
 _COLUMNS = (
@@ -46,7 +47,9 @@ _COLUMNS = (
 )
 
 _TEXT_COLUMNS = ("number", "field", "key", "body", "author", "author_kind")
-_EVENT_COLUMNS = ("number", "key", "kind", "other_repository", "other_number", "other_kind", "closes")
+_EVENT_COLUMNS = ("number", "key", "kind", "other_repository", "other_number", "other_kind", "closes", "before")
+_STACK_COLUMNS = ("number", "base_branch", "head_branch", "head_repository", "created_at", "closed_at")
+_BASE_CHANGES = frozenset({"BaseRefChangedEvent", "AutomaticBaseChangeSucceededEvent"})
 
 _OWNERS_READ = 50
 """So many of the oldest merges tell under which owner a repository began."""
@@ -61,9 +64,10 @@ def stamp(tx: Transaction, repository_id: int) -> str:
     digest = sha256(RULES.encode())
     own = {"repository_id": repository_id}
     for rows in (
-        tx.rows(Repository, "host", "owner", "name", id=repository_id),
+        tx.rows(Repository, "host", "owner", "name", "default_branch", id=repository_id),
         tx.rows(RepositoryAlias, "alias", **own),
-        tx.rows(PullRequest, "number", "head_sha", "head_branch", "author_kind", **own),
+        tx.rows(PullRequest, "number", "head_sha", "author_kind", **own),
+        tx.rows(PullRequest, *_STACK_COLUMNS, **own),
         tx.rows(PullRequestText, *_TEXT_COLUMNS, **own),
         tx.rows(PullRequestCommit, "number", "sha", "position", origin="api", **own),
         tx.rows(TimelineEvent, *_EVENT_COLUMNS, **own),
@@ -159,7 +163,12 @@ def _pull_request_index(tx: Transaction, repository_id: int, repository: str, ho
     for pull in pulls.values():
         pull.subject = pull.subject or _first_subject([commits[sha] for sha in pull.own if sha in commits])
     aliases = [alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=repository_id)]
-    _add_events(tx, repository_id, {repository.lower(), *aliases}, pulls)
+    names = {repository.lower(), *aliases}
+    _add_branches(tx, repository_id, names, pulls)
+    _add_events(tx, repository_id, names, pulls)
+    [(default,)] = tx.rows(Repository, "default_branch", id=repository_id)
+    for pull in pulls.values():
+        pull.bases = [(branch, event) for branch, event in pull.bases if branch != default]
     return PullRequestIndex(repository, aliases, host, pulls, provenance, shas)
 
 
@@ -259,9 +268,26 @@ def _add_api_texts(
 def _add_events(
     tx: Transaction, repository_id: int, names: Collection[str], pulls: dict[int, PullRequestFacts]
 ) -> None:
-    for cited, key, kind, other, citing, other_kind, closes in tx.rows(
+    for cited, key, kind, other, citing, other_kind, closes, before in tx.rows(
         TimelineEvent, *_EVENT_COLUMNS, repository_id=repository_id
     ):
         is_own = other is not None and other.lower() in names
         if kind == "CrossReferencedEvent" and is_own and other_kind == "PullRequest" and citing in pulls:
             pulls[citing].events.append((cited, key, "closes" if closes else "mentions"))
+        elif kind in _BASE_CHANGES and before:
+            pulls[cited].bases.append((before, key))
+
+
+def _add_branches(
+    tx: Transaction, repository_id: int, names: Collection[str], pulls: dict[int, PullRequestFacts]
+) -> None:
+    """Where each pull request came from and was to go to, and when it was open."""
+    for number, base, head, head_repository, opened, closed in tx.rows(
+        PullRequest, *_STACK_COLUMNS, repository_id=repository_id
+    ):
+        pull = pulls[number]
+        if opened is None:
+            continue
+        pull.opened_at, pull.closed_at = opened, closed
+        pull.head_branch = head if (head_repository or "").lower() in names else None
+        pull.bases = [(base, "")] if base else []

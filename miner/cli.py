@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from contextlib import closing
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import click
 
 from miner.git_rows import PullRequestSelection
 from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
+from miner.missing import LackingMirror
 from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request, replaced_words
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import choice_option, db_option, json_option
@@ -37,6 +39,13 @@ from sql.store import Store
 @click.option("--limit", type=click.IntRange(min=1), help="Only the N newest pull requests of each repository.")
 @click.option("--workers", type=click.IntRange(1, 64), help="Repositories mined at once.  [default: 2]")
 @click.option("--rescan", is_flag=True, help="Read everything from the API again: finds silent edits and deletions.")
+@click.option(
+    "--recheck-days",
+    type=click.IntRange(0, 36_500),
+    metavar="N",
+    help="Read again what changed in the last N days, a point for 20: finds what moves no date; 0: nothing.  "
+    "[default: 30, once a day]",
+)
 @click.option("--from-archive", is_flag=True, help="Parse the archived API pages again, without the network.")
 @click.option("--line-counts", is_flag=True, help="Count added and removed lines too (a slower second pass).")
 @db_option
@@ -48,6 +57,7 @@ def mine(
     limit: int | None,
     workers: int | None,
     rescan: bool,
+    recheck_days: int | None,
     from_archive: bool,
     line_counts: bool,
     db: str | None,
@@ -66,13 +76,16 @@ def mine(
     since = _time(since) if since is not None else None
     if rescan and (source == "git" or from_archive):
         raise UsageError("--rescan reads the API anew; leave out --source git and --from-archive")
+    if recheck_days is not None and (source == "git" or from_archive):
+        raise UsageError("--recheck-days reads the API; leave out --source git and --from-archive")
     settings = Settings.load(db=db, workers=workers)
     if source == "github" and not settings.github_tokens and not from_archive:
         raise UsageError("--source github needs a token; set GITHUB_TOKEN, or use --source git")
     # A run makes rows by the hundred thousand and hardly a cycle; looking for cycles among them cost a seventh of it.
     gc.set_threshold(200_000, 20, 50)
     specs = read_list(repositories, web_host(settings.github_api_url))
-    options = MineOptions(source, PullRequestSelection(since, limit), rescan, from_archive, line_counts)
+    selection = PullRequestSelection(since, limit)
+    options = MineOptions(source, selection, rescan, from_archive, line_counts, recheck_days)
     with open_progress(secrets=settings.secrets) as progress, open_run(settings, options, progress=progress) as run:
         run_result = run.run(specs, settings.workers)
     _print_reports(specs, run_result, as_json)
@@ -108,15 +121,31 @@ def _print_reports(specs: list[RepositorySpec], run_result: RunResult[Repository
 def _print_each(reports: list[RepositoryReport]) -> None:
     for report in reports:
         name = report.spec.full_name
+        requests = report.graphql_requests + report.rest_requests
+        cost = f", {counted(requests, 'request')}, {counted(report.points, 'point')}" if requests else ""
+        if report.note:
+            say(f"{name}: {report.note}", err=True)
         if report.error:
             say(f"{name}: {report.outcome}: {report.error}", err=True)
-        if report.pull_requests or not report.error:
-            requests = report.graphql_requests + report.rest_requests
-            cost = f", {counted(requests, 'request')}, {counted(report.points, 'point')}" if requests else ""
-            state = "incomplete" if report.error else report.outcome
+        if report.pull_requests or cost or not report.error:
+            state = "not finished" if report.error else report.outcome
             say(f"{name}: {state}: {counted(report.pull_requests, 'pull request')}, {report.landed:,} landed{cost}")
+        if report.incomplete:
+            lacking = counted(report.incomplete, "pull request")
+            say(f"{name}: {lacking} incomplete: GitHub counts more than it gives; see `prchain sql incomplete`")
+        if report.missing:
+            _print_missing(name, report.missing, report.landed)
         if words := replaced_words(report.replaced):
             say(f"{name}: {words}")
+
+
+def _print_missing(name: str, missing: LackingMirror, landed: int) -> None:
+    say(
+        f"{name}: its mirror lacks the contents of {counted(missing.contents, 'file')}, which {missing.landings:,} of "
+        f"{landed:,} landings need; those cannot become stages, or fail later, at tasks, images or rollouts",
+        err=True,
+    )
+    say(f"  fetch them, and mine again: {missing.fetch}", err=True)
 
 
 def _report_row(report: RepositoryReport) -> dict[str, Any]:
@@ -129,6 +158,9 @@ def _report_row(report: RepositoryReport) -> dict[str, Any]:
         "graphql_requests": report.graphql_requests,
         "rest_requests": report.rest_requests,
         "points": report.points,
+        "incomplete": report.incomplete,
+        "note": report.note,
+        "missing": asdict(report.missing) if report.missing else None,
         "replaced": dict(report.replaced),
     }
 

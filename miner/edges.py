@@ -26,13 +26,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from miner.citations import Citation, extract, is_dependency_bump, looks_like_release_notes
 from miner.copies import Provenance, has_bullet, line_at
+from miner.edge_facts import PullRequestFacts, SourceText
+from miner.stacks import Stacks
 from prchain.housekeeping import housekeeping_of
-from prchain.paths import is_housekeeping
 
 MOST_IN_TEXT = 10
 MOST_IN_PULL_REQUEST = 12
@@ -41,8 +41,6 @@ MOST_BARE = 25
 """Of a pull request whose commits cite more numbers than this, only what it says in plain words is believed.
 
 Few pull requests make most of the bad edges (one made 21 of 22 in a repository): they bring other histories along."""
-MOST_STACKED = 3
-"""A branch with more heads of others below it collects them; it is not built on each."""
 _BUMP_READ = 500
 """Characters that are read of a text that bumps a dependency; what follows are the dependency's notes and numbers."""
 _BARE = frozenset({"mentions", "closes", "fixes"})
@@ -53,38 +51,6 @@ _MANY_PULL_REQUESTS = 1000
 _BASE_CONFIDENCE = {"mentions": 0.6, "closes": 0.6, "fixes": 0.8, "supersedes": 0.8}
 _EXPLICIT = 0.9
 _SIGNS = {"cites_larger_number": 0.3, "small_number": 0.3, "bot": 0.5, "unlanded": 0.7, "ancestry_only": 0.7}
-
-
-@dataclass(frozen=True, slots=True)
-class SourceText:
-    """One text of a pull request."""
-
-    field: str
-    key: str
-    text: str
-    kind: Literal["markdown", "commit", "title", "branch"]
-    by_bot: bool = False
-    copied: str | None = None
-    """Why the whole text is not the pull request's own words."""
-
-
-@dataclass(slots=True)
-class PullRequestFacts:
-    """What the rules need to know of a pull request."""
-
-    number: int
-    order: tuple[str, int] | None = None
-    """Branch and position of its landing; None when it has not landed."""
-    landed_at: str = ""
-    landed_sha: str = ""
-    head_sha: str | None = None
-    own: Sequence[str] = ()
-    subject: str = ""
-    paths: Sequence[str] = ()
-    by_bot: bool = False
-    texts: list[SourceText] = field(default_factory=list)
-    events: list[tuple[int, str, str]] = field(default_factory=list)
-    """(cited number, event key, relation) of the API's timeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +90,7 @@ class PullRequestIndex:
         self._shas: dict[str, list[tuple[str, int]]] = {}
         for sha, number in shas.items():
             self._shas.setdefault(sha[:7], []).append((sha, number))
-        self._heads = {pull.head_sha: pull.number for pull in pulls.values() if pull.head_sha and pull.order}
+        self._stacks = Stacks(pulls)
 
     def edges_of(self, pull: PullRequestFacts) -> list[CitationEdge]:
         """Every citation of a pull request by this one, counted or with the reason why not."""
@@ -142,7 +108,7 @@ class PullRequestIndex:
                 keep(edge)
         for edge in self._events(pull, list(found.values()), housekeeping):
             keep(edge)
-        for edge in self._stacks(pull):
+        for edge in self._stack_edges(pull):
             keep(edge)
         return _without_lists(list(found.values()))
 
@@ -283,32 +249,24 @@ class PullRequestIndex:
                 signs,
             )
 
-    def _stacks(self, pull: PullRequestFacts) -> Iterable[CitationEdge]:
-        """Earlier landed pull requests whose heads are among the own commits: the branch was stacked on theirs.
-
-        Where their landed commits are among them too, a whole branch was carried over, and nothing was stacked. And
-        where the two change no file in common, a contributor went on working on one branch.
-        """
-        if pull.order is None:
-            return
-        own = set(pull.own)
-        stacked = [sha for sha in pull.own if sha in self._heads and sha != pull.head_sha]
-        for sha in stacked if len(stacked) <= MOST_STACKED else ():
-            target = self._heads[sha]
-            cited = self.pulls[target]
-            if target == pull.number or cited.landed_sha in own or self._too_late(pull, target):
+    def _stack_edges(self, pull: PullRequestFacts) -> Iterable[CitationEdge]:
+        """What it was stacked on. What has landed later is left out where only ancestry tells: it was carried over."""
+        for found in self._stacks.signs(pull):
+            late = self._too_late(pull, found.target)
+            if late and found.field == "history":
                 continue
-            shared = {path for path in {*pull.paths} & {*cited.paths} if not is_housekeeping(path)}
-            reason = None if shared else "no_common_file"
-            signs = (*self._weak_signs(pull, target, False), "ancestry_only")
+            reason = found.reason or late
+            signs = self._weak_signs(pull, found.target, False)
+            if found.field == "history":
+                signs = (*signs, "ancestry_only")
             yield CitationEdge(
                 pull.number,
-                target,
+                found.target,
                 "stacked_on",
-                "history",
-                sha,
-                "ancestry",
-                f"the head of #{target}, {sha[:12]}, is among its own commits",
+                found.field,
+                found.key,
+                found.syntax,
+                found.snippet,
                 reason is None,
                 reason,
                 _confidence("stacked_on", signs),

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, update
+from sqlalchemy import bindparam, delete, exists, or_, select, update
 
 from miner.git_source import GitFacts, count_lines
 from miner.landing import LandingCandidate
-from miner.outcomes import Evidence, choose
+from miner.outcomes import GIT_NOT_READ, Evidence, choose
 from prchain.ahead import ahead
 from prchain.git import GitRepository, RawChange
 from prchain.scrub import Counts, clean_text, redact_mined
@@ -112,18 +112,23 @@ def write(
     api: Mapping[int, ApiState],
     *,
     same_rules: bool = True,
+    anew: Collection[int] = (),
     replaced: Counts | None = None,
 ) -> None:
     """Replace what git says of the selected pull requests; the others keep the facts of an earlier, wider run.
 
     Unchanged landings keep their rows, files and line counts, and commits their texts, unless `same_rules` is false:
-    they were written under other rules. Secrets that were replaced in commits are added to `replaced`.
+    they were written under other rules. Landings that are to be read `anew` are. Secrets that were replaced in commits
+    are added to `replaced`.
     """
     numbers = selection.numbers(facts) | (set(api) - set(facts.refs.heads))
-    known_outcomes = {row[0]: row[1] for row in tx.rows(PullRequest, "number", "outcome", repository_id=repository_id)}
+    known_outcomes = {
+        number: "unsettled" if reason == GIT_NOT_READ else outcome
+        for number, outcome, reason in tx.rows(PullRequest, "number", "outcome", "reason", repository_id=repository_id)
+    }
     landed = {n: _landing(repository_id, facts, c) for n, c in facts.decisions.landed.items() if n in numbers}
     stored = {row[0]: row for row in tx.rows(Landing, *_LANDING_COLUMNS[1:-1], repository_id=repository_id)}
-    kept = {n for n, row in landed.items() if same_rules and stored.get(n) == row[1:-1]}
+    kept = {n for n, row in landed.items() if same_rules and n not in anew and stored.get(n) == row[1:-1]}
     _clear(tx, repository_id, None if selection.whole else numbers, sorted(set(stored) - kept))
     tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known_outcomes))
     commits = {c for number in numbers for c in facts.own.get(number, ())}
@@ -297,7 +302,10 @@ def _refusals(repository_id: int, facts: GitFacts, numbers: Collection[int] | No
 
 
 def settle_without_history(tx: Transaction, repository_id: int) -> None:
-    """Choose outcomes for pull requests of the API that the history has not settled; landings stay as they are."""
+    """Give an outcome to what the API has brought, from the API alone, where no history could be read.
+
+    What an earlier reading of the history has settled stays; `awaits_history` is true of the rest.
+    """
     columns = ("number", "outcome", "node_id", "state", "merge_sha", "gone_at", "head_sha")
     rows = []
     for number, outcome, node_id, state, merge_sha, gone_at, head_sha in tx.rows(
@@ -309,8 +317,16 @@ def settle_without_history(tx: Transaction, repository_id: int) -> None:
             state=state, merge_sha=merge_sha, gone_at=gone_at, has_head=head_sha is not None, git_read=False
         )
         chosen, reason = choose(evidence)
-        rows.append({"repository_id": repository_id, "number": number, "outcome": chosen, "reason": reason})
+        if chosen != outcome:
+            rows.append({"repository_id": repository_id, "number": number, "outcome": chosen, "reason": reason})
     tx.upsert(PullRequest, rows)
+
+
+def awaits_history(tx: Transaction, repository_id: int) -> bool:
+    """Whether some pull request has no outcome yet, or one that was chosen without the history."""
+    undecided = or_(PullRequest.outcome == "unsettled", PullRequest.reason == GIT_NOT_READ)
+    found = exists().where(PullRequest.repository_id == repository_id, undecided)
+    return bool(tx.connection.execute(select(found)).scalar())
 
 
 def write_counts(
@@ -353,7 +369,7 @@ def _stored_files(tx: Transaction, repository_id: int, number: int, branch: str)
     ]
 
 
-_SETTLED_BY_HISTORY = frozenset({"landed", "carried"})
+_SETTLED_BY_HISTORY = frozenset({"landed", "carried", "not_selected"})
 
 _DELETE_UNUSED_COMMITS = delete(Commit).where(
     Commit.repository_id == bindparam("repository"),

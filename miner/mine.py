@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,33 +12,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from sqlalchemy import update
-
-from miner import citation_rows, git_rows
+from miner import citation_rows, git_rows, missing, names, run_rows
 from miner.budget import ApiUsage
-from miner.git_rows import WHOLE, ApiState, PullRequestSelection
-from miner.git_source import ApiKnowledge, Refs, read, read_refs
+from miner.git_reading import GitReading
+from miner.git_rows import WHOLE, PullRequestSelection
+from miner.git_source import read_refs
+from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
 from prchain.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
 from prchain.git import GitRepository, mirror_path, update_mirror
-from prchain.progress import SILENT, Progress, ProgressTask
+from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.scrub import Counts, redact
 from prchain.settings import Settings
 from prchain.terminal import counted, listed
-from prchain.timestamps import now
 from sql.lock import exclusive_lock
 from sql.outcomes import MINED, UNCHANGED
-from sql.store import Store, Transaction
-from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
+from sql.store import Store
+from sql.tables import Cursor, IncompletePart, Landing, PullRequest, Repository
 
 if TYPE_CHECKING:
     from miner.github import GitHubSource
-
-GIT_RULES = "2"
-"""Raise it when the git source changes its rules: stored landings and commits are then written anew."""
-
-_COUNTED_AT_ONCE = 500
 
 SourceName = Literal["auto", "github", "git"]
 
@@ -53,6 +46,8 @@ class MineOptions:
     rescan: bool = False
     from_archive: bool = False
     line_counts: bool = False
+    recheck_days: int | None = None
+    """What was updated within so many days is read again; None: 30 days, once a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +63,11 @@ class RepositoryReport:
     graphql_requests: int = 0
     rest_requests: int = 0
     points: int = 0
+    incomplete: int = 0
+    """Stored pull requests that lack something GitHub counts and does not give, of this run and earlier ones."""
+    note: str | None = None
+    """What the user should know of the repository's name."""
+    missing: LackingMirror | None = None
     replaced: Mapping[str, int] = field(default_factory=dict)
     """How many secrets of each kind were replaced in the texts that were read."""
 
@@ -144,9 +144,8 @@ class Miner:
     def failed(self, unit: RepositorySpec, outcome: str, reason: str) -> UnitResult[RepositorySpec]:
         """See `Work`: the run over the repository ends so, and what was committed stays."""
         with self._store.transaction() as tx:
-            running = update(MineRun).where(MineRun.spec == unit.text, MineRun.outcome == "running")
-            tx.connection.execute(running.values(finished_at=now(), outcome=outcome, reason=reason))
-        return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason))
+            cost = run_rows.end_running(tx, unit.text, outcome, reason)
+        return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason, **cost))
 
     def spent(self) -> None:
         """See `Work`: nothing."""
@@ -161,10 +160,14 @@ class Miner:
         except PrchainError as error:
             _raise_if_the_database_failed(error)
             work.fail(error)
+        except BaseException:  # a defect of ours, or Ctrl-C: it goes on, and what was paid is known
+            self._note_cost(run_id, work)
+            raise
         if work.repository_id is not None and work.error is not None:
             try:
                 # What was read before the failure is worth its outcomes and its citations.
-                self._settle_rest(work.repository_id)
+                if not work.git_read:
+                    self._settle_rest(work.repository_id)
                 self._cite(work.repository_id, work)
             except PrchainError as error:
                 _raise_if_the_database_failed(error)
@@ -186,7 +189,7 @@ class Miner:
                 work.fail(error)
         if work.repository_id is None:
             with self._store.reading() as tx:
-                known_row = self._known_row(tx, spec, None)
+                known_row = names.find(tx, spec.host, spec.full_name)
             if known_row is not None:
                 work.repository_id = known_row[0]
                 self._note_run(run_id, known_row[0])
@@ -198,10 +201,11 @@ class Miner:
 
     def _read_api(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         assert self._github is not None
-        resolved = self._github.resolve(spec.owner, spec.name)
-        work.repository_id = self._repository(replace(spec, owner=resolved.owner, name=resolved.name), resolved.node_id)
+        resolved = self._github.resolve(spec.owner, spec.name, spent=work.usage)
+        spec = replace(spec, owner=resolved.owner, name=resolved.name)
+        self._make_room(spec, resolved.node_id, work)
+        work.repository_id = self._repository(spec, resolved.node_id)
         self._note_run(run_id, work.repository_id)
-        work.usage.add(resolved.usage)
         selection = self._options.selection
         summary = self._github.read(
             work.repository_id,
@@ -209,18 +213,43 @@ class Miner:
             since=selection.since,
             limit=selection.limit,
             rescan=self._options.rescan,
+            recheck_days=self._options.recheck_days,
             replaced=work.replaced,
+            spent=work.usage,
         )
-        work.usage.add(summary.usage)
         work.changed = work.changed or summary.changed
         if summary.missing:
             missing = counted(len(summary.missing), "pull request")
             numbers = listed([f"#{number}" for number in summary.missing], 5)
-            work.fail(BadAnswer(f"GitHub did not deliver {missing} whole: {numbers}"))
+            reasons = listed(sorted(set(summary.missing_reasons)), 2)
+            work.fail(BadAnswer(f"GitHub did not deliver {missing} whole: {numbers}: {reasons}"))
+        if summary.malformed:
+            malformed = counted(len(summary.malformed), "review comment")
+            work.fail(BadAnswer(f"GitHub's answer has {malformed} without form: {listed(summary.malformed, 2)}"))
+
+    def _make_room(self, spec: RepositorySpec, node_id: str, work: _Work) -> None:
+        """Where the name belonged to another repository, that one keeps its rows and its mirror under another name:
+        the one that GitHub has for it now, else one of ours."""
+        assert self._github is not None
+        with self._store.reading() as tx:
+            held = names.holder(tx, spec.host, spec.full_name)
+            known = names.find(tx, spec.host, spec.full_name, node_id)
+            old = names.full_name(tx, held[0]) if held is not None else ""
+        if held is None or (known is not None and known[0] == held[0]):
+            return
+        other_id, other_node = held
+        now_called = self._github.name_of(other_node, spent=work.usage) if other_node else None
+        new = now_called or names.former(old, other_id)
+        names.move_mirror(self._mirrors, spec.host, old, new)
+        with self._naming, self._store.transaction() as tx:
+            names.rename(tx, other_id, new)
+        work.changed = True
+        where = "is called so now" if now_called else "is no longer on GitHub, as far as this token sees"
+        work.note = f"another repository has the name {old} now; what was mined before is kept as {new}, which {where}"
 
     def _replay(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         with self._store.reading() as tx:
-            known_row = self._known_row(tx, spec, None)
+            known_row = names.find(tx, spec.host, spec.full_name)
         if known_row is None:
             raise RepositoryNotFound(
                 f"{spec.full_name} has not been mined into this database; there is no archive of it"
@@ -238,74 +267,36 @@ class Miner:
         task = self._progress.task(f"{spec.full_name}: git history")
         try:
             task.phase("fetching")
-            repository = self._open(spec)
+            repository = self._open(spec, work.repository_id)
             refs = read_refs(repository)
             if work.repository_id is None:
                 work.repository_id = self._repository(spec, None)
                 self._note_run(run_id, work.repository_id)
-            found = self._write_history(work.repository_id, repository, refs, task, work)
+            reading = GitReading(self._store, work.repository_id, repository, task)
+            found = reading.write_history(refs, self._options.selection, work.replaced)
+            work.git_read = True
+            work.changed = work.changed or reading.changed
+            url = None if spec.is_path else redact(spec.location)
+            work.missing = missing.look(self._store, work.repository_id, repository, url)
             if self._options.line_counts:
-                counted = count_stored(self._store, work.repository_id, repository, task)
-                work.changed = work.changed or counted > 0
+                reading.count_lines()
+                work.changed = work.changed or reading.changed
             task.done(found)
         except PrchainError:
             task.done("failed")
             raise
 
-    def _write_history(
-        self, repository_id: int, repository: GitRepository, refs: Refs, task: ProgressTask, work: _Work
-    ) -> str:
-        """Store where pull requests landed; returns what was found, in words."""
-        api = self._api_states(repository_id)
-        stamp = self._git_stamp(refs.fingerprint, api)
-        with self._store.reading() as tx:
-            cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
-        if cursor and cursor[0][0] == stamp:
-            return UNCHANGED
-        merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
-        facts = read(repository, refs, ApiKnowledge(merges), task.phase)
-        task.phase("writing")
-        same_rules = bool(cursor) and cursor[0][0].split("|", 1)[0] == GIT_RULES
-        with self._store.transaction() as tx:
-            git_rows.write(
-                tx,
-                repository_id,
-                repository,
-                facts,
-                self._options.selection,
-                api,
-                same_rules=same_rules,
-                replaced=work.replaced,
-            )
-            tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
-            statement = update(Repository).where(Repository.id == repository_id)
-            tx.connection.execute(statement.values(default_branch=refs.default_branch))
-        work.changed = True
-        return f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed"
-
-    def _open(self, spec: RepositorySpec) -> GitRepository:
+    def _open(self, spec: RepositorySpec, repository_id: int | None) -> GitRepository:
         if spec.is_path:
             return GitRepository.open(Path(spec.location))
         token = self._tokens[0] if self._tokens and spec.host == self._api_host else None
-        path = mirror_path(self._mirrors, spec.host, f"{spec.owner}/{spec.name}")
+        full_name = spec.full_name
+        if repository_id is not None:
+            with self._store.reading() as tx:
+                full_name = names.full_name(tx, repository_id)
+            names.move_mirror(self._mirrors, spec.host, spec.full_name, full_name)
+        path = mirror_path(self._mirrors, spec.host, full_name)
         return update_mirror(spec.location, path, token=token)
-
-    def _git_stamp(self, fingerprint: str, api: Mapping[int, ApiState]) -> str:
-        digest = sha256()
-        for number, state in sorted(api.items()):
-            digest.update(f"{number} {state.state} {state.merge_sha} {state.gone_at}\n".encode())
-        return "|".join([GIT_RULES, fingerprint, self._options.selection.text(), digest.hexdigest()])
-
-    def _api_states(self, repository_id: int) -> dict[int, ApiState]:
-        with self._store.reading() as tx:
-            columns = ("number", "node_id", "state", "merge_sha", "gone_at", "reason")
-            return {
-                number: ApiState(state, merge_sha, gone_at, None if state else reason)
-                for number, node_id, state, merge_sha, gone_at, reason in tx.rows(
-                    PullRequest, *columns, repository_id=repository_id
-                )
-                if node_id is not None
-            }
 
     def _cite(self, repository_id: int, work: _Work) -> None:
         with self._store.reading() as tx:
@@ -324,18 +315,18 @@ class Miner:
         task.done(f"{count:,} found")
 
     def _settle_rest(self, repository_id: int) -> None:
-        """Give an outcome to pull requests that the git history has not settled."""
+        """Give an outcome to pull requests that no git history has settled."""
         with self._store.transaction() as tx:
             git_rows.settle_without_history(tx, repository_id)
 
     def _repository(self, spec: RepositorySpec, node_id: str | None) -> int:
         """The row of a repository, made where there is none."""
         with self._naming, self._store.transaction() as tx:
-            known_row = self._known_row(tx, spec, node_id)
+            known_row = names.find(tx, spec.host, spec.full_name, node_id)
             repository_id: int = (
                 known_row[0] if known_row else max((i for (i,) in tx.rows(Repository, "id")), default=0) + 1
             )
-            owner, name = (known_row[1], known_row[2]) if known_row and not node_id else (spec.owner, spec.name)
+            owner, name = (known_row[1], known_row[2]) if known_row else (spec.owner, spec.name)
             row = {
                 "id": repository_id,
                 "host": spec.host,
@@ -346,60 +337,41 @@ class Miner:
             tx.upsert(Repository, [{**row, "node_id": node_id} if node_id else row])
             return repository_id
 
-    def _known_row(self, tx: Transaction, spec: RepositorySpec, node_id: str | None) -> Sequence[Any] | None:
-        """Id, owner and name of a repository that has a row: by GitHub's id, by name in any case, or by an alias."""
-        rows = [row for row in tx.rows(Repository, "id", "owner", "name", "host", "node_id") if row[3] == spec.host]
-        by_id = [row for row in rows if node_id and row[4] == node_id]
-        by_name = [row for row in rows if f"{row[1]}/{row[2]}".lower() == spec.full_name.lower()]
-        aliases = tx.rows(RepositoryAlias, "repository_id", alias=spec.full_name.lower())
-        aliased_ids = set() if node_id else {repository_id for (repository_id,) in aliases}
-        by_alias = [row for row in rows if row[0] in aliased_ids]
-        return next(iter([*by_id, *by_name, *by_alias]), None)
-
     def _begin(self, spec: RepositorySpec) -> int:
         with self._naming, self._store.transaction() as tx:
-            run_id = max((i for (i,) in tx.rows(MineRun, "id")), default=0) + 1
-            row = {
-                "id": run_id,
-                "spec": spec.text,
-                "source": self._options.source,
-                "started_at": now(),
-                "outcome": "running",
-                "graphql_requests": 0,
-                "rest_requests": 0,
-                "points": 0,
-                "waited_seconds": 0.0,
-            }
-            # An earlier run of this line that did not end was killed, or still runs and will store how it ended.
-            unfinished = update(MineRun).where(MineRun.spec == spec.text, MineRun.outcome == "running")
-            tx.connection.execute(unfinished.values(outcome="interrupted"))
-            tx.upsert(MineRun, [row])
-        return run_id
+            return run_rows.begin(tx, spec.text, self._options.source)
 
     def _note_run(self, run_id: int, repository_id: int) -> None:
         with self._store.transaction() as tx:
-            statement = update(MineRun).where(MineRun.id == run_id).values(repository_id=repository_id)
-            tx.connection.execute(statement)
+            run_rows.note_repository(tx, run_id, repository_id)
+
+    def _note_cost(self, run_id: int, work: _Work) -> None:
+        with self._store.transaction() as tx:
+            run_rows.note_cost(tx, run_id, work.usage, work.replaced)
 
     def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
         outcome = work.error.name if work.error else MINED if work.changed else UNCHANGED
         reason = redact(str(work.error), self._tokens) if work.error else None
-        spent = {
-            "graphql_requests": work.usage.graphql_requests,
-            "rest_requests": work.usage.rest_requests,
-            "points": work.usage.points,
-        }
-        waited = work.usage.waited_seconds
-        replaced = dict(sorted(work.replaced.items()))
-        pull_requests = landed = 0
+        pull_requests = landed = incomplete = 0
         with self._store.transaction() as tx:
-            values = {"finished_at": now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
-            values["replaced"] = json.dumps(replaced) if replaced else None
-            tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
+            run_rows.note_cost(tx, run_id, work.usage, work.replaced)
+            run_rows.end(tx, run_id, outcome, reason)
             if work.repository_id is not None:
                 pull_requests = tx.count(PullRequest, repository_id=work.repository_id)
                 landed = tx.count(Landing, repository_id=work.repository_id)
-        return RepositoryReport(spec, outcome, reason, pull_requests, landed, **spent, replaced=replaced)
+                incomplete = len(set(tx.rows(IncompletePart, "number", repository_id=work.repository_id)))
+        return RepositoryReport(
+            spec,
+            outcome,
+            reason,
+            pull_requests,
+            landed,
+            **{name: getattr(work.usage, name) for name in run_rows.COSTS},
+            incomplete=incomplete,
+            note=work.note,
+            missing=work.missing,
+            replaced=dict(sorted(work.replaced.items())),
+        )
 
 
 @dataclass(slots=True)
@@ -411,28 +383,14 @@ class _Work:
     replaced: Counts = field(default_factory=Counter)
     """Secrets in the texts that were read."""
     changed: bool = False
+    git_read: bool = False
+    missing: LackingMirror | None = None
     error: PrchainError | None = None
+    note: str | None = None
 
     def fail(self, error: PrchainError) -> None:
         """Keep the first failure: it is the one that explains the rest."""
         self.error = self.error or error
-
-
-def count_stored(store: Store, repository_id: int, repository: GitRepository, task: ProgressTask) -> int:
-    """The second pass: line counts of every stored landing that has none yet; returns how many were counted.
-
-    Each batch is a transaction, so a killed pass goes on where it was.
-    """
-    with store.reading() as tx:
-        columns = ("number", "branch", "base_sha", "landed_sha")
-        waiting = list(tx.rows(Landing, *columns, repository_id=repository_id, counts="none"))
-    task.phase("counting lines", len(waiting))
-    for start in range(0, len(waiting), _COUNTED_AT_ONCE):
-        batch = waiting[start : start + _COUNTED_AT_ONCE]
-        with store.transaction() as tx:
-            git_rows.write_counts(tx, repository_id, repository, batch)
-        task.advance(len(batch))
-    return len(waiting)
 
 
 def _raise_if_the_database_failed(error: PrchainError) -> None:

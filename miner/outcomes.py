@@ -30,6 +30,10 @@ OUTCOMES = (
 )
 
 
+GIT_NOT_READ = "the git history was not read"
+"""The reason of a pull request that GitHub calls merged, as long as no history was asked where it landed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What is known of one pull request when its outcome is chosen."""
@@ -59,7 +63,7 @@ def choose(evidence: Evidence) -> tuple[str, str | None]:
         return "carried", evidence.carried
     if evidence.state == "merged":
         if not evidence.git_read:
-            return "merged_unlocated", "the git history was not read"
+            return "merged_unlocated", GIT_NOT_READ
         merge = f"merge commit {evidence.merge_sha[:12]}" if evidence.merge_sha else "no merge commit named"
         return "merged_unlocated", f"{merge}, not borne out by a branch"
     if evidence.state in {"open", "closed"}:

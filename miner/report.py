@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +20,7 @@ from sql.tables import (
     ClosingReference,
     Commit,
     GraphRow,
+    IncompletePart,
     Landing,
     LandingFile,
     Lineage,
@@ -29,6 +30,7 @@ from sql.tables import (
     PullRequestText,
     RefusedClaim,
     Repository,
+    ReviewThread,
     Selection,
     Task,
     Trajectory,
@@ -36,6 +38,21 @@ from sql.tables import (
 )
 
 _NONE_YET = "none yet"
+_TEXT_COLUMNS = (
+    "field",
+    "key",
+    "author",
+    "state",
+    "body",
+    "review",
+    "reply_to",
+    "path",
+    "line",
+    "original_line",
+    "side",
+    "commit_sha",
+    "created_at",
+)
 
 
 def funnel(store: Store, repository: str | None = None) -> list[dict[str, Any]]:
@@ -63,10 +80,12 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
         "last_run": run,
         "pull_requests": tx.count(PullRequest, repository_id=repository_id),
         "outcomes": {key[0]: count for key, count in _counts(tx, PullRequest, repository_id, PullRequest.outcome)},
+        "incomplete": len(set(tx.rows(IncompletePart, "number", repository_id=repository_id))),
         "landed": {
             f"{style} on {'the default branch' if default else 'other branches'}": count
             for (default, style), count in styles
         },
+        "landed_without_files": _lacking(tx, repository_id),
         "refused_claims": {
             key[0]: count for key, count in _counts(tx, RefusedClaim, repository_id, RefusedClaim.reason)
         },
@@ -79,6 +98,12 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
         },
         "chaining": _chaining(tx, repository_id),
     }
+
+
+def _lacking(tx: Transaction, repository_id: int) -> int:
+    """How many landings need files that the mirror lacks."""
+    query = select(func.count()).where(Landing.repository_id == repository_id, Landing.missing_files > 0)
+    return int(tx.connection.execute(query).scalar_one())
 
 
 def _chaining(tx: Transaction, repository_id: int) -> dict[str, Any]:
@@ -156,8 +181,12 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
                 say(f"            {words}")
         outcomes = {name: count for name in OUTCOMES if (count := row["outcomes"].get(name))}
         say_counts("pull requests", outcomes, total=row["pull_requests"])
+        if row["incomplete"]:
+            say_counts("incomplete, see `prchain sql incomplete`", {}, total=row["incomplete"])
         if row["landed"]:
             say_counts("landed as", row["landed"], indent=4)
+        if row["landed_without_files"]:
+            say_counts("of which the mirror lacks files", {}, total=row["landed_without_files"], indent=4)
         say_counts("claims to a landing refused", row["refused_claims"])
         say_counts("citations", {}, total=row["citations"])
         say_counts("counted", row["counted"], indent=4)
@@ -191,7 +220,9 @@ def find_pull_request(store: Store, repository: str, number: int) -> dict[str, A
         return {
             "repository": names[repository_id],
             **dict(zip(columns, rows[0], strict=True)),
-            "texts": _dicts(tx, PullRequestText, ("field", "author", "body", "created_at"), **key),
+            "texts": _dicts(tx, PullRequestText, _TEXT_COLUMNS, **key),
+            "threads": _dicts(tx, ReviewThread, ("comment", "is_resolved", "is_outdated"), **key),
+            "incomplete": _dicts(tx, IncompletePart, ("connection", "came", "total", "reason"), **key),
             "landings": _landings(tx, repository_id, number),
             "commits": _commits(tx, repository_id, number),
             "closes": _dicts(tx, ClosingReference, ("issue_repository", "issue_number"), **key),
@@ -208,7 +239,17 @@ def _dicts(tx: Transaction, table: Any, columns: tuple[str, ...], **equals: Any)
 
 def _landings(tx: Transaction, repository_id: int, number: int) -> list[dict[str, Any]]:
     key = {"repository_id": repository_id, "number": number}
-    columns = ("branch", "style", "base_sha", "landed_sha", "landed_at", "subject", "claim", "evidence")
+    columns = (
+        "branch",
+        "style",
+        "base_sha",
+        "landed_sha",
+        "landed_at",
+        "subject",
+        "claim",
+        "evidence",
+        "missing_files",
+    )
     landings = _dicts(tx, Landing, columns, **key)
     for landing in landings:
         files = ("status", "path", "old_path", "additions", "deletions", "note")
@@ -248,9 +289,14 @@ def print_pull_request(page: dict[str, Any]) -> None:
     reason = f" ({page['reason']})" if page["reason"] else ""
     author = f"{page['author']}, {page['state']}, created {page['created_at']}" if page["author"] else ""
     say_facts({"outcome": f"{page['outcome']}{reason}", "head": page["head_sha"] or "none", "author": author})
+    say_facts({"reviews": _review_words(page)})
+    for part in page["incomplete"]:
+        say_facts({"incomplete": f"{part['connection'].replace('_', ' ')}: {part['reason']}"})
     for landing in page["landings"]:
         landed = f"{landing['landed_sha']} on {landing['branch']}, {landing['landed_at']}"
         say_facts({"landed": landed, "base": landing["base_sha"], "files": len(landing["files"])})
+        if landing["missing_files"]:
+            say_facts({"missing": f"{counted(landing['missing_files'], 'file')} of these trees, in the mirror"})
         say_some([_file_words(file) for file in landing["files"]], _SHOWN)
     say_facts({"commits": len(page["commits"])})
     subjects = [f"{commit['sha'][:12]} {next(iter(commit['message'].splitlines()), '')}" for commit in page["commits"]]
@@ -265,6 +311,18 @@ def print_pull_request(page: dict[str, Any]) -> None:
 
 _SHOWN = 20
 """So many files and commits are printed."""
+
+
+def _review_words(page: dict[str, Any]) -> str:
+    """How many reviews of each state, and how many of their comments were resolved; empty where there are none."""
+    states = Counter(text["state"] for text in page["texts"] if text["field"] == "review")
+    words = [f"{count} {state.lower().replace('_', ' ')}" for state, count in sorted(states.items())]
+    comments = [text for text in page["texts"] if text["field"] == "review_comment"]
+    if comments:
+        settled = {thread["comment"] for thread in page["threads"] if thread["is_resolved"]}
+        resolved = sum((text["reply_to"] or text["key"]) in settled for text in comments)
+        words.append(f"{counted(len(comments), 'comment')} ({resolved} resolved)")
+    return ", ".join(words)
 
 
 def _file_words(file: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ _HEAD = """\
 # Tables
 
 What `python -m research.tables_page` prints of `sql/tables/`; change the words there. `prchain sql --query
-"SELECT ..."` reads the database, and [mining](mining.md#views-and-queries) tells of the three views whose columns stay.
+"SELECT ..."` reads the database, and [mining](mining.md#views-and-queries) tells of the views whose columns stay.
 """
 
 _KINDS = (

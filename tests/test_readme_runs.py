@@ -44,6 +44,7 @@ PLACES = {
     "pallets/itsdangerous#210": f"{REPOSITORY}#8",
     "FILE": "file.jsonl",
     "NAME": "funnel",
+    "N": "30",
     "FORMAT": "openai",
     "URL": "sqlite:///prchain.db",
     "SELECT ...": "SELECT number FROM landed_pull_requests",

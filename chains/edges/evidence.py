@@ -138,8 +138,11 @@ _SMALL_SHARE = 0.03
 
 def _wording(citations: Sequence[CountedCitation]) -> list[Sign]:
     for citation in citations:
-        if citation.relation in {"mentions", "closes", "stacked_on"} and (
-            match := _BUILDS_ON_WORDS.search(citation.snippet)
+        # The snippet of a base branch holds its name, which is no wording.
+        if (
+            citation.relation in {"mentions", "closes", "stacked_on"}
+            and citation.field != "base"
+            and (match := _BUILDS_ON_WORDS.search(citation.snippet))
         ):
             return [Sign("builds_on_wording", 0.7, match[0])]
     likeness = [_LIKENESS_WORDS.search(citation.snippet) for citation in citations]
@@ -158,6 +161,7 @@ _WITNESS_OF_FIELD = {
     "landing": "commits",
     "commit": "commits",
     "event": "GitHub",
+    "base": "GitHub",
     "history": "ancestry",
     "branch": "branch",
 }

@@ -6,12 +6,13 @@ from miner import archive
 from miner.archive import Page
 from miner.github import cursors, queries, rows
 from miner.github.cursors import StreamState
-from miner.github.faults import Overloaded
+from miner.github.faults import Malformed, Overloaded
 from miner.github.overflow import Overflow
 from miner.github.pace import SWEEP, Pace
-from miner.github.pages import PageRows
+from miner.github.page_rows import PageRows
 from miner.github.reading import RepositoryReading
-from miner.github.skips import Skips
+from miner.github.skips import Skips, reason_of
+from miner.github.vanished import note_reread
 from prchain.errors import BadAnswer
 from sql.tables import PullRequest
 
@@ -29,12 +30,12 @@ class ById:
         self._pace = Pace(SWEEP)
         self._failures = self._skipped = 0
 
-    def run(self, state: StreamState) -> None:
+    def run(self, state: StreamState, title: str = "changed pull requests") -> None:
         """Read all that is listed; the list shrinks in the transaction of the rows."""
         todo = state.detail.get("todo", [])
         if not todo:
             return
-        task = self._reading.task("changed pull requests", len(todo))
+        task = self._reading.task(title, len(todo))
         while todo := state.detail["todo"]:
             self._step(state, todo[: self._pace.step.first])
             task.advance(len(todo) - len(state.detail["todo"]))
@@ -48,7 +49,7 @@ class ById:
         variables = {"ids": ids, "inner": self._pace.step.inner}
         query = queries.load("pull_requests")
         try:
-            answer = reading.client.graphql(query, variables)
+            answer = reading.ask(query, variables)
             absent = [i for i in range(len(ids)) if ("nodes", i) in answer.not_found]
             request = {
                 "repository": reading.repository.full_name,
@@ -57,11 +58,12 @@ class ById:
                 "absent": absent,
                 "gone": [numbers[i] for i in absent],
                 **({"at": reading.now()} if absent else {}),
+                **answer.refusals,
             }
             page = Page("pull_requests", request, answer.data, query.text)
             page_rows = rows.parse(reading.repository_id, page)
-        except Overloaded:
-            self._give_way(state, chosen)
+        except Overloaded as fault:
+            self._give_way(state, chosen, fault)
             return
         self._pace.succeeded()
         self._failures = self._skipped = 0
@@ -76,23 +78,25 @@ class ById:
             archive.keep(tx, reading.repository_id, page, reading.now())
             self._overflow.note(tx, page_rows, ids)
             self._skips.settled(tx, numbers)
+            note_reread(tx, reading.repository_id, numbers)
             cursors.save(tx, state)
         reading.written.update(row["number"] for row in page_rows.of(PullRequest))
         reading.changed = True
 
-    def _give_way(self, state: StreamState, chosen: list[list[object]]) -> None:
+    def _give_way(self, state: StreamState, chosen: list[list[object]], fault: Overloaded) -> None:
         """Ask for less; skip a pull request that alone is too much. Raises `BadAnswer` when all of them are."""
         self._failures += 1
         self._reading.client.pause(min(self._failures, 4) - 1)
-        if self._pace.shrink():
+        if self._pace.single() if isinstance(fault, Malformed) else self._pace.shrink():
             self._failures = 0
         elif self._failures >= LAST_ATTEMPTS:
             self._failures = 0
             self._skipped += 1
             if self._skipped > MAX_SKIPS:
-                raise BadAnswer("GitHub fails on every pull request; run again later")
+                raise BadAnswer(f"GitHub fails on every pull request ({fault}); run again later")
             node_id, number = chosen[0]
             state.detail["todo"] = state.detail["todo"][1:]
+            self._pace.forgive()
             with self._reading.store.transaction() as tx:
-                self._skips.add(tx, int(str(number)), str(node_id))
+                self._skips.add(tx, int(str(number)), str(node_id), reason_of(fault))
                 cursors.save(tx, state)

@@ -48,8 +48,11 @@ class Changes:
             state.watermark = newest
             self._save(state)
 
-    def bounded(self, since: str | None, limit: int | None) -> None:
-        """Read the `limit` newest pull requests, of those updated since `since`; leaves the watermark alone."""
+    def bounded(self, since: str | None, limit: int | None) -> set[int]:
+        """Read the `limit` newest pull requests, of those updated since `since`; leaves the watermark alone.
+
+        Returns their numbers, changed or not.
+        """
         state = self._resume("bounded")
         requested: dict[int, Node] = {}
         first = min(limit, 100) if limit and not since else None
@@ -66,6 +69,7 @@ class Changes:
         if todo:
             self._widen(utc(min(chosen[number]["createdAt"] for _, number in todo)) or "", state, todo)
         self._read(state, todo)
+        return set(chosen)
 
     def check(self, *, thoroughly: bool = False) -> int:
         """Compare with GitHub's count; where it differs, or when asked to, compare number by number.

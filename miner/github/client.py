@@ -7,7 +7,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -16,7 +16,7 @@ from github import Auth, Github, GithubException
 
 from miner.archive import Json, scrub
 from miner.budget import ApiUsage, Budget, OnWait, Token
-from miner.github import faults
+from miner.github import faults, shapes, wire
 from miner.github.queries import Query
 from prchain.errors import BadAnswer, GitHubError, NetworkUnreachable, RateLimitExceeded
 from prchain.scrub import Counts, redact
@@ -40,6 +40,13 @@ class GraphAnswer:
 
     data: dict[str, Json]
     not_found: frozenset[tuple[str | int, ...]] = frozenset()
+    errors: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    """Path and type of each error that the answer was taken in spite of."""
+
+    @property
+    def refusals(self) -> dict[str, Json]:
+        """The errors as a part of the request that is archived; nothing where there are none."""
+        return {"refused": [[list(path), kind] for path, kind in self.errors]} if self.errors else {}
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,11 @@ class RestAnswer:
     """One REST answer: its items, or None when nothing changed since the ETag."""
 
     items: list[dict[str, Json]] | None
+    """Those that have the form they must have."""
     etag: str | None
     has_next: bool
+    malformed: tuple[str, ...] = ()
+    """Of each of the others, what is wrong with it."""
 
 
 class GitHubClient:
@@ -74,6 +84,8 @@ class GitHubClient:
         replaced: Counts | None = None,
     ) -> None:
         self.usage = usage
+        self.moved = False
+        """Whether an answer came from another place than it was asked for at: the repository has another name."""
         self._budget = budget
         self._api_url = api_url.rstrip("/")
         self._timeout = timeout
@@ -98,8 +110,9 @@ class GitHubClient:
     def graphql(self, query: Query, variables: Mapping[str, Json]) -> GraphAnswer:
         """Return the answer to a query.
 
-        Raises `Overloaded` at once, because only the caller can ask for less; everything else is tried again first,
-        and ends as a `GitHubError`.
+        Raises `Overloaded` at once, because only the caller can ask for less, and as `Malformed` where the answer has
+        not the form that it must have; `CursorRefused`, too. Everything else is tried again first, and ends as a
+        `GitHubError`.
         """
 
         def send(client: Github) -> tuple[Headers, GraphAnswer]:
@@ -107,18 +120,21 @@ class GitHubClient:
             try:
                 headers, body = client.requester.graphql_query(query.text, dict(variables))
             except Exception as error:  # the boundary to PyGithub, which raises whatever its parser stumbled over
+                self.usage.points += _cost_of_failure(error)
                 return partial(error)
             if not isinstance(body, dict) or not isinstance(body.get("data"), dict):
                 raise faults.Transient("the answer is no JSON object")
+            self.usage.points += _told_cost(body["data"], 1)
             return headers, GraphAnswer(body["data"])
 
         answer = self._ask("graphql", send)
-        limit = answer.data.get("rateLimit")
-        self.usage.points += int(limit["cost"]) if isinstance(limit, dict) else 1
-        return GraphAnswer(scrub(answer.data, self._secrets, self._replaced), answer.not_found)
+        data = scrub(answer.data, self._secrets, self._replaced)
+        shapes.check(query.name, data)
+        return replace(answer, data=data)
 
-    def rest(self, path: str, parameters: Mapping[str, str], etag: str | None = None) -> RestAnswer:
-        """Return one page of a REST list; with an ETag, an unchanged page costs nothing and comes without items."""
+    def review_comments(self, path: str, parameters: Mapping[str, str], etag: str | None = None) -> RestAnswer:
+        """Return one page of REST's list of review comments; with an ETag, an unchanged page costs nothing and comes
+        without items."""
 
         def send(client: Github) -> tuple[Headers, RestAnswer]:
             self.usage.rest_requests += 1
@@ -130,7 +146,8 @@ class GitHubClient:
             if status == NOT_MODIFIED:
                 return headers, RestAnswer(None, etag, False)
             items = scrub(_items(status, headers, text), self._secrets, self._replaced)
-            return headers, RestAnswer(items, headers.get("etag"), _has_next(headers, parameters))
+            items, malformed = shapes.review_comments(items)
+            return headers, RestAnswer(items, headers.get("etag"), _has_next(headers, parameters), malformed)
 
         return self._ask("core", send)
 
@@ -186,7 +203,7 @@ class GitHubClient:
     def _client(self, token: Token) -> Github:
         client = self._clients.get(token.ordinal)
         if client is None:
-            client = self._clients[token.ordinal] = Github(
+            client = Github(
                 auth=Auth.Token(token.value),
                 base_url=self._api_url,
                 timeout=max(1, math.ceil(self._timeout)),  # PyGithub insists on whole seconds
@@ -198,7 +215,13 @@ class GitHubClient:
                 lazy=True,
                 api_version="2022-11-28",
             )
+            wire.mend(client, self._timeout, self._note_redirect)
+            self._clients[token.ordinal] = client
         return client
+
+    def _note_redirect(self) -> None:
+        self.usage.rest_requests += 1
+        self.moved = True
 
     def _on_wait(self, seconds: float, reason: str) -> None:
         self.usage.waited_seconds += seconds
@@ -211,10 +234,28 @@ def partial(error: Exception) -> tuple[Headers, GraphAnswer]:
     if isinstance(body, dict) and isinstance(body.get("data"), dict) and faults.tolerable(body.get("errors")):
         data = body["data"]
         if "repository" not in data or data["repository"] is not None:
-            missing_nodes = (item for item in body["errors"] if item["type"] == "NOT_FOUND")
-            paths = frozenset(tuple(item.get("path") or ()) for item in missing_nodes)
-            return getattr(error, "headers", None) or {}, GraphAnswer(data, paths)
+            errors = tuple((_path(item.get("path")), str(item["type"])) for item in body["errors"])
+            paths = frozenset(path for path, kind in errors if kind == "NOT_FOUND" and path)
+            return getattr(error, "headers", None) or {}, GraphAnswer(data, paths, errors)
     raise faults.classify(error) from None
+
+
+def _path(path: Json) -> tuple[str | int, ...]:
+    steps = path if isinstance(path, list) else ()
+    return tuple(step if isinstance(step, int) else str(step) for step in steps)
+
+
+def _cost_of_failure(error: Exception) -> int:
+    """Points of a query that failed: what GitHub says, or one where it began to work on it; refusals are free."""
+    body = error.data if isinstance(error, GithubException) else None
+    data = body.get("data") if isinstance(body, dict) else None
+    return _told_cost(data, 1 if isinstance(faults.classify(error), faults.Overloaded) else 0)
+
+
+def _told_cost(data: Json, otherwise: int) -> int:
+    limit = data.get("rateLimit") if isinstance(data, dict) else None
+    cost = limit.get("cost") if isinstance(limit, dict) else None
+    return cost if isinstance(cost, int) else otherwise
 
 
 def _items(status: int, headers: Headers, text: str) -> list[dict[str, Json]]:
@@ -230,17 +271,16 @@ def _items(status: int, headers: Headers, text: str) -> list[dict[str, Json]]:
 
 
 def _has_next(headers: Headers, parameters: Mapping[str, str]) -> bool:
-    """Whether the Link header knows a next page; it must repeat the parameters.
-
-    PyGithub follows a redirect (the repository was renamed meanwhile) without the query string, and the answer is then
-    another list: the Link header betrays it.
-    """
+    """Whether the Link header knows a next page; it must repeat the parameters, else another list came."""
     for link in str(headers.get("link") or "").split(","):
         address, _, relation = link.partition(";")
         if 'rel="next"' in relation:
-            query = parse_qs(urlsplit(address.strip(" <>")).query)
+            try:
+                query = parse_qs(urlsplit(address.strip(" <>")).query)
+            except ValueError:
+                raise faults.Transient("the link to the next page is none") from None
             if query.get("per_page") != [parameters["per_page"]]:
-                raise faults.Transient("the repository was renamed meanwhile")
+                raise faults.Transient("another list came than was asked for")
             return True
     return False
 

@@ -7,6 +7,8 @@ that know.
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -16,7 +18,7 @@ from github import GithubException
 from urllib3.exceptions import ReadTimeoutError
 
 from miner.budget import number
-from prchain.errors import BadToken, GitHubError, QueryRefused, RepositoryNotFound
+from prchain.errors import BadToken, GitHubError, NetworkUnreachable, QueryRefused, RepositoryNotFound
 
 TOLERATED = frozenset({"FORBIDDEN", "NOT_FOUND", "INSUFFICIENT_SCOPES", "SAML_FAILURE"})
 """Errors about one node of an answer (deleted, or of a private repository); the rest of the answer is good."""
@@ -32,6 +34,14 @@ class Overloaded(ApiFault):
 
 class Incomplete(Overloaded):
     """The answer lacks parts that must be there."""
+
+
+class Malformed(Incomplete):
+    """The answer has not the form that GitHub's schema promises: a null, a wrong type, a missing key."""
+
+
+class CursorRefused(ApiFault):
+    """GitHub does not take the cursor (any more): the list must be begun anew."""
 
 
 class Transient(ApiFault):
@@ -63,6 +73,12 @@ def classify(error: Exception) -> ApiFault | GitHubError:
         return Overloaded("no answer in time")
     if isinstance(error, requests.exceptions.ChunkedEncodingError):
         return Transient("the answer broke off")
+    distrust = _tls_failure(error)
+    if distrust is not None:
+        return NetworkUnreachable(
+            f"no TLS connection to GitHub's API: {distrust}; check its certificate (REQUESTS_CA_BUNDLE names the file "
+            "of your own authority's), the proxy, and GITHUB_API_URL"
+        )
     if isinstance(error, requests.exceptions.RequestException | OSError):
         return Unreachable(type(error).__name__)
     return Transient("the answer is no JSON object")
@@ -73,8 +89,11 @@ def tolerable(errors: Any) -> bool:
     return isinstance(errors, list) and all(isinstance(e, dict) and e.get("type") in TOLERATED for e in errors)
 
 
-def from_graphql(errors: list[dict[str, Any]], headers: dict[str, Any]) -> ApiFault | GitHubError:
+def from_graphql(errors: list[Any], headers: dict[str, Any]) -> ApiFault | GitHubError:
     """Return what the errors of a GraphQL answer mean."""
+    errors = [error for error in errors if isinstance(error, dict)]
+    if not errors:
+        return Transient("GitHub names no error")
     kinds = {str(error.get("type") or "") for error in errors}
     text = "; ".join(str(error.get("message") or "") for error in errors)
     lower = text.lower()
@@ -86,6 +105,8 @@ def from_graphql(errors: list[dict[str, Any]], headers: dict[str, Any]) -> ApiFa
         return Overloaded(text)
     if "something went wrong" in lower or "SERVICE_UNAVAILABLE" in kinds or "INTERNAL" in kinds:
         return Overloaded(text)
+    if "INVALID_CURSOR_ARGUMENTS" in kinds or "valid cursor" in lower:
+        return CursorRefused(text)
     if kinds <= {"NOT_FOUND"}:
         return RepositoryNotFound(text)
     if kinds & {"FORBIDDEN", "INSUFFICIENT_SCOPES"}:
@@ -130,12 +151,28 @@ def _retry_after(headers: dict[str, Any]) -> float | None:
         return seconds
     try:
         then, now = parsedate_to_datetime(str(text)), parsedate_to_datetime(str(headers.get("date")))
-    except ValueError:
+        return max((then - now).total_seconds(), 1.0)
+    except (ValueError, TypeError, OverflowError):  # no date, one without a zone beside one with it, one out of range
         return None
-    return max((then - now).total_seconds(), 1.0)
 
 
 def _hides_timeout(error: Exception) -> bool:
     return isinstance(error, requests.exceptions.ConnectionError) and any(
         isinstance(cause, ReadTimeoutError) for cause in error.args
     )
+
+
+def _tls_failure(error: Exception) -> ssl.SSLError | None:
+    """Why no TLS connection can be made, where trying again gives the same; a connection that merely broke may come."""
+    if not isinstance(error, requests.exceptions.SSLError):
+        return None
+    causes = (cause for cause in _causes(error) if isinstance(cause, ssl.SSLError))
+    return next((cause for cause in causes if not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)), None)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was made from: requests and urllib3 wrap a cause as an argument or a `reason`."""
+    yield error
+    for inner in (*error.args, getattr(error, "reason", None)):
+        if isinstance(inner, BaseException) and inner is not error:
+            yield from _causes(inner)

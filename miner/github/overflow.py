@@ -1,15 +1,17 @@
-"""The rest of the connections that did not fit into a page, fetched for many pull requests at once."""
+"""The rest of the connections that did not fit into a page, and those that lacked something, for many pull requests."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from miner import archive
 from miner.archive import Page
 from miner.github import cursors, queries, rows
-from miner.github.faults import Overloaded
+from miner.github.faults import CursorRefused, Malformed, Overloaded
 from miner.github.pace import MORE, Pace
-from miner.github.pages import CONNECTIONS, PageRows, PendingConnection
+from miner.github.page_rows import PageRows, PendingConnection
+from miner.github.pages import CONNECTIONS
 from miner.github.reading import RepositoryReading
 from sql.store import Transaction
 
@@ -51,13 +53,14 @@ class Overflow:
                 todo = [owed for owed in entries.values() if f"{name} {owed.node_id}" not in self._stuck]
                 if not todo or (len(todo) < ENOUGH and not wholly):
                     break
-                if not self._fetch(name, todo):
+                fault = self._fetch(name, todo)
+                if fault is not None:
                     self._stuck.add(f"{name} {todo[0].node_id}")
-                    self._reading.missing[todo[0].number] = f"GitHub does not deliver all of its {name}"
+                    self._reading.missing[todo[0].number] = f"GitHub does not deliver all of its {name}: {fault}"
 
-    def _fetch(self, name: str, todo: list[PendingConnection]) -> bool:
-        """Fetch one page of each of the first few; False when not even a page of one item of the first one came."""
-        reading, last = self._reading, 0
+    def _fetch(self, name: str, todo: list[PendingConnection]) -> str | None:
+        """Fetch one page of each of the first few; why not, when not even a page of one item of the first one came."""
+        reading, last, begun_anew = self._reading, 0, False
         while True:
             chosen = todo[: self._pace.step.first]
             query = queries.batch(CONNECTIONS[name].file, len(chosen))
@@ -65,24 +68,32 @@ class Overflow:
             for i, owed in enumerate(chosen):
                 variables |= {f"id{i}": owed.node_id, f"after{i}": owed.after}
             try:
-                answer = reading.client.graphql(query, variables)
+                answer = reading.ask(query, variables)
                 request = {
                     "repository": reading.repository.full_name,
                     "first": self._pace.step.inner,
-                    "nodes": {f"n{i}": [owed.node_id, owed.after, owed.offset] for i, owed in enumerate(chosen)},
+                    "nodes": {f"n{i}": [owed.node_id, *_rest(owed)] for i, owed in enumerate(chosen)},
                     "absent": sorted(str(path[0]) for path in answer.not_found if path),
+                    **answer.refusals,
                 }
                 page = Page(f"more:{name}", request, answer.data, query.text)
                 page_rows = rows.parse(reading.repository_id, page)
-            except Overloaded:
-                last += not self._pace.shrink()
+            except CursorRefused as fault:
+                if begun_anew:
+                    return str(fault)
+                # Whose cursor it was is not always said; what came before the cursors comes once more.
+                begun_anew, todo = True, [replace(owed, after=None, offset=0, hidden=0) for owed in chosen]
+                continue
+            except Overloaded as fault:
+                smaller = self._pace.single() if isinstance(fault, Malformed) else self._pace.shrink()
+                last += not smaller
                 if last == LAST_ATTEMPTS:
-                    return False
+                    return str(fault)
                 reading.client.pause(last)
                 continue
             self._pace.succeeded()
             self._commit(name, chosen, page, page_rows)
-            return True
+            return None
 
     def _commit(self, name: str, chosen: list[PendingConnection], page: Page, page_rows: PageRows) -> None:
         reading = self._reading
@@ -97,7 +108,7 @@ class Overflow:
 
     def _entries(self) -> dict[str, list[list[object]]]:
         return {
-            name: [[owed.node_id, owed.number, owed.after, owed.offset] for owed in entries.values()]
+            name: [[owed.node_id, owed.number, *_rest(owed)] for owed in entries.values()]
             for name, entries in self._owed.items()
             if entries
         }
@@ -106,3 +117,8 @@ class Overflow:
         self._state.detail = dict(self._entries())
         self._state.page_size = self._pace.step.first
         cursors.save(tx, self._state)
+
+
+def _rest(owed: PendingConnection) -> list[object]:
+    """Where it goes on, as it is stored."""
+    return [owed.after, owed.offset, owed.hidden, owed.again]

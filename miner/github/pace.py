@@ -42,6 +42,7 @@ class Pace:
             self._at = next(fitting, len(ladder) - 1)
         self._failures = [0] * len(ladder)
         self._successes = 0
+        self._before = len(ladder) - 1
 
     @property
     def step(self) -> RequestSize:
@@ -56,6 +57,20 @@ class Pace:
             return False
         self._at += 1
         return True
+
+    def single(self) -> bool:
+        """Go down to one node, to find the one that fails whatever is asked for; False when there already."""
+        if self.step.first == 1:
+            return False
+        self._before = min(self._at, self._before)
+        self._successes = 0
+        self._at = next(i for i, step in enumerate(self._ladder) if step.first == 1)
+        return True
+
+    def forgive(self) -> None:
+        """That one is found and left out: go back to where `single` came from."""
+        self._at = min(self._at, self._before)
+        self._before = len(self._ladder) - 1
 
     def succeeded(self) -> None:
         """Count a success; go one step up when there were enough of them."""

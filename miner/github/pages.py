@@ -1,91 +1,35 @@
 """From the JSON of an answer to rows: pure functions, no store and no network.
 
 GitHub's nulls are facts: a deleted account has no author, a deleted fork no head repository. A missing required value
-raises `Incomplete`: an answer cut short by a limit is never taken for a whole one.
+raises `Incomplete`: an answer cut short by a limit is never taken for a whole one. A connection that is null, has null
+nodes or fewer nodes than it counts is owed once more, and then an `IncompletePart`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
+from miner.archive import Json
 from miner.github.faults import Incomplete
+from miner.github.page_rows import Connection, Key, PageRows, PendingConnection, Row
 from prchain.timestamps import stamp
 from sql.tables import (
-    Base,
     ClosingReference,
     Commit,
+    IncompletePart,
     Issue,
     Label,
     PullRequest,
     PullRequestCommit,
     PullRequestText,
+    ReviewThread,
     TimelineEvent,
 )
 
-Json = Any
-Row = dict[str, Any]
-
 UNKNOWN_PARENTS = -1
 """`Commit.parents` of a commit that only the API has shown; asking for the parents would make a page cost 7 points."""
-
-
-@dataclass(frozen=True)
-class Connection:
-    """One nested list of a pull request: its GraphQL field, and the ``more_*`` file that pages through it."""
-
-    field: str
-    file: str
-    rows: Callable[[Key, list[Json], int], PageRows]
-
-
-@dataclass(frozen=True)
-class Key:
-    """Whose rows: repository, its ``owner/name``, and the pull request's number."""
-
-    repository_id: int
-    repository: str
-    number: int
-
-    @property
-    def columns(self) -> Row:
-        return {"repository_id": self.repository_id, "number": self.number}
-
-
-@dataclass(frozen=True)
-class PendingConnection:
-    """The rest of a connection that did not fit into the answer."""
-
-    connection: str
-    node_id: str
-    number: int
-    after: str
-    offset: int
-    """How many items came before it."""
-
-
-@dataclass
-class PageRows:
-    """Rows by table, in an order in which foreign keys hold, and what is still owed to complete them."""
-
-    tables: dict[type[Base], dict[tuple[Any, ...], Row]] = field(default_factory=dict)
-    owed: list[PendingConnection] = field(default_factory=list)
-
-    def add(self, table: type[Base], row: Row, *key: Any) -> None:
-        """Put in a row; a later one with the same key takes its place."""
-        self.tables.setdefault(table, {})[key] = row
-
-    def merge(self, other: PageRows) -> None:
-        """Put in all rows of `other`."""
-        for table, rows in other.tables.items():
-            self.tables.setdefault(table, {}).update(rows)
-        self.owed.extend(other.owed)
-
-    def of(self, table: type[Base]) -> list[Row]:
-        """The rows of one table."""
-        return list(self.tables.get(table, {}).values())
 
 
 @dataclass(frozen=True)
@@ -106,8 +50,13 @@ def listing(data: Json) -> PullRequestPage:
     return PullRequestPage(total, info["hasNextPage"] is True, info["endCursor"], nodes)
 
 
-def pull_request(repository_id: int, repository: str, node: Json) -> PageRows:
-    """Return the rows of one pull request with the first page of each of its connections."""
+def pull_request(
+    repository_id: int, repository: str, node: Json, refusals: Mapping[str, str] | None = None
+) -> PageRows:
+    """Return the rows of one pull request with the first page of each of its connections.
+
+    `refusals` has by field what GitHub's error about it was called, e.g. ``FORBIDDEN``.
+    """
     if not isinstance(node, dict) or "number" not in node:
         raise Incomplete("a pull request is missing in the answer")
     key = Key(repository_id, repository, int(node["number"]))
@@ -117,21 +66,47 @@ def pull_request(repository_id: int, repository: str, node: Json) -> PageRows:
         row = _text(key, text, "", node, body=node[text] or "")
         rows.add(PullRequestText, row, key.number, text, "")
     for name in CONNECTIONS:
-        rows.merge(page_of(key, node, name, 0))
+        rows.merge(page_of(key, node, PendingConnection(name, node["id"], key.number, None, 0), refusals))
     return rows
 
 
-def page_of(key: Key, node: Mapping[str, Json], name: str, offset: int) -> PageRows:
-    """Return the rows of one page of a connection, `offset` items into it."""
-    connection = CONNECTIONS[name]
-    if node.get(connection.field) is None and connection.field in NULLABLE:
+def page_of(
+    key: Key, node: Mapping[str, Json], asked: PendingConnection, refusals: Mapping[str, str] | None = None
+) -> PageRows:
+    """Return the rows of the page of a connection that `asked` stands for; what is still lacking is owed.
+
+    A connection that ended and lacks something is owed from its start, once; then it is an `IncompletePart`.
+    """
+    connection = CONNECTIONS[asked.connection]
+    if connection.archived_without and connection.field not in node:
         return PageRows()
-    info, nodes, _ = _connection(node, connection.field)
-    rows = connection.rows(key, nodes, offset)
+    refusal = (refusals or {}).get(connection.field)
+    if node.get(connection.field) is None and (connection.field in NULLABLE or refusal):
+        return _lacking(key, asked, asked.offset - asked.hidden, None, refusal)
+    info, nodes, total = _connection(node, connection.field)
+    rows = connection.rows(key, nodes, asked.offset)
+    listed, hidden = asked.offset + len(nodes), asked.hidden + sum(item is None for item in nodes)
     if info["hasNextPage"]:
         if not info["endCursor"]:
             raise Incomplete(f"the cursor of {connection.field} is missing")
-        rows.owed.append(PendingConnection(name, node["id"], key.number, info["endCursor"], offset + len(nodes)))
+        rest = replace(asked, after=info["endCursor"], offset=listed, hidden=hidden)
+        rows.owed.append(rest)
+        return rows
+    expected = total if connection.total_holds else listed
+    if listed - hidden < expected:
+        rows.merge(_lacking(key, asked, listed - hidden, expected, refusal))
+    return rows
+
+
+def _lacking(key: Key, asked: PendingConnection, came: int, total: int | None, refusal: str | None) -> PageRows:
+    rows = PageRows()
+    if not asked.again:
+        rows.owed.append(PendingConnection(asked.connection, asked.node_id, asked.number, None, 0, again=True))
+        return rows
+    counts = f"GitHub counts {total} and gave {came}" if total is not None else "GitHub gave null for the list"
+    reason = f"{counts} ({refusal})" if refusal else counts
+    part = {**key.columns, "connection": asked.connection, "came": came, "total": total, "reason": reason}
+    rows.add(IncompletePart, part, key.number, asked.connection)
     return rows
 
 
@@ -139,7 +114,7 @@ def review_comment(repository_id: int, item: Mapping[str, Json]) -> Row:
     """Return the row of one review comment as REST gives it."""
     user = item.get("user")
     author = {"login": user["login"], "__typename": user.get("type")} if user else None
-    reply = item.get("in_reply_to_id")
+    reply, review = item.get("in_reply_to_id"), item.get("pull_request_review_id")
     return {
         "repository_id": repository_id,
         "number": int(item["pull_request_url"].rstrip("/").rsplit("/", 1)[1]),
@@ -154,6 +129,11 @@ def review_comment(repository_id: int, item: Mapping[str, Json]) -> Row:
         "diff_hunk": item.get("diff_hunk"),
         "commit_sha": item.get("original_commit_id") or item.get("commit_id"),
         "reply_to": str(reply) if reply is not None else None,
+        "review": str(review) if review is not None else None,
+        "line": item.get("line"),
+        "original_line": item.get("original_line"),
+        "original_start_line": item.get("original_start_line"),
+        "side": item.get("side"),
         "created_at": utc(item.get("created_at")),
         "updated_at": utc(item.get("updated_at")),
     }
@@ -249,7 +229,12 @@ def _text(key: Key, name: str, item: str, node: Mapping[str, Json], *, body: str
         "diff_hunk": None,
         "commit_sha": extra.get("commit_sha"),
         "reply_to": None,
-        "created_at": utc(node["createdAt"]),
+        "review": None,
+        "line": None,
+        "original_line": None,
+        "original_start_line": None,
+        "side": None,
+        "created_at": extra.get("at") or utc(node["createdAt"]),
         "updated_at": utc(node["updatedAt"]),
     }
 
@@ -278,11 +263,34 @@ def _comments(key: Key, nodes: list[Json], offset: int) -> PageRows:
 def _reviews(key: Key, nodes: list[Json], offset: int) -> PageRows:
     rows = PageRows()
     for node in _present(nodes):
-        if node["body"] and node["state"] != "PENDING":
+        if node["state"] != "PENDING":
             item = str(node["fullDatabaseId"])
-            commit = (node["commit"] or {}).get("oid")
-            row = _text(key, "review", item, node, body=node["body"], state=node["state"], commit_sha=commit)
+            facts = {"state": node["state"], "commit_sha": (node["commit"] or {}).get("oid")}
+            row = _text(key, "review", item, node, body=node["body"] or "", at=utc(node["submittedAt"]), **facts)
             rows.add(PullRequestText, row, key.number, "review", item)
+    return rows
+
+
+def _threads(key: Key, nodes: list[Json], offset: int) -> PageRows:
+    rows = PageRows()
+    for position, node in enumerate(nodes, start=offset):
+        if node is None:
+            continue
+        row = {
+            **key.columns,
+            "key": node["id"],
+            "position": position,
+            "is_resolved": node["isResolved"],
+            "is_outdated": node["isOutdated"],
+            "path": node["path"],
+            "line": node["line"],
+            "original_line": node["originalLine"],
+            "original_start_line": node["originalStartLine"],
+            "side": node["diffSide"],
+            "comment": None,
+            "told": False,
+        }
+        rows.add(ReviewThread, row, key.number, node["id"])
     return rows
 
 
@@ -341,8 +349,10 @@ def _event(key: Key, node: Mapping[str, Json]) -> Row:
         "other_kind": other.get("__typename"),
         "closes": node.get("willCloseTarget"),
         "sha": (node.get("commit") or {}).get("oid"),
-        "before": _first(node, "previousTitle", "previousRefName") or (node.get("beforeCommit") or {}).get("oid"),
-        "after": _first(node, "currentTitle", "currentRefName") or (node.get("afterCommit") or {}).get("oid"),
+        "before": _first(node, "previousTitle", "previousRefName", "oldBase")
+        or (node.get("beforeCommit") or {}).get("oid"),
+        "after": _first(node, "currentTitle", "currentRefName", "newBase")
+        or (node.get("afterCommit") or {}).get("oid"),
     }
 
 
@@ -364,8 +374,9 @@ CONNECTIONS = {
     "commits": Connection("commits", "more_commits", _commits),
     "comments": Connection("comments", "more_comments", _comments),
     "reviews": Connection("reviews", "more_reviews", _reviews),
+    "threads": Connection("reviewThreads", "more_threads", _threads, archived_without=True),
     "closing_issues": Connection("closingIssuesReferences", "more_closing_issues", _closing_issues),
-    "timeline": Connection("timelineItems", "more_timeline", _timeline),
+    "timeline": Connection("timelineItems", "more_timeline", _timeline, total_holds=False),
 }
 NULLABLE = frozenset({"labels", "reviews", "closingIssuesReferences"})
-"""Connections that GitHub's schema allows to be null where a pull request has none of these."""
+"""Connections that GitHub's schema allows to be null; where there is none it gives an empty one."""

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from miner import names
 from miner.archive import Json
 from miner.budget import ApiUsage, Clock
 from miner.github import pages, queries
-from miner.github.client import GitHubClient
-from miner.github.faults import Overloaded
+from miner.github.client import GitHubClient, GraphAnswer
+from miner.github.faults import CursorRefused, Incomplete, Malformed, Overloaded
 from miner.github.pace import LISTING, Pace
 from miner.github.pages import PullRequestPage
-from prchain.errors import BadAnswer
+from miner.github.queries import Query
+from prchain.errors import BadAnswer, RepositoryNotFound
 from prchain.progress import ProgressTask
 from prchain.timestamps import stamp
 from sql.store import Store
 
 MAX_DOUBTS = 3
 MAX_STUMBLES = 8
+MAX_MALFORMED = 3
+"""So often the same question is asked whose answers are malformed: asking for less does not help there."""
 
 CREATED_ASC = {"field": "CREATED_AT", "direction": "ASC"}
 CREATED_DESC = {"field": "CREATED_AT", "direction": "DESC"}
@@ -64,6 +68,10 @@ class ReadSummary:
     """Pull requests that GitHub could not deliver, wholly or in part; the next read asks for them again."""
     unaccounted: int = 0
     """How many more GitHub counts than it lists."""
+    missing_reasons: tuple[str, ...] = ()
+    """Why, of each of them."""
+    malformed: tuple[str, ...] = ()
+    """Review comments without the form they must have, and what is wrong with each; the next read asks again."""
 
 
 @dataclass
@@ -78,6 +86,7 @@ class RepositoryReading:
     clock: Clock
     written: set[int] = field(default_factory=set)
     missing: dict[int, str] = field(default_factory=dict)
+    malformed: list[str] = field(default_factory=list)
     changed: bool = False
 
     @property
@@ -88,6 +97,48 @@ class RepositoryReading:
     def now(self) -> str:
         """The time as it is stored."""
         return stamp(datetime.fromtimestamp(self.clock(), UTC))
+
+    def ask(self, query: Query, variables: Mapping[str, Json]) -> GraphAnswer:
+        """Return the answer to a query (`GitHubClient.graphql`); where it tells a new name, the rows follow it.
+
+        Raises `Incomplete` where the name belongs to another repository by now: the next question has the right one.
+        """
+        answer = self.client.graphql(query, variables)
+        node_id, name = _home(answer.data)
+        if node_id is not None and node_id != self.repository.node_id:
+            self.follow()
+            raise Incomplete("the answer is another repository's, which has taken the name")
+        self._called(name)
+        return answer
+
+    def follow(self) -> bool:
+        """Ask what the repository is called now; returns whether that is new. Raises `RepositoryNotFound`."""
+        answer = self.client.graphql(queries.load("home"), {"id": self.repository.node_id})
+        home = answer.data["node"]
+        if home is None:
+            raise RepositoryNotFound(f"{self.repository.full_name} has gone from GitHub while it was read")
+        before = self.repository.full_name
+        self.client.moved = False
+        self._called(home["nameWithOwner"])
+        return before != self.repository.full_name
+
+    def _called(self, name: str | None) -> None:
+        if name is None or name == self.repository.full_name:
+            return
+        with self.store.transaction() as tx:
+            names.rename(tx, self.repository_id, name)
+        owner, _, own_name = name.partition("/")
+        self.repository = replace(self.repository, owner=owner, name=own_name)
+        self.changed = True
+
+
+def _home(data: Mapping[str, Json]) -> tuple[str | None, str | None]:
+    """Node id and name of the repository that an answer is about, as far as it tells them."""
+    if data.get("repository"):
+        return data["repository"]["id"], data["repository"]["nameWithOwner"]
+    nodes = data["nodes"] or () if "nodes" in data else data.values()
+    homes = (node["repository"] for node in nodes if isinstance(node, dict) and node.get("repository"))
+    return None, next((home["nameWithOwner"] for home in homes), None)
 
 
 def listings(reading: RepositoryReading, order: Json, first: int | None = None) -> Iterator[PullRequestPage]:
@@ -100,14 +151,24 @@ def listings(reading: RepositoryReading, order: Json, first: int | None = None) 
     after: str | None = None
     trail: set[str] = set()
     doubts = stumbles = 0
-    lenient = False
+    lenient = begun_anew = False
     while True:
         variables = {**reading.names, "first": pace.step.first, "after": after, "order": order}
         try:
-            page = pages.listing(reading.client.graphql(query, variables).data)
+            page = pages.listing(reading.ask(query, variables).data)
+        except CursorRefused as fault:
+            if begun_anew or after is None:
+                raise BadAnswer(f"GitHub refuses the cursors of its own list: {fault}") from None
+            begun_anew, after = True, None
+            trail.clear()
+            continue
         except Overloaded as fault:
             stumbles += 1
-            if not pace.shrink() and stumbles >= MAX_STUMBLES:
+            if isinstance(fault, Malformed):
+                smaller, most = False, MAX_MALFORMED
+            else:
+                smaller, most = pace.shrink(), MAX_STUMBLES
+            if not smaller and stumbles >= most:
                 raise BadAnswer(f"GitHub could not even list pull requests: {fault}") from None
             reading.client.pause(stumbles - 1)
             continue

@@ -22,6 +22,8 @@ from prchain.errors import BadAnswer
 
 PER_PAGE = (100, 50, 20)
 SECOND = timedelta(seconds=1)
+MAX_DOUBTS = 2
+"""So often a page with malformed items is asked for again."""
 
 
 class ReviewComments:
@@ -37,6 +39,8 @@ class ReviewComments:
         self._per_page = PER_PAGE[0]
         self.strangers = False
         """Whether there were comments on pull requests that are not known yet."""
+        self.came = False
+        """Whether any comments came that were new, or have gone."""
 
     def run(self) -> None:
         """Read on to the newest comment."""
@@ -44,23 +48,38 @@ class ReviewComments:
         if self._state.complete:
             self._state.complete = False
             self._state.detail["again"] = True
+            if "lacking" in self._state.detail:
+                self._state.position = self._state.detail.pop("lacking")[0]
+                self._state.detail.pop("etag", None)
         while not self._state.complete:
             answer = self._fetch()
+            if self._reading.client.moved:
+                self._reading.follow()
             if answer.items is None:
                 break
             self._commit(answer)
             task.advance(len(answer.items))
         task.done()
 
+    def begin_anew(self) -> None:
+        """Let the next run begin with the oldest comment; what it does not find again has vanished."""
+        self._state.position, self._state.complete, self._page = None, False, 1
+        self._state.detail = {"turn": self._state.detail.get("turn", 0), "again": True}
+
     def _fetch(self) -> RestAnswer:
         repository, since = self._reading.repository, self._since()
         path = f"/repos/{repository.owner}/{repository.name}/pulls/comments"
+        doubts = 0
         for attempt in range(MAX_STUMBLES):
             etag = self._state.detail.get("etag") if self._page == 1 else None
             try:
-                answer = self._reading.client.rest(path, self._parameters(), etag)
+                answer = self._reading.client.review_comments(path, self._parameters(), etag)
                 if since and any(str(item["updated_at"]) < since for item in answer.items or ()):
                     raise Incomplete("another list came than was asked for")
+                if answer.malformed and doubts < MAX_DOUBTS:
+                    doubts += 1
+                    self._reading.client.pause(doubts - 1)
+                    continue
                 return answer
             except Overloaded:
                 self._page, self._per_page = 1, PER_PAGE[min(attempt + 1, len(PER_PAGE) - 1)]
@@ -84,6 +103,10 @@ class ReviewComments:
     def _commit(self, answer: RestAnswer) -> None:
         reading, state = self._reading, self._state
         items = answer.items or []
+        reading.malformed.extend(answer.malformed)
+        if answer.malformed:
+            # The next run begins here again, until the page comes whole.
+            state.detail.setdefault("lacking", [state.position])
         request = {"parameters": self._parameters(), "bounded": self._bounded}
         window = self._window(answer)
         if window is not None:
@@ -96,13 +119,14 @@ class ReviewComments:
                 archive.keep(tx, reading.repository_id, page, reading.now())
             cursors.save(tx, state)
         reading.changed = reading.changed or written.changed
+        self.came = self.came or written.changed
         self.strangers = self.strangers or bool(written.strangers)
 
     def _window(self, answer: RestAnswer) -> Window | None:
         """The times that the page covers wholly; None on the first pass, when nothing can have vanished yet."""
         state, items = self._state, answer.items or []
         first_pass = not state.detail.get("again") and not state.detail.get("turn")
-        if first_pass or (answer.has_next and len(items) < self._per_page):
+        if first_pass or answer.malformed or (answer.has_next and len(items) < self._per_page):
             return None
         end = max(str(utc(item["updated_at"])) for item in items) if answer.has_next else None
         return Window(state.position, end, after_start=self._page > 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +11,19 @@ from sqlalchemy import ColumnElement, and_, delete, exists, not_, select, update
 from miner.archive import Json, Page
 from miner.github import pages
 from miner.github.faults import Incomplete
-from miner.github.pages import Key, PageRows
+from miner.github.page_rows import Key, PageRows, PendingConnection
 from sql.store import Transaction
 from sql.tables import (
     Base,
     ClosingReference,
     Commit,
+    IncompletePart,
     Issue,
     Label,
     PullRequest,
     PullRequestCommit,
     PullRequestText,
+    ReviewThread,
     TimelineEvent,
 )
 
@@ -33,6 +35,8 @@ _OWN: tuple[tuple[type[Base], ColumnElement[bool] | None], ...] = (
     (Label, None),
     (ClosingReference, None),
     (TimelineEvent, None),
+    (ReviewThread, None),
+    (IncompletePart, None),
     (PullRequestCommit, PullRequestCommit.origin == "api"),
 )
 """What is replaced when a pull request is read again. Review comments come by another way."""
@@ -41,14 +45,16 @@ _OWN: tuple[tuple[type[Base], ColumnElement[bool] | None], ...] = (
 def parse(repository_id: int, page: Page) -> PageRows:
     """Return the rows of a page of pull requests or of their connections; raises `Incomplete`.
 
-    ``request["absent"]`` names the nodes, by index or alias, that GitHub says are gone.
+    ``request["absent"]`` names the nodes, by index or alias, that GitHub says are gone; ``request["refused"]`` has path
+    and type of each error beside the data.
     """
     absent = set(page.request.get("absent", ()))
     repository = page.request["repository"]
     rows = PageRows()
     if page.stream == "sweep":
-        for node in pages.listing(page.answer).nodes:
-            rows.merge(pages.pull_request(repository_id, repository, node))
+        for index, node in enumerate(pages.listing(page.answer).nodes):
+            refusals = _refusals(page, "repository", "pullRequests", "nodes", index)
+            rows.merge(pages.pull_request(repository_id, repository, node, refusals))
     elif page.stream == "pull_requests":
         nodes = page.answer.get("nodes") or []
         if len(nodes) != len(page.request["ids"]):
@@ -56,19 +62,30 @@ def parse(repository_id: int, page: Page) -> PageRows:
         for index, node in enumerate(nodes):
             if index not in absent:
                 _expect(node, page.request["ids"][index])
-                rows.merge(pages.pull_request(repository_id, repository, node))
+                rows.merge(pages.pull_request(repository_id, repository, node, _refusals(page, "nodes", index)))
     else:
         connection = page.stream.removeprefix("more:")
-        for alias, (node_id, after, offset) in page.request["nodes"].items():
+        for alias, (node_id, after, *rest) in page.request["nodes"].items():
             node = page.answer.get(alias)
             if alias not in absent:
                 _expect(node, node_id)
                 key = Key(repository_id, repository, int(node["number"]))
-                part = pages.page_of(key, node, connection, offset)
-                if any(owed.after == after for owed in part.owed):
+                asked = PendingConnection(connection, node_id, key.number, after, *rest)
+                part = pages.page_of(key, node, asked, _refusals(page, alias))
+                if any(owed.after is not None and owed.after == after for owed in part.owed):
                     raise Incomplete(f"the cursor of {connection} leads back")
                 rows.merge(part)
     return rows
+
+
+def _refusals(page: Page, *place: str | int) -> Mapping[str, str]:
+    """What GitHub's errors about the fields of the node at `place` are called, by field."""
+    depth = len(place)
+    return {
+        str(path[depth]): kind
+        for path, kind in page.request.get("refused", ())
+        if tuple(path[:depth]) == place and len(path) > depth
+    }
 
 
 def _expect(node: Json, node_id: str) -> None:
@@ -86,7 +103,7 @@ def write(tx: Transaction, repository_id: int, rows: PageRows, *, replace: bool)
         if known:
             _drop_orphans(tx, repository_id)
         tx.upsert(PullRequest, rows.of(PullRequest))
-    for table in (Issue, Label, PullRequestText, TimelineEvent, ClosingReference):
+    for table in (Issue, Label, PullRequestText, TimelineEvent, ClosingReference, ReviewThread, IncompletePart):
         tx.upsert(table, rows.of(table))
     tx.insert_new(Commit, rows.of(Commit))
     tx.upsert(PullRequestCommit, rows.of(PullRequestCommit))
@@ -99,9 +116,15 @@ def mark_gone(tx: Transaction, repository_id: int, numbers: Sequence[int], at: s
 
 
 def mark_skipped(tx: Transaction, repository_id: int, number: int, node_id: str, reason: str | None) -> None:
-    """Note that GitHub could not deliver this pull request, and why; or, without a reason, that it now did."""
-    row = {"repository_id": repository_id, "number": number, "node_id": node_id, "reason": reason}
+    """Note that GitHub could not deliver this pull request, and why; or, without a reason, that it now did.
+
+    The reason of what the history has located stays: it is the history's.
+    """
+    row = {"repository_id": repository_id, "number": number, "node_id": node_id}
     tx.upsert(PullRequest, [row])
+    is_it = (PullRequest.repository_id == repository_id) & (PullRequest.number == number)
+    located = PullRequest.outcome.in_(("landed", "carried", "merged_unlocated"))
+    tx.connection.execute(update(PullRequest).where(is_it, not_(located)).values(reason=reason))
 
 
 @dataclass(frozen=True)
@@ -154,9 +177,49 @@ def write_review_comments(
     return PageResult(bool(changed or vanished), strangers)
 
 
+def keep_review_comments(tx: Transaction, repository_id: int, number: int, keys: Collection[str]) -> bool:
+    """Delete the review comments of a pull request but those of `keys`; returns whether there were any."""
+    gone = other_review_comments(tx, repository_id, number, keys)
+    for key in gone:
+        own = {"repository_id": repository_id, "number": number, "field": "review_comment"}
+        tx.delete(PullRequestText, key=key, **own)
+    return bool(gone)
+
+
+def other_review_comments(tx: Transaction, repository_id: int, number: int, keys: Collection[str]) -> list[str]:
+    """The keys of the pull request's stored review comments that are not among `keys`."""
+    own = {"repository_id": repository_id, "number": number, "field": "review_comment"}
+    return [key for (key,) in tx.rows(PullRequestText, "key", **own) if key not in keys]
+
+
+def with_review_comments(tx: Transaction, repository_id: int, numbers: Collection[int]) -> list[int]:
+    """Those of the pull requests that have stored review comments."""
+    comment = exists().where(
+        PullRequestText.repository_id == repository_id,
+        PullRequestText.number == PullRequest.number,
+        PullRequestText.field == "review_comment",
+    )
+    found = _select_by_number(tx, repository_id, sorted(numbers), PullRequest.number, comment)
+    return [number for number, has_one in found if has_one]
+
+
+def updated_since(tx: Transaction, repository_id: int, floor: str, *, incomplete: bool) -> dict[int, str]:
+    """Node ids, by number, of the pull requests that are there and were last updated at `floor` or later.
+
+    Without `incomplete`, those of which GitHub counts more than it gives are left out.
+    """
+    columns = (PullRequest.number, PullRequest.node_id)
+    lacks = exists().where(
+        IncompletePart.repository_id == PullRequest.repository_id, IncompletePart.number == PullRequest.number
+    )
+    conditions = (*_present(repository_id), PullRequest.updated_at >= floor, *(() if incomplete else (not_(lacks),)))
+    found = tx.connection.execute(select(*columns).where(*conditions))
+    return {number: node_id for number, node_id in found if node_id is not None}
+
+
 def forget(tx: Transaction, repository_id: int) -> None:
     """Take out everything that the API gave for the repository; what git gave stays."""
-    for table in (PullRequestText, Label, Issue, TimelineEvent):
+    for table in (PullRequestText, Label, Issue, TimelineEvent, ReviewThread, IncompletePart):
         tx.delete(table, repository_id=repository_id)
     tx.delete(PullRequestCommit, repository_id=repository_id, origin="api")
     tx.delete(Commit, repository_id=repository_id, parents=pages.UNKNOWN_PARENTS)
@@ -180,13 +243,16 @@ def known_pull_requests(tx: Transaction, repository_id: int, numbers: Collection
 
 def present(tx: Transaction, repository_id: int) -> dict[int, str]:
     """Return the node ids, by number, of the pull requests that were read and are not gone."""
-    conditions = (
+    rows = tx.connection.execute(select(PullRequest.number, PullRequest.node_id).where(*_present(repository_id)))
+    return {number: node_id for number, node_id in rows if node_id is not None}
+
+
+def _present(repository_id: int) -> tuple[ColumnElement[bool], ...]:
+    return (
         PullRequest.repository_id == repository_id,
         PullRequest.node_id.is_not(None),
         PullRequest.gone_at.is_(None),
     )
-    rows = tx.connection.execute(select(PullRequest.number, PullRequest.node_id).where(*conditions))
-    return {number: node_id for number, node_id in rows if node_id is not None}
 
 
 def _select_by_number(tx: Transaction, repository_id: int, numbers: Sequence[int], *columns: Any) -> list[Any]:

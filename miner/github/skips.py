@@ -7,10 +7,16 @@ from collections.abc import Iterable
 from miner import archive
 from miner.archive import Page
 from miner.github import cursors, rows
+from miner.github.faults import Malformed, Overloaded
 from miner.github.reading import RepositoryReading
 from sql.store import Transaction
 
 REASON = "GitHub fails on it, however little is asked for at once"
+
+
+def reason_of(fault: Overloaded) -> str:
+    """Why a pull request is skipped on which GitHub answers so, though it alone was asked for."""
+    return str(fault) if isinstance(fault, Malformed) else REASON
 
 
 class Skips:
@@ -26,11 +32,11 @@ class Skips:
         """Node ids by number."""
         return {int(number): node_id for number, node_id in self._state.detail.items()}
 
-    def add(self, tx: Transaction, number: int, node_id: str) -> None:
+    def add(self, tx: Transaction, number: int, node_id: str, reason: str) -> None:
         """Record a pull request as skipped."""
-        self._reading.missing[number] = REASON
+        self._reading.missing[number] = reason
         self._state.detail[str(number)] = node_id
-        self._write(tx, number, node_id, REASON)
+        self._write(tx, number, node_id, reason)
 
     def settled(self, tx: Transaction, numbers: Iterable[int]) -> None:
         """These were delivered, or are gone."""

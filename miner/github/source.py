@@ -8,24 +8,27 @@ import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from miner import archive
+from miner import archive, names
 from miner.budget import ApiUsage, Budget, Clock, Sleep
-from miner.github import pages, queries, rows
+from miner.github import pages, queries, rows, vanished
 from miner.github.by_id import ById
 from miner.github.changes import Changes
 from miner.github.client import GitHubClient
-from miner.github.faults import Overloaded
+from miner.github.faults import Malformed, Overloaded
 from miner.github.overflow import Overflow
-from miner.github.reading import MAX_STUMBLES, ReadSummary, RepositoryReading, ResolvedRepository
+from miner.github.reading import MAX_MALFORMED, MAX_STUMBLES, ReadSummary, RepositoryReading, ResolvedRepository
+from miner.github.recheck import Recheck
 from miner.github.review_comments import ReviewComments
 from miner.github.rows import Window
 from miner.github.skips import Skips
 from miner.github.sweep import Sweep
+from miner.github.threads import ReviewThreads, find_links, write_links, write_starts
+from miner.github.vanished import VanishedComments
 from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.progress import Progress, ProgressTask
 from prchain.scrub import Counts, redact
 from sql.store import Store, Transaction
-from sql.tables import PullRequest, Repository, RepositoryAlias
+from sql.tables import PullRequest, RepositoryAlias
 
 
 class GitHubSource:
@@ -62,17 +65,18 @@ class GitHubSource:
         self._usage = ApiUsage()
         self._lock = threading.Lock()
 
-    def resolve(self, owner: str, name: str) -> ResolvedRepository:
+    def resolve(self, owner: str, name: str, *, spent: ApiUsage | None = None) -> ResolvedRepository:
         """Return the repository under its canonical name; renames are followed.
 
-        Raises `RepositoryNotFound`, `BadToken`, `NetworkUnreachable`, `RateLimitExceeded` or `BadAnswer`.
+        What it costs is added to `spent`, also where it raises `RepositoryNotFound`, `BadToken`, `NetworkUnreachable`,
+        `RateLimitExceeded` or `BadAnswer`.
         """
         usage = ApiUsage()
         try:
             with self._client(usage) as client:
                 data = self._resolve(client, owner, name)
         finally:
-            self._spend(usage)
+            self._spend(usage, spent)
         repository = data["repository"]
         canonical_owner, _, canonical_name = repository["nameWithOwner"].partition("/")
         newest = repository["pullRequests"]["nodes"]
@@ -89,6 +93,20 @@ class GitHubSource:
             usage=usage,
         )
 
+    def name_of(self, node_id: str, *, spent: ApiUsage | None = None) -> str | None:
+        """Return what the repository of this node id is called now; None where GitHub has, or shows, none such."""
+        usage = ApiUsage()
+        try:
+            with self._client(usage, None) as client:
+                home = client.graphql(queries.load("home"), {"id": node_id}).data["node"]
+        except RepositoryNotFound:
+            return None
+        except Overloaded as fault:
+            raise BadAnswer(f"GitHub gave no usable answer when asked for a repository's name: {fault}") from None
+        finally:
+            self._spend(usage, spent)
+        return str(home["nameWithOwner"]) if home else None
+
     def read(
         self,
         repository_id: int,
@@ -97,30 +115,42 @@ class GitHubSource:
         since: str | None,
         limit: int | None,
         rescan: bool = False,
+        recheck_days: int | None = None,
         replaced: Counts | None = None,
+        spent: ApiUsage | None = None,
     ) -> ReadSummary:
         """Bring the repository's rows up to date with GitHub.
 
         The first time everything is read, later what changed; `rescan` reads everything again, so that edits and
-        deletions show which no time of update betrays. `since` (a time) and `limit` (how many, the newest) bound the
-        read to some pull requests. Whatever was committed stays when it raises a `GitHubError`. Secrets that
-        were replaced in texts are added to `replaced`.
+        deletions show which no time of update betrays. What was last updated within `recheck_days` is read again in
+        any case (`Recheck.run`). `since` (a time) and `limit` (how many, the newest) bound the read to some pull
+        requests. Whatever was committed stays when it raises a `GitHubError`: what it
+        cost is added to `spent`, and secrets that were replaced in texts to `replaced`.
         """
         usage = ApiUsage()
         tasks = _Tasks(self._progress, resolved.full_name)
         try:
             with self._client(usage, tasks, replaced) as client:
                 reading = RepositoryReading(self._store, client, repository_id, resolved, tasks.start, self._clock)
-                self._record_alias(reading)
+                self._settle_names(reading)
                 if since or limit:
-                    total, unaccounted = self._read_some(reading, pages.utc(since), limit)
+                    total, unaccounted = self._read_some(reading, pages.utc(since), limit, recheck_days)
                 else:
-                    total, unaccounted = self._read_all(reading, rescan=rescan)
+                    total, unaccounted = self._read_all(reading, rescan, recheck_days)
         finally:
             tasks.close()
-            self._spend(usage)
+            self._spend(usage, spent)
         missing = tuple(sorted(reading.missing))
-        return ReadSummary(len(reading.written), reading.changed, usage, total, missing, unaccounted)
+        return ReadSummary(
+            len(reading.written),
+            reading.changed,
+            usage,
+            total,
+            missing,
+            unaccounted,
+            missing_reasons=tuple(reading.missing[number] for number in missing),
+            malformed=tuple(dict.fromkeys(reading.malformed)),
+        )
 
     def usage(self) -> ApiUsage:
         """What this instance has spent so far; reads under way count when they end."""
@@ -129,38 +159,58 @@ class GitHubSource:
             total.add(self._usage)
             return total
 
-    def _read_all(self, reading: RepositoryReading, *, rescan: bool) -> tuple[int, int]:
+    def _read_all(self, reading: RepositoryReading, rescan: bool, recheck_days: int | None) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
-        changes = Changes(reading, ById(reading, overflow, skips), skips)
+        by_id = ById(reading, overflow, skips)
+        changes, recheck = Changes(reading, by_id, skips), Recheck(reading, by_id, bounded=False)
         sweep = Sweep(reading, overflow, skips)
         if not sweep.has_begun or (rescan and sweep.finished):
             sweep.begin()
         sweep.run()
         changes.catch_up()
+        if sweep.finished:
+            recheck.run(recheck_days)
         unaccounted = changes.check(thoroughly=sweep.is_rescan and not sweep.finished)
         overflow.drain(wholly=True)
+        VanishedComments(reading).run()
         comments = ReviewComments(reading, bounded=False)
         comments.run()
+        name = reading.repository.full_name
+        if comments.came and reading.follow() and self._is_taken(reading, name):
+            # What came under the name since it was taken is another repository's: a second look sorts it out.
+            comments.begin_anew()
+            comments.run()
         if comments.strangers:
             changes.catch_up()
             overflow.drain(wholly=True)
-        sweep.finish()
+        ReviewThreads(reading).run()
+        if not sweep.finished:
+            recheck.all_read()
+            sweep.finish()
         return changes.total, unaccounted
 
-    def _read_some(self, reading: RepositoryReading, since: str | None, limit: int | None) -> tuple[int, int]:
+    def _read_some(
+        self, reading: RepositoryReading, since: str | None, limit: int | None, recheck_days: int | None
+    ) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
-        changes = Changes(reading, ById(reading, overflow, skips), skips)
-        changes.bounded(since, limit)
+        by_id = ById(reading, overflow, skips)
+        changes = Changes(reading, by_id, skips)
+        chosen = changes.bounded(since, limit)
+        Recheck(reading, by_id, bounded=True).run(recheck_days, chosen)
         overflow.drain(wholly=True)
+        VanishedComments(reading).run()
         if changes.total:
             ReviewComments(reading, bounded=True).run()
+            ReviewThreads(reading).run()
         return changes.total, 0
 
     def _resolve(self, client: GitHubClient, owner: str, name: str) -> dict[str, archive.Json]:
         for attempt in range(MAX_STUMBLES):
             try:
                 data = client.graphql(queries.load("resolve"), {"owner": owner, "name": name}).data
-            except Overloaded:
+            except Overloaded as fault:
+                if isinstance(fault, Malformed) and attempt + 1 >= MAX_MALFORMED:
+                    raise BadAnswer(f"GitHub was asked for the repository's name: {fault}") from None
                 client.pause(attempt)
                 continue
             except RepositoryNotFound:
@@ -173,21 +223,25 @@ class GitHubSource:
             client.pause(attempt)
         raise BadAnswer("GitHub gave no usable answer when asked for the repository's name; run again later")
 
-    def _record_alias(self, reading: RepositoryReading) -> None:
-        """Keep the name asked for and the name stored, where GitHub now has another."""
-        number = reading.repository_id
+    def _is_taken(self, reading: RepositoryReading, name: str) -> bool:
+        """Whether a name that the repository has lost is another's now; while it is not, GitHub redirects."""
+        owner, _, own_name = name.partition("/")
+        try:
+            data = self._resolve(reading.client, owner, own_name)
+        except RepositoryNotFound:
+            return False
+        return bool(data["repository"]["id"] != reading.repository.node_id)
+
+    def _settle_names(self, reading: RepositoryReading) -> None:
+        """Let the rows have the name that GitHub has, and keep the name asked for and the name stored as aliases."""
+        number, now, asked = reading.repository_id, reading.repository.full_name, reading.repository.requested_name
         with self._store.reading() as tx:
-            names = {f"{owner}/{name}".lower() for owner, name in tx.rows(Repository, "owner", "name", id=number)}
-            aliases_known = {alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=number)}
-        new = (
-            (names | {reading.repository.requested_name.lower()})
-            - aliases_known
-            - {reading.repository.full_name.lower()}
-        )
-        if new:
+            stored = names.full_name(tx, number)
+            known = {now.lower(), *(alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=number))}
+        if stored != now or asked.lower() not in known:
             with self._store.transaction() as tx:
-                aliases = [{"repository_id": number, "alias": alias, "evidence": "api"} for alias in sorted(new)]
-                tx.insert_new(RepositoryAlias, aliases)
+                names.rename(tx, number, now)
+                names.add_alias(tx, number, asked)
 
     def _client(self, usage: ApiUsage, tasks: _Tasks | None = None, replaced: Counts | None = None) -> GitHubClient:
         return GitHubClient(
@@ -200,9 +254,11 @@ class GitHubSource:
             replaced=replaced,
         )
 
-    def _spend(self, usage: ApiUsage) -> None:
+    def _spend(self, usage: ApiUsage, spent: ApiUsage | None) -> None:
         with self._lock:
             self._usage.add(usage)
+        if spent is not None:
+            spent.add(usage)
 
 
 class _Tasks:
@@ -235,8 +291,16 @@ def replay(store: Store, repository_id: int) -> ReadSummary:
     numbers: set[int] = set()
     with store.transaction() as tx:
         rows.forget(tx, repository_id)
+        name_then: str | None = None
         for page in archive.stored_pages(tx, repository_id):
+            name: str | None = page.request.get("repository", name_then)
+            if name is not None and name_then is not None and name != name_then:
+                names.rewrite(tx, repository_id, name_then, name)
+            name_then = name
             numbers.update(_apply(tx, repository_id, page))
+        if name_then is not None:
+            names.rewrite(tx, repository_id, name_then, names.full_name(tx, repository_id))
+        write_links(tx, repository_id, find_links(tx, repository_id)[0])
         total = len(rows.present(tx, repository_id))
     return ReadSummary(len(numbers), bool(numbers), ApiUsage(), total)
 
@@ -246,8 +310,12 @@ def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:
     if page.stream.startswith("review_comments"):
         window = Window(*request["window"]) if "window" in request else None
         rows.write_review_comments(tx, repository_id, page.answer, window, bounded=request["bounded"])
+    elif page.stream == vanished.STREAM:
+        rows.keep_review_comments(tx, repository_id, request["number"], page.answer)
     elif page.stream == "skipped":
         rows.mark_skipped(tx, repository_id, request["number"], request["node_id"], request["reason"])
+    elif page.stream == "thread_starts":
+        write_starts(tx, repository_id, page)
     elif page.stream == "gone":
         rows.mark_gone(tx, repository_id, request["gone"], request["at"])
     else:

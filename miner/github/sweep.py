@@ -5,12 +5,13 @@ from __future__ import annotations
 from miner import archive
 from miner.archive import Page
 from miner.github import cursors, pages, queries, rows
-from miner.github.faults import Overloaded
+from miner.github.faults import CursorRefused, Malformed, Overloaded
 from miner.github.overflow import Overflow
 from miner.github.pace import SWEEP, Pace
-from miner.github.pages import PageRows, PullRequestPage
-from miner.github.reading import CREATED_ASC, MAX_DOUBTS, RepositoryReading, follows, is_short
-from miner.github.skips import Skips
+from miner.github.page_rows import PageRows
+from miner.github.pages import PullRequestPage
+from miner.github.reading import CREATED_ASC, MAX_DOUBTS, RepositoryReading, follows, is_short, listings
+from miner.github.skips import Skips, reason_of
 from prchain.errors import BadAnswer
 
 LAST_ATTEMPTS = 3
@@ -30,7 +31,7 @@ class Sweep:
         self._pace = Pace(SWEEP, self.state.page_size)
         self._trail: set[str] = set() if self.state.position is None else {self.state.position}
         self._doubts = self._failures = self._skipped = 0
-        self._lenient = False
+        self._lenient = self._begun_anew = False
 
     @property
     def has_begun(self) -> bool:
@@ -87,13 +88,16 @@ class Sweep:
         variables = {**reading.names, "first": step.first, "after": self.state.position, "inner": step.inner}
         query = queries.load("sweep")
         try:
-            answer = reading.client.graphql(query, variables)
-            request = {"repository": reading.repository.full_name, "variables": variables}
+            answer = reading.ask(query, variables)
+            request = {"repository": reading.repository.full_name, "variables": variables, **answer.refusals}
             page = Page("sweep", request, answer.data, query.text, self.state.detail["turn"])
             listing = pages.listing(answer.data)
             page_rows = rows.parse(reading.repository_id, page)
-        except Overloaded:
-            self._give_way()
+        except CursorRefused:
+            self._begin_list_anew()
+            return
+        except Overloaded as fault:
+            self._give_way(fault)
             return
         if not follows(listing, self._trail):
             self._doubt()
@@ -136,35 +140,56 @@ class Sweep:
         if self._doubts >= MAX_DOUBTS and not self._pace.shrink():
             self._leave_rest_to_the_check()
 
-    def _give_way(self) -> None:
+    def _begin_list_anew(self) -> None:
+        """The cursor is refused: walk the list from its beginning, by the light query, to where the pass had come to.
+
+        What is stored stays, and less than a page of the light query of it is read again. Where GitHub refuses the new
+        cursors, too, the check finds the rest.
+        """
+        if self._begun_anew or self.state.position is None:
+            self._leave_rest_to_the_check()
+            return
+        self._begun_anew = True
+        latest = self.state.detail["latest"]
+        self.state.position, self.state.detail["latest"] = None, ""
+        self._trail.clear()
+        for page in listings(self._reading, CREATED_ASC):
+            if not page.has_next or any(node["createdAt"] >= latest for node in page.nodes):
+                break
+            self._advance(page)
+        with self._reading.store.transaction() as tx:
+            cursors.save(tx, self.state)
+
+    def _give_way(self, fault: Overloaded) -> None:
         """Ask for less; where one pull request alone is too much, skip it."""
         self._failures += 1
         self._reading.client.pause(min(self._failures, 4) - 1)
-        if self._pace.shrink():
+        if self._pace.single() if isinstance(fault, Malformed) else self._pace.shrink():
             self._failures = 0
             return
         if self._failures >= LAST_ATTEMPTS:
             self._failures = 0
-            self._skip()
+            self._skip(fault)
 
-    def _skip(self) -> None:
+    def _skip(self, fault: Overloaded) -> None:
         """Step over the next pull request by the light query; raises `BadAnswer` when GitHub answers nothing at all."""
         self._skipped += 1
         if self._skipped > MAX_SKIPS:
-            raise BadAnswer("GitHub fails on every pull request; run again later")
+            raise BadAnswer(f"GitHub fails on every pull request ({fault}); run again later")
         reading = self._reading
         variables = {**reading.names, "first": 1, "after": self.state.position, "order": CREATED_ASC}
         try:
-            listing = pages.listing(reading.client.graphql(queries.load("listing"), variables).data)
-        except Overloaded as fault:
-            raise BadAnswer(f"GitHub cannot even list pull requests: {fault}") from None
+            listing = pages.listing(reading.ask(queries.load("listing"), variables).data)
+        except Overloaded as worse:
+            raise BadAnswer(f"GitHub cannot even list pull requests: {worse}") from None
         if not follows(listing, self._trail):
             self._leave_rest_to_the_check()
             return
+        self._pace.forgive()
         self._advance(listing)
         with reading.store.transaction() as tx:
             for node in listing.nodes:
-                self._skips.add(tx, node["number"], node["id"])
+                self._skips.add(tx, node["number"], node["id"], reason_of(fault))
             cursors.save(tx, self.state)
 
     def _leave_rest_to_the_check(self) -> None:

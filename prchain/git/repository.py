@@ -118,11 +118,12 @@ class GitRepository:
         return name.removeprefix("refs/heads/") if name in self.refs(name) else None
 
     def is_partial(self) -> bool:
-        """Whether this is a partial clone, whose missing blobs were left out on purpose."""
+        """Whether this is a partial clone that lacks blobs; one that was fetched wholly since is none any more."""
         try:
-            return bool(self.run("config", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$"))
+            self.run("config", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$")
         except GitError:
             return False
+        return bool(self.missing_blobs(self.refs("refs/heads").values()))
 
     def commits(self, starts: Iterable[str]) -> Iterator[RawCommit]:
         """Every commit reachable from `starts`, children before parents.

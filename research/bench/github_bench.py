@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import time
+from collections import Counter
 from contextlib import closing
 
 from miner.github import GitHubSource
@@ -15,8 +16,6 @@ from sql.tables import Repository
 from tests.emulator import Emulator, Exchange, World, generate_world
 
 PULLS = 10_000
-POINTS_GOAL = 0.06
-"""Points a pull request; the sweep alone, at 20 pull requests a page, is 0.05."""
 AGAIN_GOAL = 1.0
 """Percent of the first run's requests."""
 GOALS_FROM = 5_000
@@ -24,6 +23,8 @@ GOALS_FROM = 5_000
 
 PAPER_PULLS = 61_810
 """Pull requests of the nine repositories that daVinci-Agency was made from."""
+POINTS_GOAL = 3_700 / PAPER_PULLS * 1000
+"""Points for 1,000 pull requests; the sweep alone, at 20 pull requests a page, takes 50."""
 PLAIN_REST = 433_298
 """Requests that plain REST needs for them: seven a pull request, and the pages of the list."""
 HOURLY = 5_000
@@ -75,7 +76,11 @@ def _read(store: Store, emulator: Emulator) -> float:
 
 def _measures(name: str, first: list[Exchange], second: list[Exchange], pulls: int, seconds: float) -> list[Measure]:
     graphql = [exchange for exchange in first if exchange.operation is not None]
-    points = sum(exchange.points for exchange in graphql) / pulls
+    by_operation: Counter[str] = Counter()
+    for exchange in graphql:
+        by_operation[str(exchange.operation)] += exchange.points
+    points = by_operation.total() / pulls
+    shares = [f"{name} {1000 * count / pulls:.1f}" for name, count in by_operation.most_common()]
     rest = len(first) - len(graphql)
     again = 100 * len(second) / len(first)
     enough = pulls >= GOALS_FROM
@@ -84,11 +89,11 @@ def _measures(name: str, first: list[Exchange], second: list[Exchange], pulls: i
     return [
         Measure(
             name,
-            "points a pull request",
-            points,
+            "points for 1,000 pull requests",
+            1000 * points,
             "",
             POINTS_GOAL if enough else None,
-            note="GitHub's formula, applied by the emulator",
+            note=f"GitHub's formula, applied by the emulator: {', '.join(shares)}",
         ),
         Measure(name, "GraphQL requests", len(graphql)),
         Measure(name, "REST requests", rest, note="review comments, repository-wide"),

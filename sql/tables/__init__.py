@@ -9,8 +9,8 @@ Conventions:
 - A time is text, UTC, ISO 8601 with seconds: ``2024-05-01T12:30:00Z``. It sorts as it reads, on every database.
 - A text column never holds NUL or a lone surrogate (`prchain.scrub.clean_text`); PostgreSQL refuses both.
 - A path is UTF-8; bytes that are not are written as ``\\xNN``.
-- ``landed_pull_requests``, ``citation_edges`` and ``lineage_edges`` are views made by the migrations. Their columns are
-  a promise to users.
+- ``landed_pull_requests``, ``citation_edges``, ``lineage_edges`` and ``review_comments`` are views made by the
+  migrations. Their columns are a promise to users.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from sql.tables.mined import (
     ClosingReference,
     Commit,
     Cursor,
+    IncompletePart,
     Issue,
     Label,
     Landing,
@@ -46,6 +47,7 @@ from sql.tables.mined import (
     RefusedClaim,
     Repository,
     RepositoryAlias,
+    ReviewThread,
     TimelineEvent,
 )
 from sql.tables.proved import BuiltImage, ReferenceRun, StageTests, Validation
@@ -71,6 +73,7 @@ __all__ = [
     "GraphMessage",
     "GraphNode",
     "GraphRow",
+    "IncompletePart",
     "Issue",
     "Label",
     "Landing",
@@ -89,6 +92,7 @@ __all__ = [
     "RefusedClaim",
     "Repository",
     "RepositoryAlias",
+    "ReviewThread",
     "Selection",
     "StageTests",
     "Task",

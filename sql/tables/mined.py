@@ -118,7 +118,69 @@ class PullRequestText(Base):
     reply_to: Mapped[str | None] = mapped_column(String(255))
     """The key of the review comment this one answers."""
     created_at: Mapped[str | None] = mapped_column(String(32))
+    """Of a review: when it was submitted."""
     updated_at: Mapped[str | None] = mapped_column(String(32))
+    review: Mapped[str | None] = mapped_column(String(255))
+    """The key of the review that a review comment belongs to."""
+    line: Mapped[int | None]
+    """A review comment's line at the head; null where the head has it no more, or the comment is on a whole file."""
+    original_line: Mapped[int | None]
+    """Its line at the commit that it was made on."""
+    original_start_line: Mapped[int | None]
+    """Where it is on several lines, the first of them."""
+    side: Mapped[str | None] = mapped_column(String(8))
+    """``RIGHT`` for a line as the pull request has it, ``LEFT`` for one as it was before."""
+
+
+class ReviewThread(Base):
+    """A thread of review comments, and whether it was resolved."""
+
+    __tablename__ = "review_threads"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["repository_id", "number"], ["pull_requests.repository_id", "pull_requests.number"], ondelete="CASCADE"
+        ),
+    )
+
+    repository_id: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    """GitHub's node id."""
+    position: Mapped[int]
+    """Its place in GitHub's list, 0 is the first."""
+    is_resolved: Mapped[bool]
+    is_outdated: Mapped[bool]
+    path: Mapped[str] = mapped_column(Text)
+    line: Mapped[int | None]
+    original_line: Mapped[int | None]
+    original_start_line: Mapped[int | None]
+    side: Mapped[str | None] = mapped_column(String(8))
+    comment: Mapped[str | None] = mapped_column(String(255))
+    """The key of the review comment that it begins with; null where none is known."""
+    told: Mapped[bool] = mapped_column(default=False)
+    """Whether GitHub was asked for that comment; else its place tells it (`miner.github.threads`)."""
+
+
+class IncompletePart(Base):
+    """What GitHub counts of a pull request and does not give, asked twice. It is not asked again until the pull request
+    changes."""
+
+    __tablename__ = "incomplete_parts"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["repository_id", "number"], ["pull_requests.repository_id", "pull_requests.number"], ondelete="CASCADE"
+        ),
+    )
+
+    repository_id: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    connection: Mapped[str] = mapped_column(String(32), primary_key=True)
+    """``labels``, ``commits``, ``comments``, ``reviews``, ``threads``, ``closing_issues`` or ``timeline``."""
+    came: Mapped[int]
+    total: Mapped[int | None]
+    """How many GitHub counts; null where it does not say."""
+    reason: Mapped[str] = mapped_column(Text)
+    """In words, with the type of GitHub's error where it named one."""
 
 
 class Label(Base):
@@ -271,6 +333,8 @@ class Landing(Base):
     """What bore it out: head_is_parent, head_contains, same_tree, same_patch, same_files, same_commits, api ..."""
     counts: Mapped[str] = mapped_column(String(16), default="none")
     """Line counts of its files: ``none`` (not asked for), ``done`` or ``partial`` (a blob is missing)."""
+    missing_files: Mapped[int | None]
+    """How many files of its base and of its patch have no content in the mirror; null where that was not looked at."""
 
 
 class LandingFile(Base):
@@ -335,7 +399,8 @@ class Citation(Base):
     relation: Mapped[str] = mapped_column(String(16), primary_key=True)
     field: Mapped[str] = mapped_column(String(32), primary_key=True)
     """Where it stands: a field of the API's texts, ``commit`` (own message), ``landing`` (of the landing commit),
-    ``branch`` (the head branch's name), ``event`` (the API's timeline) or ``history`` (ancestry)."""
+    ``branch`` (the head branch's name), ``event`` (the API's timeline), ``base`` (the base branch, which is the head
+    branch of the cited one) or ``history`` (ancestry)."""
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     """Which text of that field: its key, a commit's sha, or empty."""
     syntax: Mapped[str] = mapped_column(String(16))

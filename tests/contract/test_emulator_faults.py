@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from tests.contract.client import LISTING, TOKEN, Client
-from tests.emulator import Emulator, Fault, Kind, World, generate_world
+from tests.emulator import WITHHELD, Emulator, Fault, Kind, World, generate_world
 
 SECONDARY = "You have exceeded a secondary rate limit"
 
@@ -58,11 +58,11 @@ STATUSES: dict[Kind, tuple[int, Callable[[requests.Response], bool]]] = {
     Kind.EXHAUSTED: (200, lambda a: _typed(a, "RATE_LIMITED")),
 }
 BENT = {Kind.SHORT_PAGE, Kind.LOST_CURSOR, Kind.REPEATED_CURSOR, Kind.REPEATED_PAGE}
-BROKEN = {Kind.TRUNCATED, Kind.BAD_JSON, Kind.SLOW, Kind.RESET}
+BROKEN = {Kind.TRUNCATED, Kind.BAD_JSON, Kind.SLOW, Kind.DRIP, Kind.RESET}
 
 
 def test_every_kind_is_tested_here() -> None:
-    assert set(STATUSES) | BENT | BROKEN | {Kind.CHANGE} == set(Kind)
+    assert set(STATUSES) | BENT | BROKEN | WITHHELD | {Kind.CHANGE, Kind.REWRITE} == set(Kind)
 
 
 @pytest.mark.parametrize("kind", STATUSES)
@@ -153,6 +153,26 @@ def test_the_compute_budget_leaves_null_nodes(quiet_world: World) -> None:
         assert [node is None for node in body["data"]["nodes"]] == [False] * 3 + [True] * 9
 
 
+@pytest.mark.parametrize("kind", sorted(WITHHELD))
+def test_a_part_is_withheld_and_its_total_told(quiet_world: World, kind: Kind) -> None:
+    pull = next(pull for pull in quiet_world.home.pulls if len(pull.labels) > 2)
+    query = """query ($id: ID!) { node(id: $id) { ... on PullRequest {
+        id number labels(first: 100) { totalCount nodes { name } } } } }"""
+    with served(quiet_world, Fault(kind, field="labels", keep=1)) as client:
+        body = client.ask(query, id=pull.id)
+        labels = body["data"]["node"]["labels"]
+        if kind in (Kind.FORBIDDEN_FIELD_200, Kind.NULL_FIELD_200):
+            assert labels is None
+        else:
+            given = [node and node["name"] for node in labels["nodes"]]
+            nulls = len(pull.labels) - 1 if kind is Kind.NULL_NODES_200 else 0
+            assert (len(given) - given.count(None), given.count(None)) == (1, nulls)
+            assert labels["totalCount"] == len(pull.labels)
+        errors = [(error["type"], error["path"]) for error in body.get("errors", ())]
+        assert errors == ([("FORBIDDEN", ["node", "labels"])] if kind is Kind.FORBIDDEN_FIELD_200 else [])
+        assert len(client.ask(query, id=pull.id)["data"]["node"]["labels"]["nodes"]) == len(pull.labels)
+
+
 def test_a_short_page_goes_on_behind_itself(quiet_world: World) -> None:
     with served(quiet_world, Fault(Kind.SHORT_PAGE, nth=2)) as client:
         first = client.listing(20)
@@ -204,6 +224,44 @@ def test_a_slow_answer_is_right_but_late(quiet_world: World) -> None:
         started = time.monotonic()
         assert len(client.listing(5)["nodes"]) == 5
         assert time.monotonic() - started >= 0.2
+
+
+def test_a_dripping_answer_is_right_but_comes_in_pieces(quiet_world: World) -> None:
+    with served(quiet_world, Fault(Kind.DRIP, delay=0.05)) as client:
+        started = time.monotonic()
+        assert len(client.listing(5)["nodes"]) == 5
+        assert time.monotonic() - started >= 8 * 0.05
+
+
+def test_an_answer_is_rewritten_and_has_other_headers(quiet_world: World) -> None:
+    def spoil(body: Any) -> Any:
+        body["data"]["repository"]["pullRequests"]["totalCount"] = None
+        return body
+
+    faults = [
+        Fault(Kind.REWRITE, nth=2, rewrite=spoil),
+        Fault(Kind.SECONDARY_403, nth=3, headers={"Retry-After": "nan"}),
+    ]
+    with served(quiet_world, *faults) as client:
+        assert client.listing(5)["totalCount"] == 60
+        assert client.listing(5)["totalCount"] is None
+        assert client.post(LISTING, first=5).headers["Retry-After"] == "nan"
+        assert client.listing(5)["totalCount"] == 60
+        assert not client.emulator.early
+
+
+def test_a_name_leads_to_the_repository_that_took_it_last() -> None:
+    world = generate_world(6, 5)
+    with served(world) as client:
+        first = client.get("/repos/acme/widgets").json()["node_id"]
+        world.rename_repository(world.home, "acme/machines")
+        other = world.take_name("acme/widgets")
+        world.add_pull(other, "Another", None, None, number=1)
+        assert client.get("/repos/acme/widgets").json()["node_id"] == other.id != first
+        assert client.get("/repos/acme/machines").json()["node_id"] == first
+        assert client.numbers(20) == [1]
+        world.delete_repository(other)
+        assert client.get("/repos/acme/widgets").status_code == 404
 
 
 def test_the_world_moves_on_after_a_call() -> None:

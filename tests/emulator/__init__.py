@@ -8,13 +8,14 @@ The names below are public. The GraphQL schema is schema.graphql; sizes.toml has
 """
 
 from tests.emulator.clock import VirtualClock
-from tests.emulator.faults import Call, Fault, Kind
+from tests.emulator.faults import WITHHELD, Call, Fault, Kind
 from tests.emulator.generate import generate_world
 from tests.emulator.server import Emulator, Exchange
 from tests.emulator.sizes import Classes, Sizes
 from tests.emulator.world import World
 
 __all__ = [
+    "WITHHELD",
     "Call",
     "Classes",
     "Emulator",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +105,14 @@ def instead(fault: Fault, meter: Meter, now: float) -> Answer | None:
     return None
 
 
+def rewritten(answer: Answer, fault: Fault) -> Answer:
+    """Return the answer with the fault's headers and, where it rewrites, the body that it makes of the true one."""
+    body = answer.body
+    if fault.rewrite is not None and body:
+        body = json.dumps(fault.rewrite(json.loads(body)), separators=(",", ":")).encode("ascii")
+    return Answer(answer.status, body, answer.headers | dict(fault.headers), answer.points)
+
+
 def starve(body: dict[str, Any], keep: int) -> None:
     """Remove all but the first `keep` nodes from a GraphQL answer, as its compute budget would."""
     data = body.get("data") or {}
@@ -121,3 +130,30 @@ def starve(body: dict[str, Any], keep: int) -> None:
         nodes[keep:] = [None] * len(nodes[keep:])
     error = {"type": "RESOURCE_LIMITS_EXCEEDED", "path": path, "message": "Resource limits for this query exceeded."}
     body.setdefault("errors", []).append(error)
+
+
+def withhold(body: dict[str, Any], fault: Fault) -> None:
+    """Take a connection from every pull request of a GraphQL answer, or some of its nodes."""
+    for path, pull in list(_pulls(body.get("data"), ())):
+        connection = pull.get(fault.field)
+        if not isinstance(connection, dict) or not connection["nodes"]:
+            continue
+        if fault.kind is Kind.NULL_NODES_200:
+            connection["nodes"][fault.keep :] = [None] * len(connection["nodes"][fault.keep :])
+        elif fault.kind is Kind.LOST_NODES_200:
+            del connection["nodes"][fault.keep :]
+        else:
+            pull[fault.field] = None
+        if fault.kind is Kind.FORBIDDEN_FIELD_200:
+            text = "Resource not accessible by personal access token"
+            error = {"type": "FORBIDDEN", "path": [*path, fault.field], "message": text}
+            body.setdefault("errors", []).append(error)
+
+
+def _pulls(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+    """The pull requests of an answer with their paths; what is inside one is none."""
+    if isinstance(value, dict) and {"id", "number"} <= value.keys():
+        yield path, value
+    elif isinstance(value, dict | list):
+        for name, inside in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _pulls(inside, (*path, name))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -32,6 +33,14 @@ class Kind(StrEnum):
     UNAUTHORIZED_401 = "unauthorized_401"
     SOMETHING_WENT_WRONG_200 = "something_went_wrong_200"
     """GraphQL's 200 with data null and an untyped error that asks to quote a request id."""
+    NULL_NODES_200 = "null_nodes_200"
+    """Null for all but the first `keep` nodes of each connection `field`; its totalCount stays."""
+    LOST_NODES_200 = "lost_nodes_200"
+    """Only the first `keep` nodes of each connection `field`; its totalCount stays."""
+    FORBIDDEN_FIELD_200 = "forbidden_field_200"
+    """Each connection `field` is null, with an error of type FORBIDDEN beside the data."""
+    NULL_FIELD_200 = "null_field_200"
+    """Each connection `field` is null, and no error says why."""
     SHORT_PAGE = "short_page"
     """Fewer items than there are, with hasNextPage; the cursor continues after them."""
     LOST_CURSOR = "lost_cursor"
@@ -48,12 +57,20 @@ class Kind(StrEnum):
     NULL_200 = "null_200"
     SLOW = "slow"
     """The right answer, `delay` real seconds late."""
+    DRIP = "drip"
+    """The right answer, in eight pieces with `delay` real seconds before each."""
+    REWRITE = "rewrite"
+    """The right answer, but its JSON is what `rewrite` makes of it, with `headers` beside or instead of its own."""
     RESET = "reset"
     """The connection is reset before any answer."""
     EXHAUSTED = "exhausted"
     """The token's budget of the resource is used up; the answer is that of the emulator's own limit."""
     CHANGE = "change"
     """`change(world)` runs after the exchange was answered: the world changes in the middle of a run."""
+
+
+WITHHELD = frozenset({Kind.NULL_NODES_200, Kind.LOST_NODES_200, Kind.FORBIDDEN_FIELD_200, Kind.NULL_FIELD_200})
+"""Those that keep back a part of pull requests."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +110,21 @@ class Fault:
     """Retry-After, or the time until the reset."""
     delay: float = 0.5
     keep: int = 1
+    field: str = "comments"
+    """The connection of pull requests that a fault takes from, by its name in GraphQL."""
     change: Callable[[World], None] | None = None
-    hits: int = field(default=0, init=False)
-    _matched: int = field(default=0, init=False)
+    rewrite: Callable[[Any], Any] | None = None
+    """Takes the body and returns another; it may change the one it gets."""
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Headers of the answer, of whatever kind the fault is."""
+    hits: int = dataclasses.field(default=0, init=False)
+    _matched: int = dataclasses.field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if (self.kind is Kind.CHANGE) is not (self.change is not None):
             raise ValueError("a CHANGE takes what to change, and nothing else does")
+        if self.rewrite is not None and self.kind is not Kind.REWRITE:
+            raise ValueError("only a REWRITE rewrites")
 
     def strikes(self, call: Call) -> bool:
         """Count the call, and return whether it is hit."""

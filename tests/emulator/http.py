@@ -80,7 +80,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(answer.body[: len(answer.body) // 2])
             self.close_connection = True
             return
+        if transport is not None and transport.kind is Kind.DRIP:
+            self._drip(answer.body, transport.delay)
+            return
         self.wfile.write(answer.body)
+
+    def _drip(self, body: bytes, delay: float) -> None:
+        size = -(-len(body) // 8) or 1
+        for start in range(0, len(body), size):
+            self.wfile.flush()
+            time.sleep(delay)
+            self.wfile.write(body[start : start + size])
 
     def _reset(self) -> None:
         # with a linger time of 0 the kernel sends a reset instead of closing in order

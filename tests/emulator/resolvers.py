@@ -167,7 +167,8 @@ def _timeline(pull: PullRequest, info: Any, **arguments: Any) -> Page:
     types, since = arguments.get("itemTypes"), arguments.get("since")
     kinds = {_camel(name) for name in types} if types else None
     items = [e for e in pull.timeline if (not kinds or e.kind in kinds) and (not since or e.created_at >= since)]
-    cut_page = page(info, f"{pull.id}/timelineItems/{sorted(kinds or ())}", items, arguments)
+    scope = f"{pull.id}/timelineItems/{sorted(kinds or ())}"
+    cut_page = page(info, scope, items, arguments, total=len(pull.timeline))  # whatever itemTypes are asked for
     cut_page.updated_at = pull.updated_at
     return cut_page
 

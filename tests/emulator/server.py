@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tests.emulator import answers
 from tests.emulator.answers import Answer, json_answer
 from tests.emulator.clock import VirtualClock
-from tests.emulator.faults import Call, Fault, Kind
+from tests.emulator.faults import WITHHELD, Call, Fault, Kind
 from tests.emulator.graphql_api import GraphQLApi, Prepared
 from tests.emulator.http import HttpServer
 from tests.emulator.limits import Meter, Meters
@@ -137,6 +137,8 @@ class Emulator:
         answer = self._truth_or_fault(call, prepared, request, headers, struck)
         early = any(started < self._not_before.get((token or "", what), 0.0) for what in (resource, "all"))
         self._note_wait(token, resource, answer, started)
+        for fault in struck:
+            answer = answers.rewritten(answer, fault)
         cost = prepared.cost if prepared else None
         self.log.append(
             Exchange(
@@ -159,7 +161,7 @@ class Emulator:
         for fault in struck:
             if fault.change is not None:
                 fault.change(self.world)
-        transport = {Kind.TRUNCATED, Kind.RESET, Kind.SLOW}
+        transport = {Kind.TRUNCATED, Kind.RESET, Kind.SLOW, Kind.DRIP}
         return answer, next((fault for fault in struck if fault.kind in transport), None)
 
     def _prepare(self, body: bytes) -> tuple[Prepared, dict[str, Any]]:
@@ -229,6 +231,8 @@ class Emulator:
         for fault in struck:
             if fault.kind is Kind.RESOURCE_LIMITS_200:
                 answers.starve(body, fault.keep)
+            elif fault.kind in WITHHELD:
+                answers.withhold(body, fault)
         answer = json_answer(200, body)
         answer.points = cost.points
         return answer

@@ -45,6 +45,24 @@ class World(Universe):
             self._names[name_with_owner.lower()] = repository
             self.tick()
 
+    def take_name(self, name_with_owner: str) -> Repository:
+        """Make a new, empty repository of a name that another one has, or had; that one no longer has it."""
+        with self.lock:
+            self._names.pop(name_with_owner.lower(), None)
+            repository = self.repository(name_with_owner)
+            start = self.home.branches[self.home.default_branch].target
+            repository.branches["main"] = self.add("REF", Ref, "main", start)
+            self.tick()
+            return repository
+
+    def delete_repository(self, repository: Repository) -> None:
+        """Take a repository off GitHub: neither its names nor its id lead anywhere."""
+        with self.lock:
+            self._names = {name: found for name, found in self._names.items() if found is not repository}
+            self.nodes.pop(repository.id)
+            self.repositories.pop(repository.database_key)
+            self.tick()
+
     def add_issue(
         self, repository: Repository, title: str, body: str | None, author: Account | None, number: int | None = None
     ) -> Issue:
@@ -54,6 +72,13 @@ class World(Universe):
             issue = self.add("I", Issue, now, author, "NONE", body, now, repository, number, title)
             repository.numbered[number] = issue
             return issue
+
+    def edit_issue(self, issue: Issue, *, title: str | None = None, body: str | None = None) -> None:
+        """Change an issue's texts. The pull requests that close it keep their `updated_at`, as on GitHub."""
+        with self.lock:
+            issue.updated_at = issue.last_edited_at = self.tick()
+            issue.title = issue.title if title is None else title
+            issue.body = issue.body if body is None else body
 
     def add_pull(
         self,
@@ -201,6 +226,18 @@ class World(Universe):
             self.event(pull, "MergedEvent", by, commit=commit, merge_ref_name=branch.name)
             self.sync_git()
             return commit
+
+    def delete_head_branch(self, pull: PullRequest) -> None:
+        """Delete a merged pull request's branch; GitHub retargets what is stacked on it to where that one went."""
+        with self.lock:
+            self.tick()
+            pull.repository.branches.pop(pull.head_ref_name, None)
+            for child in pull.repository.pulls:
+                if child.base_ref_name == pull.head_ref_name and child.state == "OPEN":
+                    old, child.base_ref_name = child.base_ref_name, pull.base_ref_name
+                    names = {"old_base": old, "new_base": pull.base_ref_name}
+                    self.event(child, "AutomaticBaseChangeSucceededEvent", None, **names)
+                    child.updated_at = iso(self.now)
 
     def add_comment(
         self, subject: Subject, body: str | None, author: Account | None, *, bump: bool = True

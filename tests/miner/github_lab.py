@@ -16,6 +16,7 @@ from sql.tables import (
     Base,
     ClosingReference,
     Commit,
+    IncompletePart,
     Issue,
     Label,
     PullRequest,
@@ -23,6 +24,7 @@ from sql.tables import (
     PullRequestText,
     Repository,
     RepositoryAlias,
+    ReviewThread,
     TimelineEvent,
 )
 from tests.databases import store_at
@@ -38,6 +40,8 @@ FACTS: tuple[type[Base], ...] = (
     Commit,
     PullRequestCommit,
     RepositoryAlias,
+    ReviewThread,
+    IncompletePart,
 )
 TIMINGS = {"gone_at"}
 REPOSITORY = 1
@@ -107,12 +111,13 @@ def mine(
     rescan: bool = False,
     limit: int | None = None,
     since: str | None = None,
+    recheck_days: int | None = None,
     **options: Any,
 ) -> ReadSummary:
     """Resolve and read acme/NAME."""
     github = source(store, emulator, **options)
     resolved = github.resolve("acme", name)
-    return github.read(REPOSITORY, resolved, since=since, limit=limit, rescan=rescan)
+    return github.read(REPOSITORY, resolved, since=since, limit=limit, rescan=rescan, recheck_days=recheck_days)
 
 
 def facts(store: Store) -> dict[str, list[tuple[Any, ...]]]:

@@ -187,6 +187,9 @@ def test_click_raises_the_named_errors_to_whoever_calls_a_command() -> None:
     runner = CliRunner()
     assert isinstance(runner.invoke(mine, ["nope.txt"]).exception, RepositoryListError)
     assert isinstance(runner.invoke(show, ["nope"]).exception, UsageError)
+    for git_alone in (["--source", "git"], ["--from-archive"]):
+        words = [*git_alone, "--recheck-days", "3"]
+        assert "leave out" in str(runner.invoke(mine, ["repos.txt", *words]).exception)
     assert runner.invoke(status, ["--nope"]).exit_code == 2
 
 
@@ -348,7 +351,7 @@ def test_a_token_never_leaves_the_environment_when_the_api_cannot_be_reached(
     api = {"GITHUB_API_URL": f"http://127.0.0.1:{closed_port}", "PRCHAIN_MAX_WAIT_SECONDS": "0"}
     result = run("mine", "repos.txt", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN, **api})
     assert result.returncode == 1
-    assert result.stdout == "o/n: incomplete: 4 pull requests, 3 landed\n"
+    assert result.stdout == "o/n: not finished: 4 pull requests, 3 landed\n"
     assert "1 repository not done" in result.stderr
     assert "Traceback" not in result.stderr
     assert TOKEN not in result.stderr

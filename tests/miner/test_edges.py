@@ -11,16 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miner.copies import CommitText, Provenance
+from miner.edge_facts import PullRequestFacts, SourceText
 from miner.edges import (
     MOST_BARE,
     MOST_IN_PULL_REQUEST,
     MOST_IN_TEXT,
-    MOST_STACKED,
     CitationEdge,
-    PullRequestFacts,
     PullRequestIndex,
-    SourceText,
 )
+from miner.stacks import MOST_STACKED
 from tests.growth import assert_linear
 
 CITING, CITED = 50, 40

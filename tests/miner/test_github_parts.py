@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from miner.github import client, faults, pages, queries
 from miner.github.faults import Incomplete
 from miner.github.pace import MORE, PATIENCE, SWEEP, Pace
-from miner.github.pages import CONNECTIONS, Key
+from miner.github.page_rows import Key, PageRows, PendingConnection
+from miner.github.pages import CONNECTIONS
 from prchain.errors import BadToken, GitHubError, QueryRefused, RepositoryNotFound
 from sql.tables import Commit, PullRequest, PullRequestText, TimelineEvent
 
@@ -38,7 +39,7 @@ def test_fragments_of_one_name_are_the_same_in_every_file() -> None:
 def test_a_sweep_page_of_20_costs_one_point_by_githubs_formula() -> None:
     text = queries.load("sweep").text
     nested = len(re.findall(r"\(first: (?:\$inner|\d+)[,)]", text))
-    assert nested == 6
+    assert nested == 7
     assert round((1 + nested * SWEEP[0].first) / 100) == 1
 
 
@@ -75,6 +76,20 @@ def test_a_passing_trouble_is_recovered_from() -> None:
     for _ in range(2 * PATIENCE * len(SWEEP)):
         pace.succeeded()
     assert pace.step == SWEEP[0]
+
+
+def test_one_pull_request_that_fails_at_any_size_is_looked_for_alone_and_forgiven() -> None:
+    pace = Pace(SWEEP)
+    pace.shrink()
+    before = pace.step
+    assert pace.single()
+    assert pace.step == (1, 30)
+    assert not pace.single()
+    pace.forgive()
+    assert pace.step == before
+    pace.shrink()
+    pace.forgive()
+    assert pace.step.first < before.first, "a size that failed by itself is not forgiven"
 
 
 def test_the_remembered_size_is_where_it_goes_on() -> None:
@@ -190,7 +205,7 @@ def node(**changes: Any) -> dict[str, Any]:
     return {**plain, **connections, **changes}
 
 
-def parse(**changes: Any) -> pages.PageRows:
+def parse(**changes: Any) -> PageRows:
     return pages.pull_request(1, "o/n", node(**changes))
 
 
@@ -217,21 +232,23 @@ def comment(number: int, body: str | None) -> dict[str, Any]:
     return {**common, "fullDatabaseId": str(number), "body": body, "updatedAt": "2024-05-01T12:30:00Z"}
 
 
-def test_empty_reviews_and_drafts_of_reviews_are_left_out() -> None:
-    rest = {"submittedAt": None, "commit": None}
+def test_reviews_without_text_are_kept_and_drafts_of_reviews_are_left_out() -> None:
+    rest = {"submittedAt": "2024-05-02T09:00:00Z", "commit": {"oid": "c" * 40}}
     reviews = [
-        {**comment(1, ""), "state": "APPROVED", **rest},
+        {**comment(1, None), "state": "APPROVED", **rest},
         {**comment(2, "good"), "state": "APPROVED", **rest},
         {**comment(3, "not sent yet"), "state": "PENDING", **rest},
     ]
     rows = parse(reviews=empty(nodes=reviews)).of(PullRequestText)
-    assert [(r["key"], r["state"]) for r in rows if r["field"] == "review"] == [("2", "APPROVED")]
+    kept = [(r["key"], r["state"], r["body"], r["created_at"], r["commit_sha"]) for r in rows if r["field"] == "review"]
+    at = ("2024-05-02T09:00:00Z", "c" * 40)
+    assert kept == [("1", "APPROVED", "", *at), ("2", "APPROVED", "good", *at)]
 
 
 def test_what_does_not_fit_is_owed() -> None:
     cut = empty(nodes=[comment(1, "x"), None], pageInfo={"hasNextPage": True, "endCursor": "c"}, totalCount=5)
     rows = parse(comments=cut)
-    assert rows.owed == [pages.PendingConnection("comments", "PR_1", 7, "c", 2)]
+    assert rows.owed == [PendingConnection("comments", "PR_1", 7, "c", 2, hidden=1)]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +270,7 @@ def test_commits_keep_their_place_and_no_address() -> None:
     commit: dict[str, Any] = {"oid": "c" * 40, "message": "m", "authoredDate": "2024-05-01T12:30:00Z"}
     commit |= {"committedDate": "2024-05-01T12:30:00Z", "author": {"name": None}}
     page = {"id": "PR_1", "number": 7, "commits": empty(nodes=[{"commit": commit}])}
-    rows = pages.page_of(Key(1, "o/n", 7), page, "commits", 30)
+    rows = pages.page_of(Key(1, "o/n", 7), page, PendingConnection("commits", "PR_1", 7, "c", 30))
     (fact,) = rows.of(Commit)
     assert (fact["author"], fact["parents"]) == ("", pages.UNKNOWN_PARENTS)
     assert not any("mail" in name for name in fact)

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from miner import git_rows
-from miner import mine as mining
+from miner import git_reading, git_rows
 from miner.git_rows import PullRequestSelection
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.repositories import parse_entry
@@ -51,7 +50,7 @@ FACTS: tuple[type[Base], ...] = (
 )
 
 
-ROOT = Path(mining.__file__).parents[1]
+ROOT = Path(git_reading.__file__).parents[1]
 
 
 def build(path: Path, count: int = 12, *, name: str = "r") -> World:
@@ -197,7 +196,7 @@ class TestRerun:
     def test_new_rules_decide_anew(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         world = build(lab.folder)
         lab.mine(world)
-        monkeypatch.setattr(mining, "GIT_RULES", "next")
+        monkeypatch.setattr(git_reading, "GIT_RULES", "next")
         assert lab.mine(world).outcome == "mined"
 
 
@@ -278,7 +277,7 @@ class TestLineCounts:
 
     def test_goes_on_after_the_batch_that_was_stored(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         world = build(lab.folder)
-        monkeypatch.setattr(mining, "_COUNTED_AT_ONCE", 3)
+        monkeypatch.setattr(git_reading, "_COUNTED_AT_ONCE", 3)
         real, batches = git_rows.write_counts, []
 
         def write_counts(tx: Any, repository_id: int, repository: Any, landings: Sequence[Any]) -> None:
@@ -406,8 +405,7 @@ class TestCommand:
 _KILLED = """
 import io, os, signal, sys
 from pathlib import Path
-from miner import git_rows
-from miner import mine as mining
+from miner import citation_rows, git_reading, git_rows
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
 from prchain.git import process
@@ -415,7 +413,7 @@ from prchain.progress import open_progress
 from sql import store as stores
 
 folder, world, *points = sys.argv[1:]
-mining._COUNTED_AT_ONCE = 4
+git_reading._COUNTED_AT_ONCE = 4
 left = [-1]
 calls = [0]
 
@@ -431,7 +429,7 @@ def counted(owner, name):
 
 for owner, name in ((process.GitStream, "__enter__"), (process.GitStream, "__exit__"), (stores.Transaction, "bulk"),
                     (stores.Transaction, "upsert"), (stores.Transaction, "delete"), (stores.Store, "transaction"),
-                    (mining.citation_rows, "rebuild"), (mining.git_rows, "write"), (mining.git_rows, "write_counts")):
+                    (citation_rows, "rebuild"), (git_rows, "write"), (git_rows, "write_counts")):
     counted(owner, name)
 
 def run(database, point):

@@ -45,7 +45,7 @@ def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[s
     assert figures["ratio of the two"] == pytest.approx(
         figures["prchain mine --source git"] / figures["git log --all --raw"], rel=1e-3
     )
-    assert figures["points a pull request"] > 0.04
+    assert figures["points for 1,000 pull requests"] > 40
     assert figures["GraphQL requests"] >= 3
     assert figures["requests of a second, unchanged run"] < 100
     assert figures["edges"] == 20_000 and figures["pull requests in the largest component"] > 500

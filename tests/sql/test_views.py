@@ -1,4 +1,4 @@
-"""The two views are a promise: their columns, their order, and which row stands for many."""
+"""The views are a promise: their columns, their order, and which row stands for many."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from tests.sql.rows import citation, fill, landing
 LANDED = ("repository", "number", "style", "branch", "base_sha", "landed_sha", "head_sha", "landed_at", "subject")
 EDGES = ("repository", "source", "target", "relation", "syntax", "field", "snippet", "counted", "reason")
 
+COMMENTS = (
+    *("repository", "number", "comment", "review", "review_state", "reply_to", "author"),
+    *("path", "line", "original_line", "side", "resolved", "outdated", "created_at", "body"),
+)
+
 
 def view(store: Store, name: str, columns: str = "*") -> list[dict[str, Any]]:
     with store.reading() as tx:
@@ -23,6 +28,7 @@ def test_the_columns_of_the_views_stand_in_the_promised_order(store: Store) -> N
     with store.reading() as tx:
         assert tuple(tx.connection.execute(text("SELECT * FROM landed_pull_requests")).keys()) == LANDED
         assert tuple(tx.connection.execute(text("SELECT * FROM citation_edges")).keys()) == EDGES
+        assert tuple(tx.connection.execute(text("SELECT * FROM review_comments")).keys()) == COMMENTS
 
 
 def test_only_what_landed_is_a_landed_pull_request(store: Store) -> None:
