@@ -124,4 +124,4 @@ def test_the_wheel_runs_alone_with_the_locked_packages(installed: Path, tmp_path
 def test_the_demo_runs_from_the_wheel_to_its_samples(installed: Path, tmp_path: Path) -> None:
     words = ("-m", "prchain", "demo", "--backend", "unsafe-local", "--folder", tmp_path / "demo")
     assert "Done in" in output_of(tmp_path, installed / "python", *words)
-    assert (tmp_path / "demo/samples.jsonl").read_text(encoding="utf-8").count("\n") == 2
+    assert (tmp_path / "demo/samples.jsonl").read_text(encoding="utf-8").count("\n") == 3

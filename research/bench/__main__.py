@@ -9,6 +9,7 @@ from pathlib import Path
 
 from research.bench import (
     chains_bench,
+    comments_bench,
     entities_bench,
     export_bench,
     git_bench,
@@ -28,7 +29,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mirror", type=Path, metavar="PATH", help="a git repository with refs/pull/*/head")
     parser.add_argument(
         "--only",
-        choices=["git", "github", "chains", "rollout", "sandbox", "window", "export", "entities", "prm", "prefix"],
+        choices=[
+            "git",
+            "github",
+            "chains",
+            "rollout",
+            "sandbox",
+            "window",
+            "export",
+            "entities",
+            "prm",
+            "prefix",
+            "comments",
+        ],
         help="run one of the benches",
     )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of the git bench (default: 5)")
@@ -55,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += chains_bench.run(pulls=options.chained)
     if options.only in (None, "prefix"):
         measures += prefix_bench.run(steps=options.steps)
+    if options.only == "comments":
+        measures += comments_bench.run()
     if options.only == "entities":
         measures += entities_bench.run()
     if options.only == "export":  # several GB on the disk, so only where asked

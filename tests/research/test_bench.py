@@ -12,6 +12,7 @@ import pytest
 from prchain.errors import EngineUnavailable
 from research.bench import (
     chains_bench,
+    comments_bench,
     entities_bench,
     git_bench,
     placing_bench,
@@ -217,3 +218,9 @@ def test_a_table_says_pass_or_fail_only_where_there_is_a_goal() -> None:
     lines = as_table(measures).splitlines()
     assert [line.split()[-1] for line in lines if line.startswith("  ")] == ["PASS", "FAIL", "7", "PASS"]
     assert [row["passed"] for row in json.loads(as_json(measures))] == [True, False, None, True]
+
+
+def test_one_pull_request_with_very_many_comments_is_read_whole() -> None:
+    stored, memory, *_ = comments_bench.run(comments=300)
+    assert stored.passed is None or stored.value >= 300
+    assert memory.unit == "MiB" and 0 < memory.value < comments_bench.MEMORY_GOAL

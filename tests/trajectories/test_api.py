@@ -34,9 +34,9 @@ def test_the_example_of_the_docs_runs(folder: Path, capsys: pytest.CaptureFixtur
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.M | re.S)
     exec(compile(example, "docs/api.md", "exec"), {})
     output = capsys.readouterr().out
-    assert f"{REPOSITORY} 11 landed of 12" in output
+    assert f"{REPOSITORY} 13 landed of 14" in output
     assert "#2 > #5 > #8 ready" in output
-    assert len(re.findall(r"turns under loss: \d+ words$", output, re.M)) == 2
+    assert len(re.findall(r"turns under loss: \d+ words$", output, re.M)) == 3
 
 
 def test_repositories_and_chains_are_plain_values_that_do_not_change(folder: Path) -> None:
@@ -59,7 +59,7 @@ def test_repositories_and_chains_are_plain_values_that_do_not_change(folder: Pat
 def test_tasks_are_those_that_are_exported(folder: Path) -> None:
     with prchain.api.open(f"sqlite:///{folder}/prchain.db") as database:
         tasks = list(database.tasks())
-        assert len(tasks) == 3
+        assert len(tasks) == 4
         assert all(task.overview and all(stage.query and stage.source_patch for stage in task.stages) for task in tasks)
         shutil.rmtree(folder / "measures")
         with pytest.raises(NotARepository, match="mine it again"):

@@ -91,8 +91,8 @@ FAULTS: dict[str, tuple[Part, str]] = {
     "cut": (cut(), "endpoint_unreachable"),
     "cut in the body": (cut(10), "endpoint_unreachable"),
     "late": (late, "endpoint_timeout"),
-    "no choices": (raw({"choices": []}), "bad_reply"),
-    "no JSON": (raw(b"<html>busy</html>"), "bad_reply"),
+    "no choices": (raw({"choices": []}), "endpoint_incompatible"),
+    "no JSON": (raw(b"<html>busy</html>"), "endpoint_incompatible"),
 }
 """Part, and the outcome of a graph that it ends."""
 

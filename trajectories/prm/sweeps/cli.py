@@ -100,7 +100,7 @@ def sweep(
         "stood_before": report.standing,
         "left": report.left,
         "stopped": report.stopped,
-        "usd": spent,
+        "usd": None if spent is None else spent.cost,
     }
 
     def print_text() -> None:
