@@ -360,6 +360,8 @@ def test_a_partial_clone_is_refused_in_one_line(tmp_path: Path) -> None:
     shop = grown(tmp_path)
     with mined(tmp_path, shop) as store:
         git(shop.path, "config", "remote.origin.promisor", "true")
+        name = git(shop.path, "ls-tree", "-r", "--format=%(objectname)", "main").split("\n")[0]
+        (shop.path / "objects" / name[:2] / name[2:]).unlink()
         with pytest.raises(IncompleteRepository, match="is a partial clone"):
             traced(store, tmp_path)
 
