@@ -30,6 +30,7 @@ _SHORTEST = 3
 _SHORTEST_PART = 6
 """Characters of a fixed part that a longer literal of a test may hold by no chance, where it has one word."""
 _LONGEST_READ = 2_000
+"""Characters of a literal that are compared; the rest of a page of output is like its beginning."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{[^{}\n]{0,80}\}|%(?:\(\w+\))?[-#0 +]*[\d*]*(?:\.\d+)?[sdrifgxXeEcav%]")
 _ASSERTING = re.compile(
@@ -236,8 +237,8 @@ def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:
                 text = " ... ".join(piece.strip() for piece in pieces)
                 if pieces and _counts(text, use):
                     yield _Expected(text, pieces, tests, use)
-            elif len(parts) == 1 and _counts(parts[0], use):
-                yield _Expected(parts[0], parts, tests, use)
+            elif len(parts) == 1 and _counts(text := parts[0][:_LONGEST_READ], use):
+                yield _Expected(text, (text,), tests, use)
 
 
 def _counts(text: str, use: _Use) -> bool:
@@ -246,7 +247,7 @@ def _counts(text: str, use: _Use) -> bool:
     if use == "key":
         return _KEY.fullmatch(text) is not None and _WORD.search(text) is not None
     words = _WORD.findall(text)
-    if len(text.strip()) < _SHORTEST or not words or len(text) > _LONGEST_READ:
+    if len(text.strip()) < _SHORTEST or not words:
         return False
     return use == "assertion" or (len(words) > 1 and not is_code_name(text))
 
@@ -254,10 +255,21 @@ def _counts(text: str, use: _Use) -> bool:
 def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, _Use]]:
     """The parts of a test file whose literals may be needed, and what these are."""
     yield tree, "key"
+    compared = {
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assert)
+        for name in ast.walk(node.test)
+        if isinstance(name, ast.Name)
+    }
     for node in ast.walk(tree):
         match node:
             case ast.Assert(test=test):
                 yield test, "assertion"
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() | bytes()) as value):
+                # An expected text with a name of its own.
+                if name in compared:
+                    yield value, "assertion"
             case ast.Call(func=ast.Attribute(attr=name)) if name.startswith("assert") or name in _RAISING:
                 yield node, "assertion"
             case ast.Call(func=ast.Name(id=name)) if name.startswith("assert") or name in _RAISING:

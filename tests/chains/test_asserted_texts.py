@@ -53,6 +53,8 @@ MESSAGE = "raise ValueError(f'cookie {key!r} is too large: {size} bytes')\n"
         ),
         ("x = 'size {} exceeds it'.format(n)\n", "self.assertEqual(e, 'size 9 exceeds it')\n", ["size 9 exceeds it"]),
         ("raise E(\n    'one long '\n    'message'\n)\n", "assert 'long message' in e\n", ["long message"]),
+        (MESSAGE, "WANTED = 'is too large'\n\ndef test_a():\n    assert WANTED in str(error)\n", ["is too large"]),
+        (MESSAGE, "SENT = 'is too large'\n\ndef test_a():\n    send(SENT)\n    assert error\n", []),
         ("x = 'websocket.close'\n", "assert kind == 'websocket.close'\n", ["websocket.close"]),
         ("x = b'closing now'\n", "assert data == b'closing now'\n", ["closing now"]),
         (MESSAGE, "@pytest.mark.parametrize('e', ['is too large'])\ndef test_a(e): ...\n", ["is too large"]),
@@ -139,6 +141,12 @@ test('Sends a message of objects', macro, NO_IPC);
     """
     found = [need.text for need in needs(source, test, suffix="js")]
     assert found == ["can only be used with", "cannot use both files and objects"]
+
+
+def test_a_page_of_output_is_needed_and_withheld() -> None:
+    page = "<rect class='terminal-title'/>" * 200
+    (need,) = needs(f"PAGE = {page!r}\n", f"EXPECTED = {page!r}\n\ndef test_a():\n    assert export() == EXPECTED\n")
+    assert need.withheld == "longer than 200 characters"
 
 
 def test_a_text_that_the_source_holds_already_is_known() -> None:
