@@ -22,7 +22,7 @@ from prchain.git.patches import FilePatch
 from prchain.identifiers import is_code_name
 from prchain.lexing import family_of, lex
 from prchain.needs import Need
-from prchain.scrub import scrub_mined
+from prchain.scrub import redact_mined
 
 LONGEST = 200
 """Characters of a text that a solver is told."""
@@ -120,7 +120,7 @@ def _withheld(text: str) -> str:
         return "code"
     if _TABLE.search(text):
         return "a table"
-    return "holds a secret" if scrub_mined(text) != text else ""
+    return "holds a secret" if redact_mined(text) != text else ""
 
 
 def _meets(expected: _Expected, templates: Iterable[tuple[str, ...]]) -> set[str]:

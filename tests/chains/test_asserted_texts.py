@@ -143,6 +143,11 @@ test('Sends a message of objects', macro, NO_IPC);
     assert found == ["can only be used with", "cannot use both files and objects"]
 
 
+def test_a_text_that_colours_a_terminal_is_told_with_escapes() -> None:
+    (need,) = needs("x = '\\x1b[35mnox > run'\n", "assert out == '\\x1b[35mnox > run'\n")
+    assert (need.withheld, need.words()) == ("", '"\\u001b[35mnox > run"')
+
+
 def test_a_page_of_output_is_needed_and_withheld() -> None:
     page = "<rect class='terminal-title'/>" * 200
     (need,) = needs(f"PAGE = {page!r}\n", f"EXPECTED = {page!r}\n\ndef test_a():\n    assert export() == EXPECTED\n")
