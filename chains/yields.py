@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -17,7 +17,7 @@ from chains.history import MinedRepository
 from chains.options import EDGE_RULES, BuildOptions
 from chains.survey import Survey
 from prchain.progress import ProgressTask
-from prchain.terminal import say, say_counts, say_table, tally
+from prchain.terminal import counted, say, say_counts, say_table
 
 POINTS = ((0.7, 0.0), (0.7, 0.5), (0.85, 0.5), (0.9, 0.7))
 """Floors of confidence and of worth that are tried beside each strategy's own."""
@@ -138,18 +138,53 @@ def yields_row(found: RepositoryYields) -> dict[str, Any]:
     }
 
 
-def print_yields(everything: Sequence[RepositoryYields]) -> None:
-    """Print every repository's table."""
+def total_yields(everything: Sequence[RepositoryYields]) -> RepositoryYields:
+    """The sums over several repositories, point by point; shares are those of all chains."""
+    landed = sum(found.landed for found in everything)
+    points: dict[tuple[str, float, float], list[ChainYield]] = {}
     for found in everything:
+        for row in found.rows:
+            points.setdefault((row.strategy, row.floor, row.worth), []).append(row)
+    name = counted(len(everything), "repository")
+    rows = tuple(_sum(name, landed, same) for same in points.values())
+    return RepositoryYields(name, landed, sum((found.sources for found in everything), Counter[str]()), rows)
+
+
+def _sum(name: str, landed: int, rows: Sequence[ChainYield]) -> ChainYield:
+    chains, stages = (sum(getattr(row, field) for row in rows) for field in ("chains", "stages"))
+    lengths = sum((Counter(row.lengths) for row in rows), Counter[int]())
+
+    def share(field: str) -> float | None:
+        return round(sum((getattr(row, field) or 0) * row.chains for row in rows) / chains, 3) if chains else None
+
+    return replace(
+        rows[0],
+        repository=name,
+        landed=landed,
+        chains=chains,
+        lengths=dict(sorted(lengths.items())),
+        stages=stages,
+        with_tests=sum(row.with_tests for row in rows),
+        per_thousand=round(1000 * stages / max(landed, 1), 1),
+        every_step_real=share("every_step_real"),
+        sensible=share("sensible"),
+    )
+
+
+def print_yields(everything: Sequence[RepositoryYields]) -> None:
+    """Print every repository's table, and that of all."""
+    for found in [*everything, *([total_yields(everything)] if len(everything) > 1 else [])]:
         say(f"{found.repository}: {found.landed:,} landed")
         say_counts("pairs that chains may use, by source", dict(found.sources.most_common()))
         say_table(
-            ("strategy", "floor", "worth", "chains", "by length", "stages", "tested", "per 1,000", "real", "sensible"),
+            ("strategy", "floor", "worth", "chains", "stages", "tested", "/1,000", "real", "sensible"),
             map(_cells, found.rows),
         )
     if everything:
-        say("* the strategy's own floors. tested: stages of chains whose every stage changes tests. real, sensible:")
-        say("estimated shares of chains whose every step is real, and that also make a sensible task.")
+        say("* the strategy's own floors. chains: 5x2 is five of two stages. tested: stages")
+        say("of chains whose every stage changes tests. /1,000: stages for 1,000 landed.")
+        say("real, sensible: estimated shares of chains whose every step is real, and that")
+        say("also make a sensible task. Other points: `chains build --floor F --worth W`.")
 
 
 def _cells(row: ChainYield) -> tuple[object, ...]:
@@ -157,8 +192,7 @@ def _cells(row: ChainYield) -> tuple[object, ...]:
         row.strategy + (" *" if row.own else ""),
         f"{row.floor:.2f}",
         f"{row.worth:.2f}",
-        row.chains,
-        tally({f"of {length}": count for length, count in row.lengths.items()}),
+        " ".join(f"{count:,}x{length}" for length, count in row.lengths.items()) or "0",
         row.stages,
         row.with_tests,
         row.per_thousand,
