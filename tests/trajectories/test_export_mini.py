@@ -81,9 +81,7 @@ def test_of_nothing_no_folder_is_left(world: SampleWorld, capsys: pytest.Capture
 
 @pytest.mark.mini
 def test_the_inspector_itself_loads_and_shows_every_step(world: SampleWorld) -> None:
-    # The inspector's screen needs two packages more, which prchain does not: `pip install typer textual` beside mini's.
-    pytest.importorskip("typer")
-    pytest.importorskip("textual")
+    # The inspector's screen needs typer and textual, which prchain does not: they are among the packages of our tests.
     on_the_path()
     get_content_string = import_module("minisweagent.models.utils.content_string").get_content_string
     inspector_module = import_module("minisweagent.run.utilities.inspector")

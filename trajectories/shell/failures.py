@@ -51,6 +51,8 @@ _ERREXIT = re.compile(r"(?:^|[\s;&|({])set\s+(?:-[a-df-z]*e|-o\s+errexit)")
 _ANY_PART = re.compile(r"(?:^|[\s;&|({])set\s[^;&|\n]*\bpipefail\b|\bPIPESTATUS\b")
 _DEEPEST = 40
 """Of groups within groups; what lies deeper is not read."""
+_LONGEST = 200
+"""Of pipelines that may each have ended a command; of longer scripts the last ones are read, in linear time."""
 
 
 class _Group(NamedTuple):
@@ -314,7 +316,7 @@ class _ChainReader:
         shell = self._shells[-1]
         chain, shell.chain = tuple(shell.chain), []
         if chain and not (shell.before and _passes_on(chain)):
-            shell.before = (*shell.before, *chain) if self._errexit else chain
+            shell.before = (*shell.before, *chain)[-_LONGEST:] if self._errexit else chain
 
 
 def _kind_of_parenthesis(words: Sequence[str], *, of_file: bool) -> str:
