@@ -54,6 +54,7 @@ def tasks() -> None:
 @spending_options("Chains worked on")
 @click.option("--retry", is_flag=True, help="Write those anew that were rejected.")
 @click.option("--renew", is_flag=True, help="Write those anew that other prompts or another model wrote.")
+@click.option("--screen", is_flag=True, help="First let a model (purpose `screen`) say which chains are worth a task.")
 @click.option("--review", is_flag=True, help="Also let a model (purpose `review`) say what a query gives away.")
 @db_option
 @json_option
@@ -67,6 +68,7 @@ def build(
     dry_run: bool,
     retry: bool,
     renew: bool,
+    screen: bool,
     review: bool,
     db: str | None,
     as_json: bool,
@@ -74,8 +76,10 @@ def build(
     """Write the tasks of the chains that were chosen and have none.
 
     Every text passes a leak check; one that does not is asked for again with the findings, up to three times. With
-    --review a model reads each query that passed, beside the patch, for what code cannot see: the solution retold in
-    plain words, a later stage announced. A run can be killed at any moment and started again: no stored reply is paid
+    --screen a model first reads each chain, and nothing is written where a stage has several aims or no behaviour, its
+    tests want what cannot be told, or a stage does not follow from the work before. With --review a model reads each
+    query that passed, beside the patch, for what code cannot see: the solution retold in plain words, a later stage
+    announced. A run can be killed at any moment and started again: no stored reply is paid
     for twice.
 
     \b
@@ -83,19 +87,19 @@ def build(
       prchain tasks build --dry-run
       prchain tasks build --repository pallets/click --budget 2.50 --workers 8
       prchain tasks build --chain 5f0c --retry
-      prchain tasks build --review --renew --dry-run
+      prchain tasks build --screen --review --dry-run
     """
     from chains.tasks.run import TaskRunOptions, open_run
     from chains.tasks.run_report import print_run, run_row
 
     settings = Settings.load(db=db, workers=workers)
-    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew, review)
+    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew, review, screen)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, budget_usd=budget, progress=progress) as run,
     ):
         if dry_run:
-            _print_estimate(run, as_json, review=review)
+            _print_estimate(run, as_json, review=review, screen=screen)
             return
         report = run.run(settings.workers)
         spending = run.gateway.spending()
@@ -107,7 +111,7 @@ def build(
     end_command(done=report.done, good=report.ready, nothing=nothing)
 
 
-def _print_estimate(run: TaskRun, as_json: bool, *, review: bool) -> None:
+def _print_estimate(run: TaskRun, as_json: bool, *, review: bool, screen: bool) -> None:
     count, estimate, unread = run.estimate()
     for task in unread:
         say(f"{task.unit.key}: not counted, {task.outcome}: {task.reason}", err=True)
@@ -117,6 +121,8 @@ def _print_estimate(run: TaskRun, as_json: bool, *, review: bool) -> None:
         say(f"  {estimate.words()}")
         more = "three more calls, a query six" if review else "three more calls"
         say(f"  each text that leaks takes up to {more}; nothing has been asked or spent")
+        if screen:
+            say("  and every chain is worth a task: one that is not costs its first call alone")
 
     present(as_json, {"tasks": count, **asdict(estimate), "unread": len(unread)}, print_text)
 

@@ -35,6 +35,7 @@ from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
 from prchain.errors import DiskFull, GitError, IncompleteRepository, PrchainError, UsageError
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
+from prchain.llm.purposes import TASK_PURPOSES
 from prchain.needs import Interface, Need, interface_of, unmet
 from prchain.parts import open_part
 from prchain.reference import split
@@ -293,7 +294,7 @@ def cost_of(tx: Transaction, chain_id: str) -> CostRecord:
     query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
         LlmCall.subject.startswith(f"{chain_id}/", autoescape=True),
         LlmCall.state != "released",
-        LlmCall.purpose.in_(("plan", "query", "overview", "review")),
+        LlmCall.purpose.in_(TASK_PURPOSES),
     )
     calls = list(tx.connection.execute(query))
     amounts = [reserved if usd is None else usd for usd, reserved, _, _ in calls]

@@ -12,9 +12,12 @@ from sql.outcomes import READY
 
 QUERY_REJECTED = "query_rejected"
 OVERVIEW_REJECTED = "overview_rejected"
+CHAIN_REJECTED = "chain_rejected"
 NOT_REACHED = "not_reached"
 
-FINAL = frozenset({READY, QUERY_REJECTED, OVERVIEW_REJECTED, "bad_reply", "model_refused", "context_too_long"})
+FINAL = frozenset(
+    {READY, CHAIN_REJECTED, QUERY_REJECTED, OVERVIEW_REJECTED, "bad_reply", "model_refused", "context_too_long"}
+)
 """Outcomes of a task that another run would only repeat. Any other is an error's name, and the next run retries."""
 
 SKIPPED = frozenset({"chain_gone", "task_superseded"})

@@ -24,6 +24,7 @@ from prchain.leaks.finding import Finder
 from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, Prompt, load_prompt
+from prchain.llm.purposes import OVERVIEW, PLAN, QUERY
 from prchain.needs import interface_of
 from prchain.runs import Tell
 from prchain.scrub import scrub_mined
@@ -35,8 +36,6 @@ ROUND = 1 + REPEATS
 HALVINGS = 2
 """How often the material is halved when it does not fit the model."""
 
-PLAN, QUERY, OVERVIEW = "plan", "query", "overview"
-"""Purposes of the calls."""
 _MATERIAL = "material"
 _PROMPTS = (_MATERIAL, PLAN, QUERY, OVERVIEW, "again")
 

@@ -12,11 +12,12 @@ from chains.reference_patches import print_reference
 from chains.tasks.export import cost_of, proved_f2p
 from chains.tasks.model import StageQuery, TaskDraft
 from chains.tasks.query import overview_subject, stage_subject
-from chains.tasks.review import REVIEW
 from chains.tasks.rows import read_draft, read_task_chain
-from chains.tasks.said import UNUSABLE, last_reply
+from chains.tasks.said import UNUSABLE, last_reply, last_screening
+from chains.tasks.screening import screening_words
 from chains.tasks.texts import read_title
 from prchain.errors import UsageError
+from prchain.llm.purposes import REVIEW, SCREEN
 from prchain.needs import Need, interface_of, unmet
 from prchain.terminal import counted, dollars, say, say_facts, say_prose, say_some, say_table, say_text, summed
 from sql.chosen import find_chain
@@ -91,6 +92,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
             "overview": draft.overview,
             "said": last_reply(tx, overview_subject(chain_id)) if draft.outcome in UNUSABLE and _ready(draft) else None,
             "findings": list(draft.findings),
+            "screening": last_screening(tx, chain_id) if SCREEN in json.loads(prompts) else None,
             "attempts": draft.attempts,
             "model": model,
             "prompts": json.loads(prompts),
@@ -159,6 +161,8 @@ def print_task(page: dict[str, Any]) -> None:
             "checked by": "the leak check, and the reviewer (queries)" if page["reviewed"] else "the leak check",
         }
     )
+    if page["screening"]:
+        _print_list("screening", list(screening_words(page["screening"])))
     _print_text("overview", page["overview"], page["findings"])
     _print_said(page["said"])
     for stage in page["stages"]:

@@ -22,11 +22,9 @@ from prchain.leaks.finding import finding
 from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, load_prompt
+from prchain.llm.purposes import REVIEW
 from prchain.needs import interface_of
 from prchain.scrub import scrub_mined
-
-REVIEW = "review"
-"""The purpose of its calls, and the name of its prompt."""
 
 HALVINGS = 2
 """How often the room of the patch is halved where the prompt does not fit the model."""

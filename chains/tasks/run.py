@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
+from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.model import FINAL, NOT_REACHED, TaskDraft
-from chains.tasks.query import OVERVIEW, PLAN, QUERY, QueryConstructor
-from chains.tasks.review import REVIEW
+from chains.tasks.query import QueryConstructor
 from chains.tasks.rows import (
     StoredTask,
     count_attempts,
@@ -33,11 +33,13 @@ from chains.tasks.rows import (
     write_draft,
 )
 from chains.tasks.run_report import TaskRunReport
+from chains.tasks.screening import ChainScreener
 from chains.tasks.writer import TaskWriter
 from prchain.errors import ChainGone, GitError, UsageError
 from prchain.leaks.finding import Finder
 from prchain.llm.gateway import CostEstimate, Gateway
 from prchain.llm.ledger import Spending
+from prchain.llm.purposes import OVERVIEW, PLAN, QUERY, REVIEW, SCREEN
 from prchain.progress import SILENT, Progress
 from prchain.runs import DEFECT, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
@@ -64,6 +66,8 @@ class TaskRunOptions(ChainChoice):
     """Write tasks anew that other prompts or another model wrote. Where the new task is rejected, the old one stays."""
     review: bool = False
     """Have every query that passes the leak check read by a reviewer. Its prompt is then one of those of the task."""
+    screen: bool = False
+    """Have every chain screened before anything is written for it. The prompt is then one of those of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,15 @@ def open_run(
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
-    purposes = (*PURPOSES, REVIEW) if options.review else PURPOSES
+    asked = ((SCREEN, options.screen), *((purpose, True) for purpose in PURPOSES), (REVIEW, options.review))
+    purposes = [purpose for purpose, wanted in asked if wanted]
     with (
         closing(Store.open(settings.db, create=False)) as store,
         open_gateway(settings, store, purposes, budget_usd=budget_usd, run=ledger_run) as gateway,
     ):
-        writer = TaskWriter(store, QueryConstructor(gateway, review=options.review), settings.mirrors_dir)
+        screener = ChainScreener(gateway, ExcerptLimits()) if options.screen else None
+        constructor = QueryConstructor(gateway, review=options.review)
+        writer = TaskWriter(store, constructor, settings.mirrors_dir, screener)
         yield TaskRun(store, gateway, writer, options, progress=progress, secrets=settings.secrets)
 
 

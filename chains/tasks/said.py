@@ -1,4 +1,4 @@
-"""What a model said where its reply could not be used: the ledger has kept it."""
+"""What a model said that no row has, from the ledger: replies that could not be used, the screening of a chain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Any
 
 from sqlalchemy import select
 
+from chains.tasks.screening import Screening, screening_subject
 from prchain.llm.model import Reply
+from prchain.llm.purposes import SCREEN
+from prchain.llm.replies import UnfitReply, read_shape
 from sql.store import Transaction
 from sql.tables import LlmCall
 
@@ -34,3 +37,20 @@ def last_reply(tx: Transaction, subject: str) -> dict[str, Any] | None:
         "reasoning": reply.reasoning,
         "tool_calls": [call.name for call in reply.tool_calls],
     }
+
+
+def last_screening(tx: Transaction, chain_id: str) -> dict[str, Any] | None:
+    """What the screener said last of a chain, the fields of `Screening`; None where it said nothing usable."""
+    query = (
+        select(LlmCall.reply)
+        .where(LlmCall.subject == screening_subject(chain_id), LlmCall.purpose == SCREEN, LlmCall.state == "stored")
+        .order_by(LlmCall.id.desc())
+        .limit(1)
+    )
+    reply = tx.connection.execute(query).scalar_one_or_none()
+    if reply is None:
+        return None
+    try:
+        return read_shape(Reply.from_json(reply), Screening).model_dump()
+    except UnfitReply:
+        return None

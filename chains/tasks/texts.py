@@ -60,7 +60,7 @@ class PullTexts:
     def untold_commits(self) -> tuple[str, ...]:
         """The messages that tell more than title and body: a squash's message repeats both, and so does the commit that
         GitHub made them from."""
-        told = _words(f"{self.title} {self.body}")
+        told = _words(f"{_NUMBER.sub('', self.title)} {self.body}")
         return tuple(message for message in self.commits if _words(_unnumbered(message)) not in told)
 
 

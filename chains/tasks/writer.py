@@ -10,6 +10,7 @@ from pathlib import Path
 
 from chains.tasks.context import StageContext, read_chain
 from chains.tasks.model import (
+    CHAIN_REJECTED,
     FINAL,
     NOT_REACHED,
     OVERVIEW_REJECTED,
@@ -20,6 +21,7 @@ from chains.tasks.model import (
     TaskDraft,
 )
 from chains.tasks.query import ROUND, CheckedText, QueryConstructor, all_findings
+from chains.tasks.screening import ChainScreener
 from prchain.errors import GitError, LlmError
 from prchain.git import GitRepository, open_mined
 from prchain.llm.gateway import CostEstimate
@@ -31,11 +33,17 @@ from sql.store import Store
 
 
 class TaskWriter:
-    """Writes drafts of tasks; stores only the replies of models. Safe for several threads."""
+    """Writes drafts of tasks; stores only the replies of models. Safe for several threads.
 
-    def __init__(self, store: Store, constructor: QueryConstructor, mirrors: Path) -> None:
+    With an screener, nothing is written for a chain that it finds not worth a task.
+    """
+
+    def __init__(
+        self, store: Store, constructor: QueryConstructor, mirrors: Path, screener: ChainScreener | None = None
+    ) -> None:
         self._store = store
         self._constructor = constructor
+        self._screener = screener
         self._mirrors = mirrors
         self._repositories: dict[int, GitRepository] = {}
         self._lock = threading.Lock()
@@ -48,7 +56,7 @@ class TaskWriter:
     @property
     def prompts(self) -> Mapping[str, str]:
         """Each prompt's name and hash."""
-        return self._constructor.prompts
+        return self._constructor.prompts | (self._screener.prompts if self._screener else {})
 
     def estimates(self, chain: TaskChain, earlier: TaskDraft | None) -> list[CostEstimate]:
         """What the calls for a task cost if every text is clean. Raises `GitError`, `ChainGone`."""
@@ -59,7 +67,11 @@ class TaskWriter:
             for stage in chain.stages
             if stage.position not in kept
         }
-        return list(self._constructor.estimates(chain, contexts, starts, _start(earlier.attempts if earlier else 0)))
+        start = _start(earlier.attempts if earlier else 0)
+        written = list(self._constructor.estimates(chain, contexts, starts, start))
+        if self._screener is None or kept:
+            return written
+        return [self._screener.estimate(chain, contexts, start // ROUND), *written]
 
     def draft(self, chain: TaskChain, earlier: TaskDraft | None, tell: Tell = lambda words: None) -> TaskDraft:
         """The task of a chain; ready stages of `earlier` are kept. `tell` takes what is being written.
@@ -71,6 +83,8 @@ class TaskWriter:
         except GitError as error:
             unreached = tuple(StageQuery(stage.position, NOT_REACHED) for stage in chain.stages)
             return TaskDraft(chain.id, error.name, scrub_mined(str(error)), stages=unreached)
+        if (rejected := self._rejected(chain, contexts, earlier, tell)) is not None:
+            return rejected
         stages: list[StageQuery] = []
         for context in contexts:
             if stages and stages[-1].outcome != READY:
@@ -86,6 +100,25 @@ class TaskWriter:
             reason = f"stage {failed.position}: {failed.reason or failed.outcome}"
             return TaskDraft(chain.id, failed.outcome, reason, stages=tuple(stages))
         return self._overview(chain, contexts, stages, earlier, tell)
+
+    def _rejected(
+        self, chain: TaskChain, contexts: Sequence[StageContext], earlier: TaskDraft | None, tell: Tell
+    ) -> TaskDraft | None:
+        """The draft of a chain that the screener finds not worth a task. A chain of which a stage is ready was screened
+        before."""
+        if self._screener is None or _ready_stages(earlier):
+            return None
+        start = _start(earlier.attempts if earlier else 0)
+        unreached = tuple(replace(_unreached(it), attempts=_stage_start(earlier, it.stage.position)) for it in contexts)
+        draft = TaskDraft(chain.id, CHAIN_REJECTED, attempts=start, stages=unreached)
+        tell("screening")
+        try:
+            faults = self._screener.screen(chain, contexts, start // ROUND).faults
+        except LlmError as error:
+            reason = scrub_mined(f"screening: {error}")
+            return replace(draft, outcome=error.name, reason=reason, attempts=_next_start(error, start))
+        # The next round, begun with --retry, asks anew.
+        return replace(draft, reason="; ".join(faults), attempts=start + ROUND) if faults else None
 
     def _stage(
         self,

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from chains.tasks.query import OVERVIEW, PLAN, QUERY, overview_subject, stage_subject
+from chains.tasks.query import overview_subject, stage_subject
+from prchain.llm.purposes import OVERVIEW, PLAN, QUERY
 from research.graph_stages.cases import HandChain
 from trajectories.demo.script import prose
 

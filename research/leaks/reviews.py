@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from chains.tasks.context import read_chain
 from chains.tasks.excerpt import ExcerptLimits
-from chains.tasks.review import REVIEW, QueryReviewer
+from chains.tasks.review import QueryReviewer
 from chains.tasks.rows import read_task_chain
 from prchain.git import open_mined
 from prchain.leaks.finding import REVIEWED
+from prchain.llm.purposes import REVIEW
 from prchain.settings import Settings
 from research.leaks.table import FOLDER, Text, read_texts, read_toml
 from sql.ledger import open_gateway

@@ -144,7 +144,7 @@ class Task(Base):
 
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
     outcome: Mapped[str] = mapped_column(String(32))
-    """``ready``, ``query_rejected``, ``overview_rejected`` or the name of the error that ended it."""
+    """``ready``, ``chain_rejected``, ``query_rejected``, ``overview_rejected`` or the name of an error."""
     reason: Mapped[str | None] = mapped_column(Text)
     overview: Mapped[str | None] = mapped_column(Text)
     findings: Mapped[str] = mapped_column(Text)

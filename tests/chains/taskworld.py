@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from chains.identity import chain_id
+from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.query import QueryConstructor
 from chains.tasks.rows import read_draft
 from chains.tasks.run import TaskRun, TaskRunOptions
+from chains.tasks.screening import ChainScreener
 from chains.tasks.writer import TaskWriter
 from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import Ledger
@@ -219,7 +221,9 @@ class TaskWorld:
         """A run over the chains with a model, or with a whole gateway."""
         gateway = model if isinstance(model, Gateway) else gateway_of(model)
         chosen = TaskRunOptions(**options)
-        writer = TaskWriter(self.store, QueryConstructor(gateway, review=chosen.review), self.folder / "mirrors")
+        screener = ChainScreener(gateway, ExcerptLimits()) if chosen.screen else None
+        constructor = QueryConstructor(gateway, review=chosen.review)
+        writer = TaskWriter(self.store, constructor, self.folder / "mirrors", screener)
         return TaskRun(self.store, gateway, writer, chosen)
 
 
@@ -231,12 +235,21 @@ def gateway_of(
     return Gateway(ledger or MemoryLedger(), default=route, budget_usd=budget, pause=lambda tries: None)
 
 
+def screening(count: int, **stage: Any) -> dict[str, Any]:
+    """The screening of a chain of so many stages that is worth a task; of the last one it says `stage` instead."""
+    good = {"aims": ["one thing"], "behaviour": True, "tellable": True, "tested": True, "why": "it is plain"}
+    links = [{"relation": "needs", "why": "it calls what was added"} for _ in range(count - 1)]
+    return {"stages": [*[good] * (count - 1), good | stage], "links": links}
+
+
 def good_answer(request: Request) -> Any:
     """The replies of a well-behaved model."""
     if request.purpose == "plan":
         return PLAN
     if request.purpose == "review":
         return {"findings": []}
+    if request.purpose == "screen":
+        return screening(request.messages[-1].content.count("<<<patch "))
     if request.purpose == "overview":
         return {"overview": OVERVIEW}
     return {"query": QUERIES[int(request.subject.rpartition("/")[2])]}

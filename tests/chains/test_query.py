@@ -15,7 +15,7 @@ import pytest
 from chains.tasks.context import StageContext, checked_issue, read_chain
 from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.model import TaskChain
-from chains.tasks.query import PLAN, QUERY, REPEATS, ROUND, QueryConstructor
+from chains.tasks.query import REPEATS, ROUND, QueryConstructor
 from chains.tasks.rows import read_task_chain
 from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.errors import ContextTooLong
@@ -23,6 +23,7 @@ from prchain.git import GitRepository
 from prchain.git.patches import Hunk
 from prchain.leaks import Finding, check
 from prchain.llm.model import Request
+from prchain.llm.purposes import PLAN, QUERY
 from prchain.needs import names_of
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
 from tests.memory_ledger import MemoryLedger
@@ -375,6 +376,7 @@ def test_prompts_ship_with_the_package() -> None:
         ("Let jobs wait", True),
     ],
 )
-def test_a_commit_that_repeats_title_and_body_is_not_shown_again(message: str, shown: bool) -> None:
-    texts = PullTexts("Queue jobs", "Jobs wait for a slot.", (), (message,), (), ())
+@pytest.mark.parametrize("title", ["Queue jobs", "Queue jobs (#3)"])
+def test_a_commit_that_repeats_title_and_body_is_not_shown_again(title: str, message: str, shown: bool) -> None:
+    texts = PullTexts(title, "Jobs wait for a slot.", (), (message,), (), ())
     assert texts.untold_commits() == ((message,) if shown else ())

@@ -24,6 +24,7 @@ from trajectories.demo.window_script import window_lines
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 _OPENING = 60
+_LONGEST_CHAIN = 5
 """Characters at the beginning of a query that distinguish it from the others."""
 
 
@@ -93,8 +94,26 @@ def write_script(workdir: str | None) -> str:
     lines += window_lines(workdir)
     lines += [line for chain in chains for line in _chain(chain, workdir)]
     lines += graph_lines()
+    lines += [_screened(count) for count in range(1, _LONGEST_CHAIN + 1)]
     lines.append({"purpose": "review", "reply": {"findings": []}})  # the queries here are written not to retell
     return "".join(f"{json.dumps({**line, 'repeat': True}, ensure_ascii=False)}\n" for line in lines)
+
+
+def _screened(count: int) -> dict[str, Any]:
+    """The screening of any chain of so many stages: those of the demo are made to be worth a task."""
+    stage = {
+        "aims": ["what its title says"],
+        "behaviour": True,
+        "tellable": True,
+        "tested": True,
+        "why": "Its tests are short.",
+    }
+    links = [{"relation": "continues", "why": "It cites the stage before."}] * (count - 1)
+    return {
+        "purpose": "screen",
+        "contains": f"Stage 1 of {count}",
+        "reply": {"stages": [stage] * count, "links": links},
+    }
 
 
 def _chain(chain: ChainAnswers, workdir: str | None) -> Iterator[dict[str, Any]]:

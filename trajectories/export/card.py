@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from environments.suites.outcomes import PASSED
 from prchain import __version__
+from prchain.llm.purposes import TASK_PURPOSES
 from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate
 from sql.tables import LlmCall, PrmWindow, Task, Trajectory, TrajectoryMessage
@@ -230,7 +231,7 @@ def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
     """USD; None where a price is not known. All trajectories count, because rejected ones were paid for too."""
     amounts = [usd for (usd,) in tx.rows(Trajectory, "usd")]
     query = select(LlmCall.usd, LlmCall.reserved_usd).where(
-        LlmCall.purpose.in_(("plan", "query", "overview", "review")), LlmCall.state != "released"
+        LlmCall.purpose.in_(TASK_PURPOSES), LlmCall.state != "released"
     )
     tasks = [reserved if usd is None else usd for usd, reserved in tx.connection.execute(query)]
     rollouts = _sum(amounts)
