@@ -28,6 +28,9 @@ HALVINGS = 3
 
 Relation = Literal["needs", "continues", "mends", "beside", "takes_back"]
 
+LEAST_WORTH = 4
+"""What a chain's worth, 1 to 5, has to be at least: below it readers call a stage trivial, or its link a pretext."""
+
 _LINKED: frozenset[Relation] = frozenset({"needs", "continues", "mends"})
 _TITLE_LIMIT = 500
 
@@ -70,12 +73,14 @@ class LinkScreening(BaseModel):
 
 
 class Screening(BaseModel):
-    """What the model says of a chain: a stage each in order, and a link for each stage from the second on."""
+    """What the model says of a chain: a stage each in order, a link for each from the second on, and its worth."""
 
     model_config = ConfigDict(extra="forbid")
 
     stages: list[StageScreening] = Field(description="the stages, in their order")
     links: list[LinkScreening] = Field(description="the stages from the second on, in their order")
+    worth: int = Field(ge=1, le=5, description="what the whole is worth as a task, 1 to 5")
+    why: _Words = Field(description="one sentence on what kept it from being more")
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -97,6 +102,8 @@ class Screening(BaseModel):
                 yield f"stage {position} takes earlier work back"
             elif link.relation not in _LINKED:
                 yield f"stage {position} does not follow from the work before"
+        if self.worth < LEAST_WORTH:
+            yield f"its worth as a whole is {self.worth} of 5"
 
 
 @functools.cache
@@ -177,7 +184,7 @@ def screening_subject(chain_id: str) -> str:
 
 
 def screening_words(row: Mapping[str, Any]) -> Iterator[str]:
-    """What a screening (the fields of `Screening`) says, for people: a line a stage and a line a link."""
+    """What a screening (the fields of `Screening`) says, for people: a line for each stage, each link and the whole."""
     for position, stage in enumerate(row["stages"], 1):
         if position > 1:
             link = row["links"][position - 2]
@@ -185,6 +192,7 @@ def screening_words(row: Mapping[str, Any]) -> Iterator[str]:
         lacks = [name for name in ("behaviour", "tellable", "tested") if not stage[name]]
         faults = f"; not {' or '.join(lacks)}" if lacks else ""
         yield f"stage {position}: {'; '.join(stage['aims'])}{faults} ({stage['why']})"
+    yield f"worth: {row['worth']} of 5 ({row['why']})"
 
 
 def _material(context: StageContext, room: _Room) -> dict[str, str]:

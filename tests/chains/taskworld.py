@@ -239,7 +239,7 @@ def screening(count: int, **stage: Any) -> dict[str, Any]:
     """The screening of a chain of so many stages that is worth a task; of the last one it says `stage` instead."""
     good = {"aims": ["one thing"], "behaviour": True, "tellable": True, "tested": True, "why": "it is plain"}
     links = [{"relation": "needs", "why": "it calls what was added"} for _ in range(count - 1)]
-    return {"stages": [*[good] * (count - 1), good | stage], "links": links}
+    return {"stages": [*[good] * (count - 1), good | stage], "links": links, "worth": 4, "why": "it is short"}
 
 
 def good_answer(request: Request) -> Any:

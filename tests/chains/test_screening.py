@@ -64,6 +64,7 @@ class TestReply:
             (screening(3, tested=False), "stage 3's tests do not test it"),
             (linked("beside"), "stage 3 does not follow from the work before"),
             (linked("takes_back"), "stage 3 takes earlier work back"),
+            (screening(3) | {"worth": 3}, "its worth as a whole is 3 of 5"),
         ],
     )
     def test_each_fault_alone_makes_a_chain_not_worth_a_task(self, read: Any, reply: Any, fault: str) -> None:
@@ -85,6 +86,8 @@ class TestReply:
             screening(3, aims=[" "]),
             screening(3, behaviour="yes"),
             linked("fine"),
+            screening(3) | {"worth": 6},
+            screening(3) | {"worth": 0},
             json.dumps(screening(3)) * 2,
         ],
     )
@@ -136,6 +139,7 @@ class TestRun:
         page = CliRunner().invoke(tasks, ["show", world.chains[0][:6], "--db", world.database]).stdout
         assert "stage 3: one thing; not tellable (it is plain)" in page
         assert "link to stage 2: needs (it calls what was added)" in page
+        assert "worth: 4 of 5 (it is short)" in page
 
     def test_a_second_run_asks_nothing_and_a_retry_asks_anew(self, world: TaskWorld) -> None:
         ledger = SqlLedger(world.store, "run")

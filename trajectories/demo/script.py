@@ -112,7 +112,7 @@ def _screened(count: int) -> dict[str, Any]:
     return {
         "purpose": "screen",
         "contains": f"Stage 1 of {count}",
-        "reply": {"stages": [stage] * count, "links": links},
+        "reply": {"stages": [stage] * count, "links": links, "worth": 5, "why": "It was made for this."},
     }
 
 
