@@ -130,11 +130,12 @@ _MADE_UP = re.compile(
 """In passwords of documentation and of tests, and in variables that stand for one."""
 
 
-def without_tokens(text: str, replace: Callable[[str], str], *kinds: TokenKind) -> str:
-    """A text in which `replace`, which takes the name of their kind, has taken the place of tokens.
+Replace = Callable[[str, str], str]
+"""From the name of a kind, and a secret of it, to what comes into its place."""
 
-    These are those of services, and of the other kinds that are given.
-    """
+
+def without_tokens(text: str, replace: Replace, *kinds: TokenKind) -> str:
+    """A text in which tokens are replaced: those of services, and of the other kinds that are given."""
     for kind in (*TOKEN_KINDS, *kinds):
         for sign in kind.signs:
             if sign in text:
@@ -143,23 +144,24 @@ def without_tokens(text: str, replace: Callable[[str], str], *kinds: TokenKind) 
     return text
 
 
-def _replaced(kind: TokenKind, replace: Callable[[str], str], found: re.Match[str]) -> str:
+def _replaced(kind: TokenKind, replace: Replace, found: re.Match[str]) -> str:
     if not is_random(found["body"], bits=kind.bits, mixed=kind.mixed):
         return found[0]
-    return found.groupdict().get("before", "") + replace(kind.name)
+    before = found.groupdict().get("before", "")
+    return before + replace(kind.name, found[0][len(before) :])
 
 
-def without_passwords(text: str, replace: Callable[[str], str]) -> str:
-    """A text in whose URLs `replace` has taken the place of passwords, and of tokens in the place of the user."""
+def without_passwords(text: str, replace: Replace) -> str:
+    """A text in whose URLs passwords are replaced, and tokens in the place of the user."""
     return _LOGIN.sub(lambda found: _without_password(found, replace), text) if _LOGIN_SIGN in text else text
 
 
-def _without_password(found: re.Match[str], replace: Callable[[str], str]) -> str:
+def _without_password(found: re.Match[str], replace: Replace) -> str:
     user, colon, password = found[1].partition(":")
     if _is_token(user):
-        user = replace(URL)
+        user = replace(URL, user)
     if password != user and _is_password(password):
-        password = replace(URL)
+        password = replace(URL, password)
     return f"{_LOGIN_SIGN}{user}{colon}{password}@"
 
 
