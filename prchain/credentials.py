@@ -17,6 +17,9 @@ from prchain.randomness import entropy, is_placeholder, is_random
 _ALONE = r"(?:(?<![A-Za-z0-9_-])|(?<=[^\\]\\[nrt]))"
 """Before a prefix that other words may end with. An escaped line break may stand before it, as in a literal."""
 
+_NO_WORD = r"(?!(?:[A-Z]{1,300}|[a-z]{1,300})(?![A-Za-z0-9]))"
+"""Before a body that is so short that a name in letters of one case is told by these alone."""
+
 
 @dataclass(frozen=True)
 class TokenKind:
@@ -39,15 +42,22 @@ def _kind(name: str, signs: str, pattern: str, *, bits: float = 3.0, mixed: floa
 
 TOKEN_KINDS = (
     # docs.github.com, "GitHub's token formats"; ghs_ with a JWT in it: GitHub's changelog of 2026-05-15.
-    _kind("github", "ghp_ gho_ ghu_ ghr_", r"gh[pour]_(?P<body>[A-Za-z0-9]{36,255})(?![A-Za-z0-9])", mixed=0.3),
-    _kind("github", "ghs_", r"ghs_(?P<body>[A-Za-z0-9._-]{35,2000}[A-Za-z0-9_-])", mixed=0.3),
+    _kind("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_(?P<body>[A-Za-z0-9]{36,255})(?![A-Za-z0-9])", mixed=0.3),
+    _kind(
+        "github",
+        "ghs_",
+        r"ghs_\d{1,20}_eyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,8000}\.(?P<body>[A-Za-z0-9_-]{20,1000})",
+        mixed=0.3,
+    ),
     _kind("github", "github_pat_", r"github_pat_(?P<body>[A-Za-z0-9_]{36,255})", mixed=0.3),
     # docs.gitlab.com, "Token prefixes"
     _kind(
         "gitlab",
-        "glpat- gldt- glrt- glptt- gloas- glcbt- glsoat- glagent-",
-        r"gl(?:pat|dt|rt|ptt|oas|cbt|soat|agent)-(?P<body>[A-Za-z0-9_.-]{19,300}[A-Za-z0-9_-])",
+        "glpat- gldt- glrt- glptt- gloas- glcbt- glsoat- glagent- glimt- glft- glwt- glffct-",
+        r"gl(?:pat|dt|rt|ptt|oas|cbt|soat|agent|imt|ft|wt|ffct)-(?P<body>[A-Za-z0-9_.-]{19,300}[A-Za-z0-9_-])",
+        mixed=0.25,
     ),
+    _kind("gitlab", "GR1348941", r"GR1348941(?P<body>[A-Za-z0-9_-]{20,60})(?![A-Za-z0-9_-])", mixed=0.25),
     _kind("anthropic", "sk-ant-", rf"{_ALONE}sk-ant-[a-z]{{2,8}}\d{{2}}-(?P<body>[A-Za-z0-9_-]{{60,200}})", mixed=0.3),
     # OpenAI, and what took over its form: OpenRouter, Langfuse, LiteLLM, and DeepSeek with hexadecimal digits alone. A
     # UUID after sk- is an id that scikit-learn gave to its HTML.
@@ -82,7 +92,11 @@ TOKEN_KINDS = (
     _kind("google", "ya29.", rf"{_ALONE}ya29\.(?P<body>[A-Za-z0-9_-]{{50,500}})", mixed=0.3),
     # api.slack.com, "Token types"
     _kind(
-        "slack", "xox", r"xox[a-z]-(?:\d{1,15}-){1,4}(?P<body>[A-Za-z0-9]{10,300})(?![A-Za-z0-9-])", bits=1.7, mixed=0.0
+        "slack",
+        "xox",
+        rf"xox[a-z]-(?:\d{{1,15}}-){{1,4}}{_NO_WORD}(?P<body>[A-Za-z0-9]{{10,300}})(?![A-Za-z0-9-])",
+        bits=1.7,
+        mixed=0.0,
     ),
     _kind(
         "slack",
@@ -101,6 +115,31 @@ TOKEN_KINDS = (
     _kind("docker_hub", "dckr_pat_ dckr_oat_", r"dckr_[po]at_(?P<body>[A-Za-z0-9_-]{27,40})"),
     _kind("stripe", "k_live_ k_test_", rf"{_ALONE}[sr]k_(?:live|test)_(?P<body>[A-Za-z0-9]{{16,120}})(?![A-Za-z0-9_])"),
     _kind("sendgrid", "SG.", rf"{_ALONE}SG\.(?P<body>[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}})", mixed=0.3),
+    # learn.microsoft.com, "Configure Azure Storage connection strings": keys of 64 and 32 bytes
+    _kind(
+        "azure",
+        "AccountKey= SharedAccessKey=",
+        r"(?P<before>(?:AccountKey|SharedAccessKey)=[\"']?)(?P<body>[A-Za-z0-9+/]{86}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])",
+        mixed=0.3,
+    ),
+    _kind("telegram", ":AA", r"(?<!\d)\d{8,10}:AA(?P<body>[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])", mixed=0.3),
+    # The number of an account in base 64, a time, and the signature.
+    _kind(
+        "discord",
+        "MT Mj Mz ND NT Nj Nz OD OT",
+        r"(?<![A-Za-z0-9_/+-])(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){5,6}[A-Za-z0-9]{0,3}\.[A-Za-z0-9_-]{6}\."
+        r"(?P<body>[A-Za-z0-9_-]{27,38})(?![A-Za-z0-9_-])",
+        mixed=0.3,
+    ),
+    _kind("mailchimp", "-us", r"(?<![0-9A-Za-z])(?P<body>[0-9a-f]{32})-us\d{1,2}(?![0-9A-Za-z_-])"),
+    _kind(
+        "square",
+        "sq0",
+        r"(?<![0-9A-Za-z])sq0(?:atp|csp)-(?P<body>(?:[A-Za-z0-9_-]{22}|[A-Za-z0-9_-]{43}))(?![A-Za-z0-9_-])",
+        mixed=0.3,
+    ),
+    _kind("grafana", "glsa_", r"glsa_(?P<body>[A-Za-z0-9]{32}_[0-9a-f]{8})(?![A-Za-z0-9])", mixed=0.3),
+    _kind("grafana", "glc_", r"glc_(?P<body>eyJ[A-Za-z0-9+/]{40,400}={0,2})", mixed=0.3),
     _kind("digitalocean", "_v1_", rf"{_ALONE}do[opr]_v1_(?P<body>[0-9a-f]{{64}})"),
 )
 """A text is searched for one after the other."""

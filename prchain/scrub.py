@@ -94,7 +94,7 @@ def _marked(counts: Counts) -> Replace:
 
 
 ADDRESSES = re.compile(
-    r"(?<![A-Za-z0-9._%+-])(?!(?:git|hg|svn)@)[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@"
+    r"(?<![A-Za-z0-9._%+-])(?<!://)(?!(?:git|hg|svn)@)(?![A-Za-z0-9-]{1,63}@(?:openssh\.com|libssh\.org)\b)[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@"
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}"
     r"(?!(?:shape|dtype|ndim|size|conj|conjugate|reshape|transpose|inverse|inv|sum|mean|astype|flatten|ravel)\b)"
     r"[A-Za-z]{2,24}(?![A-Za-z0-9-])"

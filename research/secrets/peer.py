@@ -1,4 +1,4 @@
-"""What detect-secrets finds in scrubbed texts: it runs in an environment of its own, and is no package of the project."""
+"""What detect-secrets finds in scrubbed texts. It runs in an environment of its own; prchain does not depend on it."""
 
 from __future__ import annotations
 
