@@ -115,13 +115,16 @@ TOKEN_KINDS = (
     _kind("docker_hub", "dckr_pat_ dckr_oat_", r"dckr_[po]at_(?P<body>[A-Za-z0-9_-]{27,40})"),
     _kind("stripe", "k_live_ k_test_", rf"{_ALONE}[sr]k_(?:live|test)_(?P<body>[A-Za-z0-9]{{16,120}})(?![A-Za-z0-9_])"),
     _kind("sendgrid", "SG.", rf"{_ALONE}SG\.(?P<body>[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}})", mixed=0.3),
-    # learn.microsoft.com, "Configure Azure Storage connection strings": keys of 64 and 32 bytes
+    # learn.microsoft.com, "Configure Azure Storage connection strings": keys of 64 and 32 bytes. The one of the storage
+    # emulator is public.
     _kind(
         "azure",
         "AccountKey= SharedAccessKey=",
-        r"(?P<before>(?:AccountKey|SharedAccessKey)=[\"']?)(?P<body>[A-Za-z0-9+/]{86}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])",
+        r"(?P<before>(?:AccountKey|SharedAccessKey)=[\"']?)(?!Eby8vdM02xNO)"
+        r"(?P<body>[A-Za-z0-9+/]{86}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])",
         mixed=0.3,
     ),
+    _kind("artifactory", "AKCp", r"(?<![A-Za-z0-9])AKCp(?P<body>[A-Za-z0-9]{69})(?![A-Za-z0-9])", mixed=0.3),
     _kind("telegram", ":AA", r"(?<!\d)\d{8,10}:AA(?P<body>[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])", mixed=0.3),
     # The number of an account in base 64, a time, and the signature.
     _kind(
@@ -162,6 +165,8 @@ URL = "url"
 _SHORTEST_PASSWORD = 8
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{20,}")
 _HEX_TOKEN = re.compile("[0-9a-f]{20,}")
+_UUID = re.compile("[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""The end of one: ids name accounts."""
 
 _MADE_UP = re.compile(
     r"pass|secret|token|user|guest|admin|test|demo|dummy|fake|sample|your|my[-_]|key\b|[$%{(\[*<]|\.\.\.", re.IGNORECASE
@@ -207,7 +212,7 @@ def _without_password(found: re.Match[str], replace: Replace) -> str:
 def _is_token(word: str) -> bool:
     """Whether the name of an account is itself the secret."""
     least = 0.12 if _HEX_TOKEN.fullmatch(word) else 0.3
-    return _TOKEN.fullmatch(word) is not None and is_random(word, bits=2.7, mixed=least)
+    return _TOKEN.fullmatch(word) is not None and not _UUID.search(word) and is_random(word, bits=2.7, mixed=least)
 
 
 def _is_password(word: str) -> bool:

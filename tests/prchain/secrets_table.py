@@ -100,6 +100,8 @@ LOOK_ALIKES = (
     "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEFUCDlEX1A",
     "AccountKey=[a-zA-Z0-9+/=]{88}",
     "AccountKey=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx==",
+    "AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr"
+    "/KBHBeksoGMGw==;",
     "110201543:AAxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     "MXXXXXXXXXXXXXXXXXXXXXXX.XXXXXX.XXXXXXXXXXXXXXXXXXXXXXXXXXX",
     "MTIzLmRvY3MuZXhhbXBsZQ.module.attribute_of_a_class_in_a_long_name",
@@ -132,6 +134,7 @@ LOOK_ALIKES = (
     "https://x-access-token:${{ secrets.GITHUB_TOKEN }}@github.com/o/r",
     "https://medium.com/@author2000/a-story-about-keys-0a1b2c3d4e5f",
     "https://cdn.host/npm/package@18.2.0/umd/index.js",
+    "mongodb://csb0230eada-2354-4c73-b3e4-8a1aaa996894@host",
     # hashes, identifiers, data
     "da39a3ee5e6b4b0d3255bfef95601890afd80709",
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -146,6 +149,10 @@ LOOK_ALIKES = (
     "if '-----BEGIN PRIVATE KEY-----' in text:",
     "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----",
     "text.split('-----BEGIN PRIVATE KEY-----')[1].split('-----END PRIVATE KEY-----')[0]",
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC...\n-----END PRIVATE KEY-----",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7YQU7gTBJOfGJ4NlMJOtL...\n-----END RSA PRIVATE KEY-----",
+    '"-----BEGIN PRIVATE KEY-----\\nMIIEvAIBADANBgkqhkiG9w0BAQEFAASCBKYw", "..."',
+    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAACmFl...\n-----END OPENSSH PRIVATE KEY-----",
     "-----BEGIN OPENSSH PRIVATE KEY-----\n<your key>\n-----END OPENSSH PRIVATE KEY-----",
     "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA\n-----END PUBLIC KEY-----",
 )
@@ -254,6 +261,7 @@ SECRETS = (
     ("digitalocean", "dop_v1_{hex:64}"),
     ("azure", "DefaultEndpointsProtocol=https;AccountName=joe;AccountKey={64:86}==;EndpointSuffix=core.windows.net"),
     ("azure", "Endpoint=sb://x/;SharedAccessKeyName=Root;SharedAccessKey={64:43}="),
+    ("artifactory", "X-JFrog-Art-Api: AKCp{62:69}"),
     ("telegram", "https://api.telegram.org/bot{digits:10}:AA{url:33}/getMe"),
     ("discord", "MTk4NjIyNDgzNDcxOTI1MjQ4.{url:6}.{url:27}"),
     ("discord", "MTAyNDk0ODU1MzAwNzY4NTY5Mw.{url:6}.{url:38}"),
