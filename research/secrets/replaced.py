@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from prchain.scrub import replace_addresses, replace_secrets
+from prchain.scrub import redact_mined, replace_addresses, replace_secrets
 from research.secrets.texts import SOURCES, Text
 
 _MARK = re.compile("\ue000([0-9]+)\ue001")
@@ -81,5 +81,5 @@ class Scan:
             if name not in self.rows:
                 before = shown(marked[max(match.start() - 400, 0) : match.start()].rpartition("\n")[2])[-_CONTEXT:]
                 after = shown(marked[match.end() : match.end() + 400].partition("\n")[0])[:_CONTEXT]
-                self.rows[name] = Row(name, kind, secret, text.place, before, after)
+                self.rows[name] = Row(name, kind, secret, redact_mined(text.place), before, after)
         return shown(marked)
