@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs evidence lineage candidates real-rollouts engine-faults same-rows shape tables-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape tables-page lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -151,6 +151,9 @@ engine-faults: $(DEV) ## Kill a Docker engine of its own amid rollouts, and fill
 
 same-rows: $(DEV) ## Say whether two databases hold the same facts: ARGS="ONE.db OTHER.db"
 	$(BIN)/python -m research.same_rows $(ARGS)
+
+secrets: $(DEV) ## Count and show, masked, what is taken for a secret in git repositories: ARGS="--mirror DIR"
+	$(BIN)/python -m research.secrets $(ARGS)
 
 shape: $(DEV) ## Count lines of code by package, the largest modules, and class names that several modules have
 	$(BIN)/python -m research.shape $(ARGS)

@@ -17,6 +17,9 @@ from prchain.randomness import entropy, is_placeholder, is_random
 _ALONE = r"(?:(?<![A-Za-z0-9_-])|(?<=[^\\]\\[nrt]))"
 """Before a prefix that other words may end with. An escaped line break may stand before it, as in a literal."""
 
+_NO_WORD = r"(?!(?:[A-Z]{1,300}|[a-z]{1,300})(?![A-Za-z0-9]))"
+"""Before a body that is so short that a name in letters of one case is told by these alone."""
+
 
 @dataclass(frozen=True)
 class TokenKind:
@@ -39,15 +42,22 @@ def _kind(name: str, signs: str, pattern: str, *, bits: float = 3.0, mixed: floa
 
 TOKEN_KINDS = (
     # docs.github.com, "GitHub's token formats"; ghs_ with a JWT in it: GitHub's changelog of 2026-05-15.
-    _kind("github", "ghp_ gho_ ghu_ ghr_", r"gh[pour]_(?P<body>[A-Za-z0-9]{36,255})(?![A-Za-z0-9])", mixed=0.3),
-    _kind("github", "ghs_", r"ghs_(?P<body>[A-Za-z0-9._-]{35,2000}[A-Za-z0-9_-])", mixed=0.3),
+    _kind("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_(?P<body>[A-Za-z0-9]{36,255})(?![A-Za-z0-9])", mixed=0.3),
+    _kind(
+        "github",
+        "ghs_",
+        r"ghs_\d{1,20}_eyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,8000}\.(?P<body>[A-Za-z0-9_-]{20,1000})",
+        mixed=0.3,
+    ),
     _kind("github", "github_pat_", r"github_pat_(?P<body>[A-Za-z0-9_]{36,255})", mixed=0.3),
     # docs.gitlab.com, "Token prefixes"
     _kind(
         "gitlab",
-        "glpat- gldt- glrt- glptt- gloas- glcbt- glsoat- glagent-",
-        r"gl(?:pat|dt|rt|ptt|oas|cbt|soat|agent)-(?P<body>[A-Za-z0-9_.-]{19,300}[A-Za-z0-9_-])",
+        "glpat- gldt- glrt- glptt- gloas- glcbt- glsoat- glagent- glimt- glft- glwt- glffct-",
+        r"gl(?:pat|dt|rt|ptt|oas|cbt|soat|agent|imt|ft|wt|ffct)-(?P<body>[A-Za-z0-9_.-]{19,300}[A-Za-z0-9_-])",
+        mixed=0.25,
     ),
+    _kind("gitlab", "GR1348941", r"GR1348941(?P<body>[A-Za-z0-9_-]{20,60})(?![A-Za-z0-9_-])", mixed=0.25),
     _kind("anthropic", "sk-ant-", rf"{_ALONE}sk-ant-[a-z]{{2,8}}\d{{2}}-(?P<body>[A-Za-z0-9_-]{{60,200}})", mixed=0.3),
     # OpenAI, and what took over its form: OpenRouter, Langfuse, LiteLLM, and DeepSeek with hexadecimal digits alone. A
     # UUID after sk- is an id that scikit-learn gave to its HTML.
@@ -82,7 +92,11 @@ TOKEN_KINDS = (
     _kind("google", "ya29.", rf"{_ALONE}ya29\.(?P<body>[A-Za-z0-9_-]{{50,500}})", mixed=0.3),
     # api.slack.com, "Token types"
     _kind(
-        "slack", "xox", r"xox[a-z]-(?:\d{1,15}-){1,4}(?P<body>[A-Za-z0-9]{10,300})(?![A-Za-z0-9-])", bits=1.7, mixed=0.0
+        "slack",
+        "xox",
+        rf"xox[a-z]-(?:\d{{1,15}}-){{1,4}}{_NO_WORD}(?P<body>[A-Za-z0-9]{{10,300}})(?![A-Za-z0-9-])",
+        bits=1.7,
+        mixed=0.0,
     ),
     _kind(
         "slack",
@@ -101,6 +115,34 @@ TOKEN_KINDS = (
     _kind("docker_hub", "dckr_pat_ dckr_oat_", r"dckr_[po]at_(?P<body>[A-Za-z0-9_-]{27,40})"),
     _kind("stripe", "k_live_ k_test_", rf"{_ALONE}[sr]k_(?:live|test)_(?P<body>[A-Za-z0-9]{{16,120}})(?![A-Za-z0-9_])"),
     _kind("sendgrid", "SG.", rf"{_ALONE}SG\.(?P<body>[A-Za-z0-9_-]{{22}}\.[A-Za-z0-9_-]{{43}})", mixed=0.3),
+    # learn.microsoft.com, "Configure Azure Storage connection strings": keys of 64 and 32 bytes. The one of the storage
+    # emulator is public.
+    _kind(
+        "azure",
+        "AccountKey= SharedAccessKey=",
+        r"(?P<before>(?:AccountKey|SharedAccessKey)=[\"']?)(?!Eby8vdM02xNO)"
+        r"(?P<body>[A-Za-z0-9+/]{86}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])",
+        mixed=0.3,
+    ),
+    _kind("artifactory", "AKCp", r"(?<![A-Za-z0-9])AKCp(?P<body>[A-Za-z0-9]{69})(?![A-Za-z0-9])", mixed=0.3),
+    _kind("telegram", ":AA", r"(?<!\d)\d{8,10}:AA(?P<body>[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])", mixed=0.3),
+    # The number of an account in base 64, a time, and the signature.
+    _kind(
+        "discord",
+        "MT Mj Mz ND NT Nj Nz OD OT",
+        r"(?<![A-Za-z0-9_/+-])(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){5,6}[A-Za-z0-9]{0,3}\.[A-Za-z0-9_-]{6}\."
+        r"(?P<body>[A-Za-z0-9_-]{27,38})(?![A-Za-z0-9_-])",
+        mixed=0.3,
+    ),
+    _kind("mailchimp", "-us", r"(?<![0-9A-Za-z])(?P<body>[0-9a-f]{32})-us\d{1,2}(?![0-9A-Za-z_-])"),
+    _kind(
+        "square",
+        "sq0",
+        r"(?<![0-9A-Za-z])sq0(?:atp|csp)-(?P<body>(?:[A-Za-z0-9_-]{22}|[A-Za-z0-9_-]{43}))(?![A-Za-z0-9_-])",
+        mixed=0.3,
+    ),
+    _kind("grafana", "glsa_", r"glsa_(?P<body>[A-Za-z0-9]{32}_[0-9a-f]{8})(?![A-Za-z0-9])", mixed=0.3),
+    _kind("grafana", "glc_", r"glc_(?P<body>eyJ[A-Za-z0-9+/]{40,400}={0,2})", mixed=0.3),
     _kind("digitalocean", "_v1_", rf"{_ALONE}do[opr]_v1_(?P<body>[0-9a-f]{{64}})"),
 )
 """A text is searched for one after the other."""
@@ -123,6 +165,8 @@ URL = "url"
 _SHORTEST_PASSWORD = 8
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{20,}")
 _HEX_TOKEN = re.compile("[0-9a-f]{20,}")
+_UUID = re.compile("[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""The end of one: ids name accounts."""
 
 _MADE_UP = re.compile(
     r"pass|secret|token|user|guest|admin|test|demo|dummy|fake|sample|your|my[-_]|key\b|[$%{(\[*<]|\.\.\.", re.IGNORECASE
@@ -130,11 +174,12 @@ _MADE_UP = re.compile(
 """In passwords of documentation and of tests, and in variables that stand for one."""
 
 
-def without_tokens(text: str, replace: Callable[[str], str], *kinds: TokenKind) -> str:
-    """A text in which `replace`, which takes the name of their kind, has taken the place of tokens.
+Replace = Callable[[str, str], str]
+"""From the name of a kind, and a secret of it, to what comes into its place."""
 
-    These are those of services, and of the other kinds that are given.
-    """
+
+def without_tokens(text: str, replace: Replace, *kinds: TokenKind) -> str:
+    """A text in which tokens are replaced: those of services, and of the other kinds that are given."""
     for kind in (*TOKEN_KINDS, *kinds):
         for sign in kind.signs:
             if sign in text:
@@ -143,30 +188,31 @@ def without_tokens(text: str, replace: Callable[[str], str], *kinds: TokenKind) 
     return text
 
 
-def _replaced(kind: TokenKind, replace: Callable[[str], str], found: re.Match[str]) -> str:
+def _replaced(kind: TokenKind, replace: Replace, found: re.Match[str]) -> str:
     if not is_random(found["body"], bits=kind.bits, mixed=kind.mixed):
         return found[0]
-    return found.groupdict().get("before", "") + replace(kind.name)
+    before = found.groupdict().get("before", "")
+    return before + replace(kind.name, found[0][len(before) :])
 
 
-def without_passwords(text: str, replace: Callable[[str], str]) -> str:
-    """A text in whose URLs `replace` has taken the place of passwords, and of tokens in the place of the user."""
+def without_passwords(text: str, replace: Replace) -> str:
+    """A text in whose URLs passwords are replaced, and tokens in the place of the user."""
     return _LOGIN.sub(lambda found: _without_password(found, replace), text) if _LOGIN_SIGN in text else text
 
 
-def _without_password(found: re.Match[str], replace: Callable[[str], str]) -> str:
+def _without_password(found: re.Match[str], replace: Replace) -> str:
     user, colon, password = found[1].partition(":")
     if _is_token(user):
-        user = replace(URL)
+        user = replace(URL, user)
     if password != user and _is_password(password):
-        password = replace(URL)
+        password = replace(URL, password)
     return f"{_LOGIN_SIGN}{user}{colon}{password}@"
 
 
 def _is_token(word: str) -> bool:
     """Whether the name of an account is itself the secret."""
     least = 0.12 if _HEX_TOKEN.fullmatch(word) else 0.3
-    return _TOKEN.fullmatch(word) is not None and is_random(word, bits=2.7, mixed=least)
+    return _TOKEN.fullmatch(word) is not None and not _UUID.search(word) and is_random(word, bits=2.7, mixed=least)
 
 
 def _is_password(word: str) -> bool:

@@ -18,8 +18,11 @@ _LINE = re.compile(
 """A line of a key's body (its headers: RFC 1421, RFC 4880): base64, in a diff, a comment or a literal."""
 _BODY = re.compile(r"[A-Za-z0-9+/=]{60}")
 _CUT_BODY = re.compile(r"[-+ \t>|#*\"']{0,40}(?:[A-Za-z0-9+/=]|\\[nr]){24,}")
-_RUN = re.compile(r"(?:[A-Za-z0-9/]|\+(?!\n)){24,}")
+_SHORTEST_RUN = 24
+_RUN = re.compile(rf"(?:[A-Za-z0-9/]|\+(?!\n)){{{_SHORTEST_RUN},}}")
 """Base64 in one piece. The shortest keys have 64 characters (Ed25519), and RFC 7468 has as many in a line."""
+_HEAD = re.compile(r"MII[A-Za-z0-9+/]{2,5}IBA(?:DANBgkqhkiG9w0BAQEFAASC|AKC[A-Za-z0-9+/]{4})|b3BlbnNzaC1rZXktdjEAAAAA")
+"""How all RSA keys begin (PKCS #8, PKCS #1), and those of OpenSSH: documentation shows that much and then dots."""
 _LONGEST = 16_000
 """Characters from mark to mark; a key of 16,384 bits takes 13,000."""
 
@@ -56,7 +59,13 @@ def without_private_keys(text: str, replace: Callable[[str], str]) -> str:
 def _holds_body(text: str, start: int, end: int, mark: tuple[int, int]) -> bool:
     """Whether there is random base64 beside the mark."""
     parts = ((start, mark[0]), (mark[1], end))
-    return any(is_random(run[0], bits=2.5, mixed=0.1) for part in parts for run in _RUN.finditer(text, *part))
+    runs = (_without_head(run[0]) for part in parts for run in _RUN.finditer(text, *part))
+    return any(len(run) >= _SHORTEST_RUN and is_random(run, bits=2.5, mixed=0.1) for run in runs)
+
+
+def _without_head(run: str) -> str:
+    head = _HEAD.search(run, 0, 64)  # in a literal the n of a line break may stand before it
+    return run[head.end() :] if head else run
 
 
 def _body_before(text: str, first: int, end: int) -> int:

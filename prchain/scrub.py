@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 
-from prchain.credentials import JWT, without_logins, without_passwords, without_tokens
+from prchain.credentials import JWT, Replace, without_logins, without_passwords, without_tokens
 from prchain.private_keys import SIGN as KEY_SIGN
 from prchain.private_keys import without_private_keys
 
@@ -59,10 +58,13 @@ def redact_mined(text: str, secrets: tuple[str, ...] = (), counts: Counts | None
     added to `counts`.
     """
     found: Counts = Counter() if counts is None else counts
-    replace = _marked(found)
-    text = _without_known(text, secrets, found)
+    return replace_secrets(_without_known(text, secrets, found), _marked(found))
+
+
+def replace_secrets(text: str, replace: Replace) -> str:
+    """Return a text of others in which `replace` has put something into the place of each that looks like a secret."""
     if KEY_SIGN in text:
-        text = without_private_keys(text, lambda key: replace(PRIVATE_KEY))
+        text = without_private_keys(text, lambda key: replace(PRIVATE_KEY, key))
     return without_passwords(without_tokens(text, replace, JWT), replace)
 
 
@@ -83,16 +85,16 @@ def _without_known(text: str, secrets: tuple[str, ...], counts: Counts) -> str:
     return text
 
 
-def _marked(counts: Counts) -> Callable[[str], str]:
-    def replace(kind: str) -> str:
+def _marked(counts: Counts) -> Replace:
+    def replace(kind: str, secret: str) -> str:
         counts[kind] += 1
-        return REDACTED
+        return EMAIL if kind == ADDRESS else REDACTED
 
     return replace
 
 
 ADDRESSES = re.compile(
-    r"(?<![A-Za-z0-9._%+-])(?!(?:git|hg|svn)@)[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@"
+    r"(?<![A-Za-z0-9._%+-])(?<!://)(?!(?:git|hg|svn)@)(?![A-Za-z0-9-]{1,63}@(?:openssh\.com|libssh\.org)\b)[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@"
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}"
     r"(?!(?:shape|dtype|ndim|size|conj|conjugate|reshape|transpose|inverse|inv|sum|mean|astype|flatten|ravel)\b)"
     r"[A-Za-z]{2,24}(?![A-Za-z0-9-])"
@@ -125,12 +127,16 @@ def scrub_mined(text: str, secrets: tuple[str, ...] = (), counts: Counts | None 
     """
     found: Counts = Counter() if counts is None else counts
     text = redact_mined(_UNSEEN.sub("", TERMINAL_CODES.sub("", clean_text(text))), secrets, found)
-    return ADDRESSES.sub(partial(_address, found), text) if "@" in text else text
+    return replace_addresses(text, _marked(found))
 
 
-def _address(counts: Counts, found: re.Match[str]) -> str:
+def replace_addresses(text: str, replace: Replace) -> str:
+    """Return a text in which `replace` has put something into the place of each address of e-mail."""
+    return ADDRESSES.sub(partial(_address, replace), text) if "@" in text else text
+
+
+def _address(replace: Replace, found: re.Match[str]) -> str:
     at = found[0].index("@") + found.start()
     if _IN_URL.search(found.string[max(at - 300, 0) : at]):
         return found[0]
-    counts[ADDRESS] += 1
-    return EMAIL
+    return replace(ADDRESS, found[0])

@@ -16,7 +16,7 @@ from github import Auth, Github, GithubException
 
 from miner.archive import Json, scrub
 from miner.budget import ApiUsage, Budget, OnWait, Token
-from miner.github import faults, shapes, wire
+from miner.github import answer_checks, faults, wire
 from miner.github.queries import Query
 from prchain.errors import BadAnswer, GitHubError, NetworkUnreachable, RateLimitExceeded
 from prchain.scrub import Counts, redact
@@ -129,7 +129,7 @@ class GitHubClient:
 
         answer = self._ask("graphql", send)
         data = scrub(answer.data, self._secrets, self._replaced)
-        shapes.check(query.name, data)
+        answer_checks.check(query.name, data)
         return replace(answer, data=data)
 
     def review_comments(self, path: str, parameters: Mapping[str, str], etag: str | None = None) -> RestAnswer:
@@ -146,7 +146,7 @@ class GitHubClient:
             if status == NOT_MODIFIED:
                 return headers, RestAnswer(None, etag, False)
             items = scrub(_items(status, headers, text), self._secrets, self._replaced)
-            items, malformed = shapes.review_comments(items)
+            items, malformed = answer_checks.review_comments(items)
             return headers, RestAnswer(items, headers.get("etag"), _has_next(headers, parameters), malformed)
 
         return self._ask("core", send)

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miner.archive import Page
-from miner.github import pages, queries, rows, shapes
+from miner.github import answer_checks, pages, queries, rows
 from miner.github.faults import Incomplete, Malformed
 from miner.github.pages import CONNECTIONS
 from prchain.errors import BadAnswer, NetworkUnreachable, PrchainError, RateLimitExceeded
@@ -372,7 +372,7 @@ class Answers(list[tuple[str, dict[str, Any], Any]]):
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """The answers of one whole run and one of changes."""
     seen = Answers()
-    check = shapes.check
+    check = answer_checks.check
     patch = pytest.MonkeyPatch()
     with Emulator(WORLD) as github, opened(tmp_path_factory.mktemp("seen") / "mined.db") as store, patch.context() as p:
 
@@ -380,7 +380,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
             seen.append((operation, github.log[-1].variables, data))
             check(operation, data)
 
-        p.setattr(shapes, "check", keep)
+        p.setattr(answer_checks, "check", keep)
         mine(store, github)
         with store.transaction() as tx:
             for pull in WORLD.home.pulls[:3]:
@@ -397,7 +397,7 @@ def test_what_passes_the_boundary_can_be_made_into_rows(seed: int, answers: Answ
     operation, variables, data = rng.choice(answers)
     mutated = mutate(data, rng)
     try:
-        shapes.check(operation, mutated)
+        answer_checks.check(operation, mutated)
         if operation == "Listing":
             pages.listing(mutated)
         elif operation != "Resolve":

@@ -191,6 +191,18 @@ def test_two_marks_of_a_key_that_are_far_apart_are_no_key() -> None:
     assert scrub_mined(text) == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://joe@host.org/path?query and amqp://joe@mail.host.org:5672",
+        "chacha20-poly1305@openssh.com,aes256-gcm@openssh.com,curve25519-sha256@libssh.org",
+        'session.SendRequest("auth-agent-req@openssh.com", true, nil)',
+    ],
+)
+def test_an_account_of_a_url_and_the_name_of_an_algorithm_of_ssh_are_no_addresses(text: str) -> None:
+    assert scrub_mined(text) == text
+
+
 def test_a_matrix_product_is_no_address() -> None:
     assert scrub_mined("A@B.shape and A@B.inv() but a@b.org") == f"A@B.shape and A@B.inv() but {EMAIL}"
 
@@ -224,6 +236,24 @@ def test_scrubbing_is_done_after_one_pass(text: str) -> None:
         lambda n: "-----BEGIN PRIVATE KEY-----" + "\\n" * n + "!",
         lambda n: f"{BODY}\n" * (n // 33) + "-----END PRIVATE KEY-----\n" * (n // 33),
         lambda n: "-----BEGIN " * (n // 5),
+        lambda n: "MTk4" * n,
+        lambda n: "MTk4NjIyNDgzNDcxOTI1MjQ4." * (n // 10),
+        lambda n: "ghs_1_eyJ" + "a.eyJ" * n,
+        lambda n: "ghs_1_eyJaaaaaaaaaaaa.eyJ" * (n // 10),
+        lambda n: "AccountKey=" * (n // 5),
+        lambda n: "1234567890:AA" * (n // 5),
+        lambda n: "0a1b2c3d" * n + "-us1",
+        lambda n: "glc_eyJ" * (n // 3) + "glsa_" * n,
+        lambda n: "glc_eyJ" + "A" * n,
+        lambda n: "xoxp-1-" * n + "A" * n,
+        lambda n: "xoxe.xoxp-" + "A1-" * n,
+        lambda n: "sq0csp-" * n,
+        lambda n: "GR1348941" * n,
+        lambda n: "eyJaaaaaaaaaaaa.eyJ" * (n // 10),
+        lambda n: "sk-" * n,
+        lambda n: "://a" * n + "@",
+        lambda n: "://" + ":a" * n,
+        lambda n: "a@openssh.com" * (n // 5),
     ],
 )
 def test_the_time_to_scrub_hostile_texts_grows_as_they_do(text: Callable[[int], str]) -> None:

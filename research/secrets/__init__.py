@@ -1,0 +1,1 @@
+"""Measuring what is taken for a secret in real repositories."""
