@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape tables-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape tables-page lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -97,6 +97,9 @@ precision: $(DEV) ## Score the hand-made labels of counted citations: ARGS="--db
 
 reading: $(DEV) ## Score what readers said of chains
 	$(BIN)/python -m research.chain_reading score
+
+task-reading: $(DEV) ## Score what readers said of screened chains and of the tasks written of them
+	$(BIN)/python -m research.task_reading $(ARGS)
 
 leaks: $(DEV) ## Score the leak check on its table of hand-made texts: ARGS="--findings"
 	$(BIN)/python -m research.leaks score $(ARGS)
