@@ -20,11 +20,11 @@ def added(path: str, *lines: str) -> FilePatch:
     return FilePatch(path, hunks=(Hunk(0, 0, 1, len(lines), "", tuple(f"+{line}" for line in lines)),))
 
 
-def needs_of(folder: Path, after: Mapping[str | bytes, str], before: Mapping[str | bytes, str]) -> tuple[Need, ...]:
+def needs_of(folder: Path, after: Mapping[str, str], before: Mapping[str, str]) -> tuple[Need, ...]:
     """The needs of a stage that writes some files."""
     world = World(folder / "world")
-    world.commit("main", {"README": "-\n", **before})
-    world.commit("main", after)
+    for files in ({"README": "-\n", **before}, after):
+        world.commit("main", {path.encode(): text for path, text in files.items()})
     world.save()
     git = GitRepository(world.path)
     base, landed = git.run("rev-list", "--reverse", "main").split()
