@@ -1,6 +1,7 @@
 """What the hidden tests of a stage need and nothing at its base tells: names that its patch defines, and texts.
 
-The needs that a solver may be told are the stage's interface; it stands below the query.
+The needs that a solver may be told are the stage's interface; it stands below the query. A file of tests that the check
+cannot read stands among the needs, too, as `unseen`: nobody can say what it needs.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-NeedKind = Literal["class", "function", "method", "parameter", "attribute", "constant", "module", "name", "text"]
+NeedKind = Literal[
+    "class", "function", "method", "parameter", "attribute", "constant", "module", "name", "text", "unseen"
+]
 Interface = Literal["appended", "paper"]
 """Whether a solver is told the interface: below the query, or, as in the paper (section 4.2), not at all."""
 
+Verdict = Literal["solvable", "unseen", "not_solvable"]
+"""Whether query and interface tell what hidden tests need: all; all that is known of them; not all."""
+
 _KINDS = frozenset(get_args(NeedKind))
+_NO_NAMES = frozenset({"text", "unseen"})
 _MEMBERS = frozenset({"method", "parameter", "attribute"})
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One name or text that hidden tests need."""
+    """One name or text that hidden tests need; with the kind `unseen` a file of them that is not read."""
 
     kind: NeedKind
     text: str
-    """The name, or the text."""
+    """The name, the text, or the path of the file."""
     owner: str = ""
     """The function of a parameter, the class of a method or an attribute, where that is known."""
     path: str = ""
@@ -58,7 +65,9 @@ class Need:
         return f"`{self.text}`: {details}" if details else f"`{self.text}`"
 
     def stands_in(self, text: str) -> bool:
-        """Whether a text holds it: a name as a word, a text with whatever white space."""
+        """Whether a text holds it: a name as a word, a text with whatever white space; what is unseen is in none."""
+        if self.kind == "unseen":
+            return False
         if self.kind != "text":
             return re.search(rf"(?<!\w){re.escape(self.text)}(?!\w)", text) is not None
         return " ".join(self.text.split()) in " ".join(text.split())
@@ -67,7 +76,13 @@ class Need:
         """Whether one of some tests uses it, by their ids; ids that name no file may be of any test."""
         if not self.tests:
             return True
-        return any("::" not in test or any(_is_of(test, mine) for mine in self.tests) for test in tests)
+        return any(not _names_file(test) or any(_is_of(test, mine) for mine in self.tests) for test in tests)
+
+
+def _names_file(test: str) -> bool:
+    """Whether an id is ``PATH::NAME``; Cargo's has blanks before the path of a module in it."""
+    path, parted, _ = test.partition("::")
+    return bool(parted) and " " not in path
 
 
 def _is_of(test: str, use: str) -> bool:
@@ -86,7 +101,7 @@ def interface_of(needs: Iterable[Need], mode: Interface = "appended") -> tuple[N
 
 def names_of(needs: Iterable[Need]) -> tuple[str, ...]:
     """The names among some needs, sorted, each once."""
-    return tuple(sorted({need.text for need in needs if need.kind != "text"}))
+    return tuple(sorted({need.text for need in needs if need.kind not in _NO_NAMES}))
 
 
 def texts_of(needs: Iterable[Need]) -> tuple[str, ...]:
@@ -106,6 +121,16 @@ def unmet(
         for need in needs
         if (need.withheld or mode == "paper") and (f2p is None or need.used_by(f2p)) and not need.stands_in(query)
     ]
+
+
+def verdict_of(lacking: Iterable[Need]) -> Verdict:
+    """The verdict on a stage by its `unmet` needs."""
+    return worst("unseen" if need.kind == "unseen" else "not_solvable" for need in lacking)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on a task by those on its stages."""
+    return max(verdicts, key=get_args(Verdict).index, default="solvable")
 
 
 def full_query(query: str, told: Sequence[Need]) -> str:

@@ -3,7 +3,9 @@
 A text counts where a literal of an assertion, or a `match=` pattern, meets a literal of the source patch, or the fixed
 part of one with placeholders, that no literal of the source at B_t holds; and where any literal of the tests that is
 shaped as a key (an option of a command, a variable of the environment, a field) is such a literal as a whole. Python is
-parsed; of other languages the lines with an assertion are read.
+parsed. Of other languages, whose assertions go over several lines and whose tests are often tables, every literal
+counts that is one of the source patch as a whole or, with several words, meets one; on a line with an assertion every
+one that meets one.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _SHORTEST_PART = 6
 _LONGEST_READ = 2_000
 """Characters of a literal that are compared; the rest of a page of output is like its beginning."""
 
-_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{[^{}\n]{0,80}\}|%(?:\(\w+\))?[-#0 +]*[\d*]*(?:\.\d+)?[sdrifgxXeEcav%]")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\$?\{[^{}\n]{0,80}\}|%(?:\(\w+\))?[-#0 +]*[\d*]*(?:\.\d+)?[sdrifgxXeEcavqwtT%]")
 _ASSERTING = re.compile(
     r"(?i)\b(?:assert\w*|expect\w*|should\w*|require\w*|check\w*|panic\w*|t\.(?:error|fatal)\w*|to(?:be|equal|throw|"
     r"match|contain|have)\w*|equals?|contains|want(?:ed)?|is_err)\b|\.message\b|\bmessage\s*[:}]"
@@ -49,12 +51,17 @@ _IMPORTING = re.compile(
 _GO_IMPORTED = re.compile(r"\s*(?:[\w.]+\s+)?[\"`][^\"`\s]+[\"`]\s*(?://.*)?$")
 """A literal alone on its line without a comma: in Go, part of an import."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_SIGN = re.compile(r"[^\x00-\x7f]")
+"""A sign that nobody guesses, as of a prompt."""
+_TITLE = re.compile(r"\s*(?:test|it|describe|context|suite|(?:t|b|tap)\.(?:Run|test))(?:\.\w+)*\(")
+"""A line of JavaScript or Go that begins with what a test is called."""
 _CODE = re.compile(r"[;{}]\s*$|^\s*(?:def|class|import|from|return|fn|func|const|let|var)\s+\w|\)\s*->|=>|&&|\|\||::")
 _TABLE = re.compile(r"[│┃|].*[│┃|]|[─━]{3}|\+-{2,}\+|\t.*\t")
 
 
-_Use = Literal["assertion", "argument", "key"]
-"""What a literal of a test is: of an assertion, of a parametrized test, or any that is shaped as a key."""
+_Use = Literal["assertion", "argument", "key", "whole"]
+"""What a literal of a test is: of an assertion; of a parametrized test; any that is shaped as a key, or any at all, for
+one of the source patch as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,11 @@ class _Expected:
 @dataclass(frozen=True, slots=True)
 class AssertedTexts:
     """What tests compare with and the source patch adds: `needed` where no literal of the source at B_t holds it,
-    `known` where one does."""
+    `known` where one does. `recorded`: the files of test data that hold such a text."""
 
     needed: tuple[Need, ...]
     known: tuple[str, ...]
+    recorded: tuple[str, ...] = ()
 
 
 def asserted_texts(
@@ -81,28 +89,32 @@ def asserted_texts(
     test_patch: Sequence[FilePatch],
     landed: Reader,
     base_holds: Callable[[Collection[str]], set[str]],
+    records: Sequence[FilePatch] = (),
 ) -> AssertedTexts:
     """The texts that the added lines of tests compare with and that the source patch adds.
 
-    `base_holds` gives those of some texts that stand in a literal of the source at B_t.
+    `base_holds` gives those of some texts that stand in a literal of the source at B_t. `records` are files of the
+    test patch that tests read.
     """
     templates = list(_templates(source_patch, landed))
     met: dict[str, tuple[set[str], set[str]]] = {}
     wholes = {parts[0] for parts in templates if len(parts) == 1}
     for expected in _expected(test_patch, landed):
-        grounds = {expected.text} & wholes if expected.use == "key" else _meets(expected, templates)
+        grounds = {expected.text} & wholes if expected.use in ("key", "whole") else _meets(expected, templates)
         if grounds:
             texts, tests = met.setdefault(expected.text, (set(), set()))
             texts |= grounds
             tests |= set(expected.tests)
-    old = base_holds({text for texts, _ in met.values() for text in texts})
+    held = {patch.path: grounds for patch in records if (grounds := _recorded(patch, templates))}
+    old = base_holds({text for texts, _ in met.values() for text in texts}.union(*held.values()))
     known = {text for text, (grounds, _) in met.items() if grounds <= old}
     needed = (
         Need("text", text, tests=tuple(sorted(tests)), withheld=_withheld(text))
         for text, (_, tests) in sorted(met.items())
         if text not in known
     )
-    return AssertedTexts(tuple(needed), tuple(sorted(known)))
+    recorded = sorted(path for path, grounds in held.items() if not grounds <= old)
+    return AssertedTexts(tuple(needed), tuple(sorted(known)), tuple(recorded))
 
 
 def literals_of(text: str, path: str) -> list[str]:
@@ -136,9 +148,20 @@ def _meets(expected: _Expected, templates: Iterable[tuple[str, ...]]) -> set[str
     return found
 
 
+def _recorded(patch: FilePatch, templates: Iterable[tuple[str, ...]]) -> set[str]:
+    """The fixed parts of the source patch that a file of data has, and did not have before."""
+    added, removed = "\n".join(patch.added), "\n".join(patch.removed)
+    parts = {part.strip() for parts in templates for part in parts}
+    return {part for part in parts if part in added and part not in removed and _is_telling(part)}
+
+
 def _is_telling(part: str) -> bool:
     words = len(_WORD.findall(part))
-    return words > 1 or (words == 1 and len(part) >= _SHORTEST_PART and not part.isalpha())
+    return (
+        words > 1
+        or _SIGN.search(part) is not None
+        or (words == 1 and len(part) >= _SHORTEST_PART and not part.isalpha())
+    )
 
 
 def _fixed_parts(text: str) -> tuple[str, ...]:
@@ -197,17 +220,26 @@ def _expected(patches: Sequence[FilePatch], landed: Reader) -> Iterator[_Expecte
             yield from _python_expected(tree, patch)
             continue
         asserting = "\n".join(filter(_ASSERTING.search, patch.added))
+        for value in lex(patch.added, patch.path).strings:
+            for line in value.split("\n") if "\n" in value else ():
+                if _counts(line, "argument"):
+                    yield _Expected(line.strip(), (line.strip(),), (patch.path,), "argument")
         for line in patch.added:
-            if _IMPORTING.match(line) or (patch.path.endswith(".go") and _GO_IMPORTED.match(line)):
+            if (
+                _TITLE.match(line)
+                or _IMPORTING.match(line)
+                or (patch.path.endswith(".go") and _GO_IMPORTED.match(line))
+            ):
                 continue
             named = _CONSTANT.match(line)
             is_asserted = _ASSERTING.search(line) or (named and re.search(rf"\b{named[1]}\b", asserting))
-            use: _Use = "assertion" if is_asserted else "key"
+            uses: tuple[_Use, ...] = ("assertion",) if is_asserted else ("whole", "argument")
             for value in lex([line], patch.path).strings:
                 # A placeholder of a template, as in `${name}: not found`, parts it.
                 parts = tuple(part for part in _JS_PLACEHOLDER.split(value) if part.strip())
-                if parts and _counts(value, use):
-                    yield _Expected(value, parts, (patch.path,), use)
+                for use in uses:
+                    if parts and _counts(value, use):
+                        yield _Expected(value, parts, (patch.path,), use)
             if is_asserted and family_of(patch.path) == "javascript":
                 yield from _js_patterns(line, patch.path)
 
@@ -246,10 +278,12 @@ def _counts(text: str, use: _Use) -> bool:
     arguments are mostly input, several words."""
     if use == "key":
         return _KEY.fullmatch(text) is not None and _WORD.search(text) is not None
+    if _SIGN.search(text):
+        return True
     words = _WORD.findall(text)
     if len(text.strip()) < _SHORTEST or not words:
         return False
-    return use == "assertion" or (len(words) > 1 and not is_code_name(text))
+    return use in ("assertion", "whole") or (len(words) > 1 and not is_code_name(text))
 
 
 def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, _Use]]:

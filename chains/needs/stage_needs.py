@@ -11,6 +11,7 @@ from chains.needs.asserted_texts import asserted_texts, texts_held
 from chains.needs.base_names import names_at_base
 from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_uses import added_lines, defined_needs, foreign_names, python_needs
+from chains.needs.test_files import is_record, unread, with_inline_tests
 from chains.needs.used_names import SHORTEST, used_names
 from prchain.git import FilePatch, GitRepository
 from prchain.identifiers import defined_names, definitions, is_code_name
@@ -53,10 +54,11 @@ class StageNeeds:
 def stage_needs(repository: GitRepository, base: str, landed: str, reference: Reference) -> StageNeeds:
     """Look up the needs of a stage between two commits. Raises `GitError`."""
     at_base, at_landed = _reader(repository, base), _reader(repository, landed)
+    candidates = candidate_names(reference.source, reference.test)
+    reference = with_inline_tests(reference, at_base, at_landed)
     paths = [file.path for file in reference.source]
     old_paths = [file.old_path for file in reference.source if file.old_path]
     used = used_names(reference.source, reference.test)
-    candidates = candidate_names(reference.source, reference.test)
     base_names = names_at_base(repository.text_files(base), candidates, used)
     exact = [
         need
@@ -74,10 +76,12 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     def base_holds(texts: Collection[str]) -> set[str]:
         return texts_held(texts, repository.text_files(base), _is_source) if texts else set()
 
-    texts = asserted_texts(reference.code, reference.test, at_landed, base_holds)
+    records = [file for file in reference.test if is_record(file.path)]
+    texts = asserted_texts(reference.code, reference.test, at_landed, base_holds, records)
     needs = _merged([*exact, *named])
     names = {need.text for need in needs}
     needs += _merged(need for need in texts.needed if need.text not in names)
+    needs += unread(reference.test, at_landed, texts.recorded)
     standing = base_names.standing - {name for name in names if is_code_name(name)}
     return StageNeeds(standing, tuple(needs), frozenset(texts.known))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from prchain.git.patches import FilePatch
 from prchain.identifiers import code_identifiers, definitions, identifiers, is_code_name
+from prchain.kinds import language_of
 from prchain.lexing import family_of, lex
 
 SHORTEST = 2
@@ -21,7 +22,10 @@ _QUALIFIED = (
     re.compile(rf"[(,]\s*{_NAME}=(?![=>])"),
     re.compile(rf"(?m)^[ \t]+{_NAME}=(?![=>])"),
 )
-_KEYS = re.compile(rf"(?:[{{,]|^)[ \t]*{_NAME}[ \t]*:(?!:)", re.M)
+_KEYS = re.compile(rf"(?:[{{,]|^)[ \t]*{_NAME}[ \t]*:(?![:=])", re.M)
+_GO_FIELD = re.compile(
+    r"(?m)^[ \t]+(?!(?:case|defer|go|goto|return|select|var|const|type|import|else)\b)([a-z]\w*)[ \t]+[\w*\[]"
+)
 _IMPORTS = re.compile(r"(?m)^[ \t]*(?:from[ \t].*|(?:pub[ \t]+)?use[ \t].*|import\b.*|export\b.*from\b.*)$")
 _PYTHON_IMPORT = re.compile(r"\bimport[ \t]*\(([^()]{0,4000})\)")
 _JS_IMPORT = re.compile(r"\b(?:import|export)(?:[ \t]+type)?[^{}\n;]{0,200}\{([^{}]{0,4000})\}[ \t]*from\b")
@@ -34,7 +38,8 @@ def used_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch
 
     A name that the tests define themselves does not count, unless they import it or use it qualified (`x.name`,
     `call(name=...)`). A name that is only a field, key or local variable of the source patch must be used qualified,
-    too. A string that is nothing but such a name counts: keys of configurations, fields looked up by name.
+    too. A string that is nothing but such a name counts: keys of configurations, fields looked up by name; and so does
+    a key of a configuration in a file beside the tests, or in a text in them, also written with hyphens.
     """
     strong: set[str] = set()
     weak: set[str] = set()
@@ -42,16 +47,23 @@ def used_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch
         defined = definitions(patch.added, patch.path)
         strong |= defined.strong
         weak |= defined.weak
+        if family_of(patch.path) == "go":
+            # Without the capital a field is seen in its package only, where tests stand; gofmt aligns old ones anew.
+            weak |= set(_GO_FIELD.findall("\n".join(patch.added))) - set(_GO_FIELD.findall("\n".join(patch.removed)))
     used: set[str] = set()
     qualified: set[str] = set()
     own: set[str] = set()
     for patch in test_patch:
+        if language_of(patch.path) is None:
+            qualified |= _text_keys("\n".join(patch.added))
         if family_of(patch.path) is None:
             continue
         lexed = lex(patch.added, patch.path)
         used |= code_identifiers(patch.added, patch.path)
         qualified |= _qualified(lexed.code, patch.path)
         qualified |= {value for value in lexed.strings if value.isidentifier() and is_code_name(value)}
+        if family_of(patch.path) in ("rust", "go", "javascript"):
+            qualified |= _text_keys("\n".join(lexed.strings))
         own |= definitions(patch.added, patch.path).strong | _assigned(lexed.code, patch.path)
     needed = (strong & used - own) | ((strong | weak) & qualified)
     return frozenset(name for name in needed if len(name) >= SHORTEST)
@@ -76,6 +88,15 @@ def _assigned(code: str, path: str) -> set[str]:
     return found - keywords
 
 
+_TEXT_KEY = re.compile(r"(?:^|[\s{,\[.])[\"']?([^\W\d][\w-]*)[\"']?[ \t]*(?:=(?![=>])|:(?!:))", re.M)
+_RUST_ASSIGNED = re.compile(rf"(?m)^[ \t]*{_NAME}[ \t]*=(?![=>])")
+
+
+def _text_keys(text: str) -> set[str]:
+    """The keys in a text of TOML, YAML, JSON or the like, as names in code."""
+    return {key.replace("-", "_") for key in _TEXT_KEY.findall(text)}
+
+
 _JS_GLOBAL = re.compile(
     r"\b(?:process|console|Math|JSON|Object|Array|Promise|Symbol|Number|String|Buffer|Reflect|globalThis|import\.meta)"
     r"(?:\.[^\W\d]\w*)+"
@@ -96,5 +117,9 @@ def _qualified(code: str, path: str) -> set[str]:
         found.update(_KEYS.findall(code))
     elif family == "rust":
         imported = [*imported, *_RUST_USE.findall(code)]
+        found.update(_KEYS.findall(code))
+        # A key of a configuration in a macro, as in `toml! { key = 1 }`, unless it is a variable.
+        found.update(set(_RUST_ASSIGNED.findall(code)) - set(_DECLARED.findall(code)))
+    elif family == "go":
         found.update(_KEYS.findall(code))
     return found | {name for line in imported for name in identifiers(line)}

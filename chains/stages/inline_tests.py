@@ -40,7 +40,19 @@ def changes_inline_tests_only(file: FilePatch, before: str, after: str) -> bool:
     """Whether every line with content that a patch adds or removes is one of inline tests, given the file's text on
     both sides."""
     old, new = inline_test_lines(before), inline_test_lines(after)
-    return all(number in (new if mark == "+" else old) for mark, number in _changed(file))
+    return all(number in (new if mark == "+" else old) for mark, number, _ in changed_lines(file))
+
+
+def changed_lines(file: FilePatch) -> Iterator[tuple[str, int, str]]:
+    """The lines with content that a patch adds or removes: mark, number on its side, and the line with its mark."""
+    for hunk in file.hunks:
+        old, new = hunk.old_start, hunk.new_start
+        for line in hunk.lines:
+            mark = line[0]
+            if mark != " " and line[1:].strip():
+                yield mark, new if mark == "+" else old, line
+            old += mark != "+"
+            new += mark != "-"
 
 
 def _shows_tests(hunk: Hunk) -> bool:
@@ -54,14 +66,3 @@ def _end(lines: Sequence[str], start: int, indent: str) -> int:
         if closing.match(line) and not _LATER_ATTRIBUTE.match(line):
             return number
     return start
-
-
-def _changed(file: FilePatch) -> Iterator[tuple[str, int]]:
-    for hunk in file.hunks:
-        old, new = hunk.old_start, hunk.new_start
-        for line in hunk.lines:
-            mark = line[0]
-            if mark != " " and line[1:].strip():
-                yield mark, new if mark == "+" else old
-            old += mark != "+"
-            new += mark != "-"

@@ -187,7 +187,7 @@ def show(task: str, diff: bool, db: str | None, as_json: bool) -> None:
     ["appended", "paper"],
     "appended: with the names and texts that hidden tests need; paper: without, and such tests cannot gate.",
 )
-@click.option("--solvable", is_flag=True, help="Only tasks that tell everything by name that their hidden tests need.")
+@click.option("--solvable", is_flag=True, help="Only tasks that tell all names and texts that their tests need.")
 @click.option("--outcome", default="ready", show_default=True, metavar="NAME", help="Tasks of this outcome.")
 @choice_option(
     "--format",
@@ -252,16 +252,19 @@ def export(
     for record in unsolvable:
         for unsolved in record.stages:
             for need in unsolved.unmet:
-                words = (
-                    f"{record.chain_id}, stage {unsolved.position}: left out: tests need {need.kind} {need.text[:80]!r}"
+                words = "not known: " if need.kind == "unseen" else f"{need.kind} "
+                say(
+                    f"{record.chain_id}, stage {unsolved.position}: left out: what tests need is "
+                    f"{words}{need.text[:80]!r} ({need.withheld or 'not told'})",
+                    err=True,
                 )
-                say(f"{words} ({need.withheld or 'not told'})", err=True)
     for stage in ungraded:
         say(f"{stage.chain_id}, stage {stage.position}: left out: {stage.reason}", err=True)
     noun = "instance" if form == "swebench" else "task"
     row = {f"{noun}s": count, "file": str(out) if count else None, "left_out": len(left_out), "stand_as": found}
     if solvable:
-        row["not_solvable"] = len(unsolvable)
+        verdicts = [record.verdict for record in unsolvable]
+        row |= {verdict: verdicts.count(verdict) for verdict in ("not_solvable", "unseen")}
     if form == "swebench":
         row["stages_left_out"] = len(ungraded)
     if as_json or (count and not to_stdout):

@@ -36,7 +36,7 @@ from chains.tasks.texts import read_title
 from prchain.errors import DiskFull, GitError, IncompleteRepository, PrchainError, UsageError
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
 from prchain.llm.purposes import TASK_PURPOSES
-from prchain.needs import Interface, Need, interface_of, unmet
+from prchain.needs import Interface, Need, interface_of, unmet, verdict_of, worst
 from prchain.parts import open_part
 from prchain.reference import split
 from prchain.scrub import redact, scrub_mined
@@ -61,7 +61,7 @@ class TaskExportOptions:
     retired: bool = False
     """Also those of chains that the strategy chose once and does not any more."""
     solvable: bool = False
-    """Only those in which every stage is told what its hidden tests need."""
+    """Only those in which every stage is told what its hidden tests need, as far as that is known of all tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,8 @@ def records(
     """The records of the tasks of a strategy's chains, in the order of repository and chain id.
 
     A task whose repository or commits are gone is passed to `unread` and left out; without `unread` it raises
-    `GitError`. One that is left out because a stage has an unmet need is passed to `unsolvable`. Raises `StoreError`.
+    `GitError`. One that is left out because its verdict is not solvable, or unseen, is passed to `unsolvable`. Raises
+    `StoreError`.
     """
     opened: dict[int, GitRepository] = {}
     outcomes = _selection_outcomes(options)
@@ -114,7 +115,7 @@ def records(
                     raise
                 unread(UnreadableTask(chain.id, chain.full_name, error.name, scrub_mined(str(error))))
                 continue
-            if not options.solvable or record.solvable:
+            if not options.solvable or record.verdict == "solvable":
                 yield record
             elif unsolvable is not None:
                 unsolvable(record)
@@ -172,7 +173,7 @@ def _record(
         overview=draft.overview if ready else None,
         findings=_findings(draft.findings),
         interface_mode=options.interface,
-        solvable=not any(stage.unmet for stage in stages),
+        verdict=worst(stage.verdict for stage in stages),
         stages=stages,
         cost=cost_of(tx, chain.id),
         prompts=json.loads(prompts),
@@ -206,6 +207,7 @@ def _stage(
     f2p: Mapping[int, Collection[str]],
 ) -> StageRecord:
     reference = split(patch)
+    lacking = unmet(query.query or "", query.needs, options.interface, f2p.get(stage.position))
     source, lossy_source = _patch(repository, stage, (*reference.source, *reference.other))
     test, lossy_test = _patch(repository, stage, reference.test)
     return StageRecord(
@@ -225,7 +227,8 @@ def _stage(
         outcome=query.outcome,
         query=query.query if query.outcome == READY else None,
         interface=_needs(interface_of(query.needs, options.interface)),
-        unmet=_needs(unmet(query.query or "", query.needs, options.interface, f2p.get(stage.position))),
+        unmet=_needs(lacking),
+        verdict=verdict_of(lacking),
         needs_of="f2p" if stage.position in f2p else "patch",
         evidence=_evidence(tx, chain, stage.position),
         findings=_findings(query.findings),

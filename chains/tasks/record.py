@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from prchain.needs import Interface, NeedKind
+from prchain.needs import Interface, NeedKind, Verdict
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """What every line carries."""
 
 
@@ -72,10 +72,10 @@ class EvidenceRecord(_Record):
 
 
 class NeedRecord(_Record):
-    """A name or text that hidden tests need and that B_t does not have."""
+    """A name or text that hidden tests need and that B_t does not have, or a file of them that is not read."""
 
     kind: NeedKind
-    text: str = Field(description="the name, or the text")
+    text: str = Field(description="the name, the text, or the path of what is unseen")
     owner: str = Field(default="", description="the function of a parameter, the class of a method or an attribute")
     path: str = Field(default="", description="where the tests look for it, or where M_t defines it")
     tests: tuple[str, ...] = Field(
@@ -108,8 +108,10 @@ class StageRecord(_Record):
         description="what hidden tests need and an agent is told below the query; empty with --interface paper"
     )
     unmet: tuple[NeedRecord, ...] = Field(
-        description="what hidden tests need and neither query nor interface tells; the stage is solvable without any"
+        description="what hidden tests need and neither query nor interface tells; with the kind unseen, tests whose "
+        "needs are not known: they are in a language or a form that is not read"
     )
+    verdict: Verdict = Field(description="solvable: nothing is unmet; unseen: only what is not known is")
     needs_of: Literal["f2p", "patch"] = Field(
         description="which tests count: those proved as F2P, or, before a validation, those that the patch touches"
     )
@@ -129,7 +131,7 @@ class CostRecord(_Record):
 class TaskRecord(_Record):
     """One chain with its task; one line of the export."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     chain_id: str
     outcome: str
     repository: RepositoryRecord
@@ -141,7 +143,7 @@ class TaskRecord(_Record):
     overview: str | None = Field(description="stands before the first query; null unless the task is ready")
     findings: tuple[FindingRecord, ...] = Field(description="of the overview")
     interface_mode: Interface
-    solvable: bool = Field(description="no stage has an unmet need")
+    verdict: Verdict = Field(description="the worst of its stages: solvable, unseen or not_solvable")
     stages: tuple[StageRecord, ...]
     cost: CostRecord
     prompts: dict[str, str] = Field(

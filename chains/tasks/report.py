@@ -18,7 +18,7 @@ from chains.tasks.screening import screening_words
 from chains.tasks.texts import read_title
 from prchain.errors import UsageError
 from prchain.llm.purposes import REVIEW, SCREEN
-from prchain.needs import Need, interface_of, unmet
+from prchain.needs import Need, interface_of, unmet, verdict_of
 from prchain.terminal import counted, dollars, say, say_facts, say_prose, say_some, say_table, say_text, summed
 from sql.chosen import find_chain
 from sql.outcomes import READY
@@ -138,10 +138,12 @@ def _said(tx: Transaction, chain_id: str, stage: StageQuery | None) -> dict[str,
 def _query_fields(stage: Any, f2p: Collection[str] | None) -> dict[str, Any]:
     names = ("outcome", "reason", "plan", "query", "files", "findings", "attempts")
     needs: tuple[Need, ...] = getattr(stage, "needs", ())
+    lacking = unmet(getattr(stage, "query", None) or "", needs, "appended", f2p)
     return {
         **{name: getattr(stage, name, None) for name in names},
         "interface": [need.row() for need in interface_of(needs)],
-        "unmet": [need.row() for need in unmet(getattr(stage, "query", None) or "", needs, "appended", f2p)],
+        "unmet": [need.row() for need in lacking],
+        "verdict": verdict_of(lacking),
         "needs_of": "patch" if f2p is None else "f2p",
     }
 
@@ -180,8 +182,13 @@ def print_task(page: dict[str, Any]) -> None:
         )
         _print_list("files", stage["files"] or [])
         _print_list("interface", [Need.from_row(row).words() for row in stage["interface"]])
-        told = [f"{Need.from_row(row).words()} ({row.get('withheld') or 'not told'})" for row in stage["unmet"]]
-        _print_list(f"not told, though hidden tests ({stage['needs_of']}) need it", told)
+        told = [row for row in stage["unmet"] if row["kind"] != "unseen"]
+        _print_list(
+            f"not told, though hidden tests ({stage['needs_of']}) need it",
+            [f"{Need.from_row(row).words()} ({row.get('withheld') or 'not told'})" for row in told],
+        )
+        unseen = [f"{row['text']} ({row['withheld']})" for row in stage["unmet"] if row["kind"] == "unseen"]
+        _print_list("hidden tests whose needs are not known", unseen)
         _print_text("query", stage["query"], stage["findings"] or [])
         _print_said(stage["said"])
         if "reference" in stage:

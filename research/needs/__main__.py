@@ -5,7 +5,7 @@
 
 Takes chains of one stage (strategy ``single``) that change tests, the newest first, of each repository of the database.
 Prints for each repository how many stages need something, how many of them a name whose word stands somewhere at the
-base, how many need what cannot be told, and the seconds that it took.
+base, their verdicts (`unseen`: tests that the check cannot read), and the seconds that it took.
 
 `--sheets` writes what a person needs who is to check the verdicts: ten stages that are solvable as agents get them,
 half of them with needs, their query being the messages of their commits with the interface below; and ten whose
@@ -29,7 +29,7 @@ from chains.edges.patches import CONTEXT
 from chains.needs.stage_needs import stage_needs
 from prchain.errors import GitError, PrchainError
 from prchain.git import open_mined
-from prchain.needs import names_of, unmet
+from prchain.needs import names_of, unmet, verdict_of
 from prchain.reference import split
 from prchain.terminal import say, say_table
 from research.needs.sheets import ReadStage, write_sheets
@@ -66,10 +66,10 @@ def main(db: str, mirrors: Path, repository: str | None, most: int, out: Path | 
                     continue
                 read.append(ReadStage(name, str(git.path), number, base, landed, words, needs))
                 counts["stages"] += 1
-                counts["with names"] += any(need.kind != "text" for need in needs)
+                counts["with names"] += bool(names_of(needs))
                 counts["by a word hidden"] += bool(hidden)
                 counts["with texts"] += any(need.kind == "text" and not need.withheld for need in needs)
-                counts["not solvable"] += bool(unmet("", needs))
+                counts[verdict_of(unmet("", needs)).replace("_", " ")] += 1
                 lines += [
                     (name, number, need.kind, need.words(), need.withheld, json.dumps(need.tests)) for need in needs
                 ]
@@ -85,7 +85,7 @@ def main(db: str, mirrors: Path, repository: str | None, most: int, out: Path | 
             writer.writerows(lines)
 
 
-_COLUMNS = ("stages", "with names", "by a word hidden", "with texts", "not solvable", "unread")
+_COLUMNS = ("stages", "with names", "by a word hidden", "with texts", "solvable", "unseen", "not solvable", "unread")
 
 
 def _stages(store: Store, repository: str | None) -> dict[str, list[tuple[str, str, int, str, str]]]:

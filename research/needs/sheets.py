@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from prchain.needs import Need, full_query, interface_of, unmet
+from prchain.needs import Need, full_query, interface_of, unmet, verdict_of
 
 EACH = 10
 """Sheets of either verdict."""
@@ -38,7 +38,7 @@ class ReadStage(NamedTuple):
 def write_sheets(stages: Sequence[ReadStage], folder: Path) -> None:
     """Write the sheets, in no order of verdicts, and `key.csv`; the same ones whenever the stages are the same."""
     chance = random.Random(_SEED)
-    lacking = [stage for stage in stages if unmet(stage.words, stage.needs, "paper")]
+    lacking = [stage for stage in stages if verdict_of(unmet(stage.words, stage.needs, "paper")) == "not_solvable"]
     taken = chance.sample(lacking, min(EACH, len(lacking)))
     fine = [stage for stage in stages if stage not in taken and not unmet("", stage.needs)]
     fine_parts = [stage for stage in fine if stage.needs], [stage for stage in fine if not stage.needs]

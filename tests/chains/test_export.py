@@ -80,7 +80,7 @@ def test_a_record_holds_what_a_rollout_needs(world: TaskWorld) -> None:
     told = [(need.kind, need.text, need.path) for need in second.interface]
     place = "src/till/coupons.py"
     assert told == [("class", "CouponLedger", place), ("module", "coupons", place), ("method", "redeem_once", place)]
-    assert (record.solvable, second.unmet, second.needs_of) == (True, (), "patch")
+    assert (record.verdict, second.verdict, second.unmet, second.needs_of) == ("solvable", "solvable", (), "patch")
     assert first.evidence is None and second.evidence is not None
     assert (second.evidence.relation, second.evidence.confidence) == ("follow_up", 0.9)
     assert second.evidence.signs[0].sign == "shared_files"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from prchain.needs import Need, full_query, interface_of, parse_needs, unmet
+from prchain.needs import Need, full_query, interface_of, names_of, parse_needs, unmet, verdict_of, worst
 
 SIZE = Need("parameter", "max_size", "dump_cookie", "src/http.py", ("tests/test_http.py::TestDump::test_long",))
 LARGE = Need("text", "cookie is too large", tests=("tests/test_http.py",))
@@ -61,3 +61,17 @@ def test_what_is_stored_is_read_again_and_a_bare_name_too() -> None:
     assert parse_needs(json.dumps([need.row() for need in needs])) == needs
     assert parse_needs('["now"]') == (Need("name", "now"),)
     assert parse_needs('[{"kind": "no such", "text": "now"}]') == (Need("name", "now"),)
+
+
+def test_the_ids_of_cargo_name_no_file() -> None:
+    """`demo src/a.rs tests::reads` was taken for a test of a file `demo src/a.rs tests`."""
+    need = Need("name", "max_depth", tests=("src/a.rs",))
+    assert unmet("", [need], "paper", ["demo src/a.rs tests::reads"]) == [need]
+
+
+def test_a_verdict_is_the_worst_of_what_is_known() -> None:
+    unseen = Need("unseen", "tests/a.rb", withheld="tests in ruby are not read")
+    assert [verdict_of(needs) for needs in ([], [unseen], [unseen, LONG])] == ["solvable", "unseen", "not_solvable"]
+    assert worst(["solvable", "not_solvable", "unseen"]) == "not_solvable"
+    assert interface_of([unseen]) == () and names_of([unseen]) == ()
+    assert unmet("tests/a.rb", [unseen]) == [unseen]

@@ -20,7 +20,7 @@ def test_needs_of_single_stages_are_counted_and_listed(tmp_path: Path) -> None:
         arguments = ["--db", world.database, "--mirrors", str(tmp_path), "--out", str(tmp_path / "needs.csv")]
         result = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    assert result.output.split("\n")[1].split()[:6] == ["shop/till", "2", "2", "0", "0", "0"]
+    assert result.output.split("\n")[1].split()[:8] == ["shop/till", "2", "2", "0", "0", "2", "0", "0"]
     with (tmp_path / "needs.csv").open(encoding="utf-8", newline="") as stream:
         rows = {(row["number"], row["words"]) for row in csv.DictReader(stream)}
     assert ("1", "`round_half_even_cents`: function, src/till/prices.py") in rows
