@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +12,14 @@ from prchain.errors import ChainGone
 from prchain.git.mirror import open_mined
 from prchain.git.output import path_text
 from prchain.git.repository import GitRepository
-from prchain.git.trees import TreeStore
-from prchain.kinds import FileKind, kind_of
+from prchain.git.trees import EXECUTABLE, FILE, TreeChange, TreeStore
+from prchain.inline_tests import changed_inline_tests
+from prchain.kinds import FileKind, kind_of, language_of
 from prchain.reference import split
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository
+
+_TEXTS = {FILE, EXECUTABLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class StagePatch:
     test: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
     test_paths: tuple[bytes, ...] = ()
+    inline_tests: frozenset[str] = frozenset()
+    """Names of tests inside source files that it adds, changes or removes. No overlay lays them over another tree."""
 
 
 def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
@@ -97,7 +102,20 @@ def stage_patches(git: GitRepository, trees: TreeStore, stages: Sequence[Stage])
                 was_test = kind_of(file.old_path) is FileKind.TEST
                 (test if was_test else other if file in parts.other else source).append(file.old_path)
         test_names = set(test)
-        paths = (change.path for change in trees.diff(stage.base, stage.landed))
+        changes = trees.diff(stage.base, stage.landed)
         yield StagePatch(
-            tuple(source), tuple(test), tuple(other), tuple(path for path in paths if path_text(path) in test_names)
+            tuple(source),
+            tuple(test),
+            tuple(other),
+            tuple(change.path for change in changes if path_text(change.path) in test_names),
+            _inline_tests(trees, changes, frozenset(source)),
         )
+
+
+def _inline_tests(trees: TreeStore, changes: Sequence[TreeChange], source: Collection[str]) -> frozenset[str]:
+    """`StagePatch.inline_tests`. A renamed file counts as one that goes and one that comes, with all its tests."""
+    rust = [change for change in changes if (path := path_text(change.path)) in source and language_of(path) == "rust"]
+    sides = [(entry.blob if entry and entry.mode in _TEXTS else None) for it in rust for entry in (it.old, it.new)]
+    texts = iter(trees.blobs(blob for blob in sides if blob is not None))
+    read = [next(texts).decode(errors="replace") if blob is not None else "" for blob in sides]
+    return frozenset[str]().union(*map(changed_inline_tests, read[::2], read[1::2]))

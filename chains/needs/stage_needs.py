@@ -11,7 +11,7 @@ from chains.needs.asserted_texts import asserted_texts, texts_held
 from chains.needs.base_names import names_at_base
 from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_uses import added_lines, defined_needs, foreign_names, python_needs
-from chains.needs.test_files import is_record, unread, with_inline_tests
+from chains.needs.test_files import is_record, unread, without_inline_tests
 from chains.needs.used_names import SHORTEST, used_names
 from prchain.git import FilePatch, GitRepository
 from prchain.identifiers import defined_names, definitions, is_code_name
@@ -55,7 +55,7 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     """Look up the needs of a stage between two commits. Raises `GitError`."""
     at_base, at_landed = _reader(repository, base), _reader(repository, landed)
     candidates = candidate_names(reference.source, reference.test)
-    reference = with_inline_tests(reference, at_base, at_landed)
+    reference = without_inline_tests(reference, at_base, at_landed)
     paths = [file.path for file in reference.source]
     old_paths = [file.old_path for file in reference.source if file.old_path]
     used = used_names(reference.source, reference.test)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from chains.needs.python_source import Reader, parsed
-from chains.stages.inline_tests import changed_lines, inline_test_lines
 from prchain.git import FilePatch
 from prchain.git.patches import Hunk
+from prchain.inline_tests import changed_lines, inline_test_lines
 from prchain.kinds import language_of
 from prchain.lexing import family_of
 from prchain.needs import Need
@@ -47,29 +47,23 @@ def unread(test_patch: Iterable[FilePatch], landed: Reader, recorded: Iterable[s
         yield Need("unseen", patch.path, path=patch.path, tests=(patch.path,), withheld=reason)
 
 
-def with_inline_tests(reference: Reference, at_base: Reader, landed: Reader) -> Reference:
-    """The reference patch with the tests inside source files of Rust moved to the test patch, as patches of their own;
-    for looking at lines, not for applying."""
-    source: list[FilePatch] = []
-    tests: list[FilePatch] = []
-    for patch in reference.source:
-        if language_of(patch.path) != "rust":
-            source.append(patch)
-            continue
-        new = inline_test_lines(landed(patch.path) or "")
-        old = inline_test_lines(at_base(patch.old_path or patch.path) or "")
-        work, inline = _parted(patch, old, new)
-        source.append(work)
-        if inline.added:
-            tests.append(inline)
-    return replace(reference, source=tuple(source), test=(*reference.test, *tests))
+def without_inline_tests(reference: Reference, at_base: Reader, landed: Reader) -> Reference:
+    """The reference patch without the tests inside source files of Rust; for looking at lines, not for applying.
+
+    They are no work of their own, and no hidden tests either: no overlay lays them over an agent's tree, so they never
+    have to pass (`environments.suites.outcomes.ClassifiedTests.inline`).
+    """
+    source = (
+        _work_of(patch, at_base(patch.old_path or patch.path) or "", landed(patch.path) or "")
+        if language_of(patch.path) == "rust"
+        else patch
+        for patch in reference.source
+    )
+    return replace(reference, source=tuple(source))
 
 
-def _parted(patch: FilePatch, old: Collection[int], new: Collection[int]) -> tuple[FilePatch, FilePatch]:
-    """The changed lines of a patch outside of some lines of its two sides, and those in them."""
-    work: list[str] = []
-    inline: list[str] = []
-    for mark, number, line in changed_lines(patch):
-        (inline if number in (new if mark == "+" else old) else work).append(line)
-    first, second = (replace(patch, hunks=(Hunk(0, 0, 0, 0, "", tuple(part)),)) for part in (work, inline))
-    return first, second
+def _work_of(patch: FilePatch, before: str, after: str) -> FilePatch:
+    """The changed lines of a patch outside of its inline tests, given the file's text on both sides."""
+    old, new = inline_test_lines(before), inline_test_lines(after)
+    kept = [line for mark, number, line in changed_lines(patch) if number not in (new if mark == "+" else old)]
+    return replace(patch, hunks=(Hunk(0, 0, 0, 0, "", tuple(kept)),))

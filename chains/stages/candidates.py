@@ -11,12 +11,12 @@ from chains.edges.reversals import Reversals
 from chains.history import LandedPullRequest, MinedRepository
 from chains.stages.benchmarks import Benchmarks
 from chains.stages.filters import Filters, PullFacts, drop
-from chains.stages.inline_tests import changes_inline_tests_only, may_be_inline_tests
 from chains.stages.licence import is_licence_name, licence_of
 from chains.stages.normalized import may_be_annotation_only, same_normalized
 from chains.stages.worth import StageWorth, judge_worth
 from prchain.errors import GitError
 from prchain.git import GitRepository
+from prchain.inline_tests import changes_inline_tests_only, may_be_inline_tests
 from prchain.reference import Reference, split
 
 

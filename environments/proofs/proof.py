@@ -66,18 +66,25 @@ def prove(
     files: Sequence[str],
     own_files: Collection[str],
     earlier: Sequence[EarlierTests] = (),
+    inline: Collection[str] = (),
 ) -> Proof:
     """The proof of a stage by runs of `files` on both sides; runs that are not usable are left out.
 
     `own_files` are those of its own test patch. Without any the stage cannot be proved, but earlier stages' tests and
-    P2P tests are still classified.
+    P2P tests are still classified. `inline` are the names of tests inside source files that the reference of this
+    stage or an earlier one changes (`environments.stages.StagePatch`): a test that has such a name, and whose file is
+    not among `files`, does not count.
     """
     usable = [[run for run in runs if run.usable] for runs in (before, after)]
     for side, runs, kept in zip(("before", "after"), (before, after), usable, strict=True):
         if not kept:
             why = unusable(side, runs[0]) if runs else f"{side}: no run"
             return Proof(TESTS_UNUSABLE, why)
-    classes = classify([run.statuses for run in usable[0]], [run.statuses for run in usable[1]])
+
+    def is_inline(test: str) -> bool:
+        return bool(inline) and RUNNERS[runner].name_of(test) in inline and file_of(runner, test, files) is None
+
+    classes = classify([run.statuses for run in usable[0]], [run.statuses for run in usable[1]], is_inline)
     removed, broken = _earlier(classes, usable[1], runner, files, earlier)
     if broken:
         return Proof(

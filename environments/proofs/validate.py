@@ -197,6 +197,7 @@ class ChainProver:
             files=suite.files,
             own_files=suite.own_files,
             earlier=earlier,
+            inline=frozenset[str]().union(*(patch.inline_tests for patch in work.patches[: stage.position])),
         )
         reason = _reason(proof.reason) if proof.reason else None
         return replace(found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed)

@@ -106,10 +106,18 @@ mod tests {
 """
 
 
-def test_tests_inside_source_files_of_rust_are_read(tmp_path: Path) -> None:
-    needs = needs_of(tmp_path, {"src/a.rs": INLINE}, {})
+def test_tests_in_files_of_rust_are_read_with_their_keys_and_symbols(tmp_path: Path) -> None:
+    source, tests = INLINE.split("#[cfg(test)]\n")
+    needs = needs_of(tmp_path, {"src/a.rs": source, "tests/it.rs": tests}, {})
     assert told(needs) == {"max_depth", "🐪 v5"}
-    assert {need.tests for need in needs} == {("src/a.rs",)}
+    assert {need.tests for need in needs} == {("tests/it.rs",)}
+
+
+def test_tests_inside_source_files_of_rust_need_nothing_and_are_no_source(tmp_path: Path) -> None:
+    assert needs_of(tmp_path / "inline", {"src/a.rs": INLINE}, {}) == ()
+    tests = 'fn reads() {\n    assert_eq!(run(), "via 🐪 v5");\n}\n'
+    source = INLINE.replace('    "🐪 "\n', '    ""\n')
+    assert needs_of(tmp_path / "both", {"src/a.rs": source, "tests/it.rs": tests}, {}) == ()
 
 
 @pytest.mark.parametrize(

@@ -137,3 +137,23 @@ def test_where_ids_name_no_file_any_touched_one_will_do() -> None:
         stage = replace(earlier, changed=frozenset(changed))
         proof = prove([before], [after], runner="go", files=["b_test.go"], own_files=["b_test.go"], earlier=[stage])
         assert proof.outcome == outcome
+
+
+def test_what_stands_inside_the_source_of_the_reference_is_not_asked_of_an_agent() -> None:
+    inline, renamed, kept, laid = (
+        f"cart {place}"
+        for place in ("src/lib.rs tests::sums", "src/lib.rs b::sums", "src/lib.rs tests::old", "tests/api.rs sums")
+    )
+    before = TestRun({kept: P, laid: F, renamed: P}, "", 1.0, 0)
+    after = TestRun({inline: P, kept: P, laid: P, renamed: P}, "", 1.0, 0)
+    files = ("tests/api.rs", "src/cart/tests.rs")
+    proof = prove([before], [after], runner="cargo", files=files, own_files=files, inline={"sums"})
+    assert (proof.outcome, proof.classes.f2p, proof.classes.p2p) == (PROVED, (laid,), (kept,))
+    assert proof.classes.inline == tuple(sorted((inline, renamed)))
+
+
+def test_a_stage_whose_only_new_tests_stand_inside_the_source_is_not_proved() -> None:
+    test = "cart src/lib.rs tests::sums"
+    runs = [TestRun({}, "", 1.0, 0)], [TestRun({test: P}, "", 1.0, 0)]
+    files = ("src/cart/tests.rs",)
+    assert prove(*runs, runner="cargo", files=files, own_files=files, inline={"sums"}).outcome == NO_F2P

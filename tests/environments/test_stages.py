@@ -86,3 +86,27 @@ def test_source_that_moves_into_the_tests_leaves_no_test_path_behind(tmp_path: P
         assert "till/helper.py" in second.source and "till/helper.py" not in second.test
         assert set(second.test_paths) == {b"tests/helper.py", b"tests/test_cart.py"}
         assert set(third.test_paths) == {b"tests/helper.py", "tests/hélper.py".encode(), b"tests/test_receipt.py"}
+
+
+RUST = """\
+pub fn area(side: u32) -> u32 {
+    side * side
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn squares() {}
+
+    #[test]
+    fn kept() {}
+}
+"""
+
+
+def test_a_patch_names_the_tests_that_it_changes_inside_the_source(tmp_path: Path) -> None:
+    changes = dict(CHANGES)
+    changes[1] = CHANGES[1] | {"src/area.rs": RUST, "tests/area.rs": RUST.replace("squares", "laid")}
+    changes[2] = CHANGES[2] | {"src/area.rs": RUST.replace("squares() {}", "squares() { panic!() }")}
+    with stage_world(tmp_path, changes) as world:
+        assert [patch.inline_tests for patch in world.patches()] == [{"squares", "kept"}, {"squares"}, set()]

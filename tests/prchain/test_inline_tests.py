@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.stages.inline_tests import changes_inline_tests_only, inline_test_lines, may_be_inline_tests
 from prchain.git.patches import FilePatch, Hunk
+from prchain.inline_tests import changed_inline_tests, changes_inline_tests_only, inline_test_lines, may_be_inline_tests
 
 SOURCE = """\
 use std::fmt;
@@ -68,3 +68,20 @@ def test_a_patch_of_tests_alone_is_told_from_work() -> None:
 @given(st.text(alphabet="#[test]cfg() {};\n", max_size=80))
 def test_no_text_breaks_it(text: str) -> None:
     assert inline_test_lines(text) <= set(range(1, text.count("\n") + 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (("area(3), 9", "area(3), 10"), {"squares"}),
+        (("    fn squares() {", "    async fn cubes() {"), {"squares", "cubes"}),
+        (("side * side", "side.pow(2)"), set()),
+        (("    use super::*;", "    use super::area;"), set()),
+    ],
+)
+def test_the_functions_of_inline_tests_that_differ_are_named(change: tuple[str, str], names: set[str]) -> None:
+    assert changed_inline_tests(SOURCE, SOURCE.replace(*change)) == names
+
+
+def test_all_inline_tests_of_a_file_that_comes_or_goes_are_named() -> None:
+    assert changed_inline_tests("", SOURCE) == changed_inline_tests(SOURCE, "") == {"squares"}

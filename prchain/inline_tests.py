@@ -15,6 +15,7 @@ from prchain.kinds import language_of
 
 _ATTRIBUTE = re.compile(r"( *)#\[(?:cfg\((?:all\()?test\b|(?:\w+::)*(?:test|rstest|proptest|test_case|bench)\b)")
 _TEST_WORD = re.compile(r"test|assert")
+_FUNCTION = re.compile(r"( *)(?:pub(?:\([^)]*\))? +)?(?:async +)?fn +(?P<name>\w+)")
 _LATER_ATTRIBUTE = re.compile(r" *(?:#\[|//)")
 
 
@@ -43,6 +44,13 @@ def changes_inline_tests_only(file: FilePatch, before: str, after: str) -> bool:
     return all(number in (new if mark == "+" else old) for mark, number, _ in changed_lines(file))
 
 
+def changed_inline_tests(before: str, after: str) -> frozenset[str]:
+    """The names of functions in the inline tests of a Rust file whose text differs between its two sides, those that
+    one side alone has included. Helpers count as tests do: the name tells nothing."""
+    old, new = _functions(before), _functions(after)
+    return frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+
+
 def changed_lines(file: FilePatch) -> Iterator[tuple[str, int, str]]:
     """The lines with content that a patch adds or removes: mark, number on its side, and the line with its mark."""
     for hunk in file.hunks:
@@ -53,6 +61,17 @@ def changed_lines(file: FilePatch) -> Iterator[tuple[str, int, str]]:
                 yield mark, new if mark == "+" else old, line
             old += mark != "+"
             new += mark != "-"
+
+
+def _functions(text: str) -> dict[str, list[str]]:
+    """Name to the text of the inline tests' functions; of several with one name, of all."""
+    lines, found = text.split("\n"), dict[str, list[str]]()
+    for number in sorted(inline_test_lines(text)):
+        function = _FUNCTION.match(lines[number - 1])
+        if function is not None:
+            end = _end(lines, number, function[1])
+            found.setdefault(function["name"], []).extend(lines[number - 1 : end])
+    return found
 
 
 def _shows_tests(hunk: Hunk) -> bool:
