@@ -41,7 +41,7 @@ def stored(path: Path) -> dict[str, list[Any]]:
     store = Store.open(str(path))
     found = facts(store)
     with store.reading() as tx:
-        found["landings"] = sorted(tx.rows(Landing, "number", "branch", "base_sha", "landed_sha"))
+        found["landings"] = sorted(tuple(row) for row in tx.rows(Landing, "number", "branch", "base_sha", "landed_sha"))
         found["citations"] = sorted(tuple(row) for row in tx.rows(Citation, "source", "target", "field", "key"))
     store.close()
     return found
