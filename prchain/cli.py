@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem, shell_complete
 
 from prchain import __version__
 from prchain.cut_off import cut_off
-from prchain.errors import PrchainError, SettingsError
+from prchain.errors import PrchainError, SettingsError, no_room
 from prchain.logs import logged_command, open_log
 from prchain.scrub import redact
 from prchain.terminal import say, say_traceback
@@ -154,7 +154,9 @@ def run(arguments: list[str]) -> int:
         # at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception:  # the boundary: an error without a class in prchain.errors is a defect, shown whole
+    except Exception as error:  # the boundary: an error without a class in prchain.errors is a defect, shown whole
+        if full := no_room(error):
+            return _fail(full, full.exit_code)
         say_traceback(redact(traceback.format_exc(), _secrets()))
         click.echo("prchain: this is a defect of prchain; please report the lines above", err=True)
         return 1

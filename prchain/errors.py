@@ -86,6 +86,7 @@ is at fault: the same work can be resumed later.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import ClassVar
@@ -181,6 +182,21 @@ class DiskFull(StoreError, OSError):
     """No room is left where the database or a mirror lies."""
 
     infrastructure: ClassVar[str | None] = "disk"
+
+
+def no_room(error: BaseException, where: object = None) -> DiskFull | None:
+    """The name of a failure of the system for want of room on a disk; None for any other.
+
+    `where` is what was to be written, else what the failure itself names, else a temporary file.
+    """
+    if isinstance(error, PrchainError) or not isinstance(error, OSError):
+        return None
+    if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        return None
+    place = where or error.filename or "temporary files (TMPDIR)"
+    return DiskFull(
+        f"no room is left on the disk of {place}; make room and run the command again, it goes on from there"
+    )
 
 
 class GitError(PrchainError):

@@ -33,6 +33,7 @@ from prchain.errors import (
     StoreInUse,
     UsageError,
     infrastructure_failures,
+    no_room,
 )
 from prchain.llm.ledger import Spending
 from prchain.progress import Progress
@@ -198,6 +199,8 @@ class _Run(Generic[U]):
                     log.debug("%s: %s failed in", self._work.title, unit.key, exc_info=True)
                     return self._failed(unit, error.name, self._reason_text(str(error)))
                 except Exception as error:  # what has no name is a defect of ours: told, not hidden
+                    if full := no_room(error):
+                        raise full from error
                     self._log_defect(unit)
                     return self._failed(unit, DEFECT, self._reason_text(defect_words(error)))
         except StoreInUse:

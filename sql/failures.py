@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
 
-from prchain.errors import DiskFull, StoreCorrupt, StoreError, StoreUnavailable
+from prchain.errors import DiskFull, StoreCorrupt, StoreError, StoreUnavailable, no_room
 from prchain.scrub import redact
 from sql.engine import BUSY_SECONDS, shown, sqlite_file
 
@@ -55,8 +54,8 @@ def named_file_failures(file: Path) -> Iterator[None]:
     except StoreError:
         raise
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise _disk_full(str(file)) from error
+        if full := no_room(error, file):
+            raise full from error
         raise _unavailable(str(file), str(error.strerror)) from error
 
 

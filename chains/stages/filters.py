@@ -7,7 +7,7 @@ benchmark_repository   the repository is one that evaluation benchmarks are made
 benchmark_instance     the pull request is in the user's list of benchmark instances
 licence_unknown        the repository has no licence file, or none that is known
 licence                the repository's licence is not among those allowed
-patch_unreadable       git cannot give the patch
+patch_unreadable       git cannot give the patch: the mirror lacks files of it
 nothing_changed        the patch is empty
 revert                 it takes an earlier pull request back, and does nothing else
 reverted               a later pull request took it back, and it never landed again
@@ -197,7 +197,9 @@ def _is_allowed(expression: str, allowed: frozenset[str]) -> bool:
 
 
 def _patch_unreadable(facts: PullFacts, _: Filters) -> str | None:
-    return "git cannot read its patch" if facts.reference is None else None
+    if facts.reference is not None:
+        return None
+    return "the mirror lacks files of its patch; `prchain mine` tells the command that fetches them"
 
 
 def _nothing_changed(facts: PullFacts, _: Filters) -> str | None:

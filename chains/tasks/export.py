@@ -6,7 +6,6 @@ Texts are scrubbed of addresses and secrets; patches are not, because a patch wi
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
@@ -33,7 +32,7 @@ from chains.tasks.record import (
 )
 from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
-from prchain.errors import DiskFull, GitError, IncompleteRepository, PrchainError, UsageError
+from prchain.errors import GitError, IncompleteRepository, PrchainError, UsageError, no_room
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
 from prchain.llm.purposes import TASK_PURPOSES
 from prchain.needs import Interface, Need, interface_of, unmet, verdict_of, worst
@@ -342,8 +341,8 @@ def write_lines(lines: Iterable[Mapping[str, Any]], out: Path, *, force: bool = 
     except PrchainError:  # some are an OSError too
         raise
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise DiskFull(f"no room is left on the disk of {out}; make room and run the command again") from error
+        if full := no_room(error, out):
+            raise full from error
         raise UsageError(f"{out} cannot be written: {error.strerror}") from error
     finally:
         if partial is not None:

@@ -40,6 +40,10 @@ class Malformed(Incomplete):
     """The answer has not the form that GitHub's schema promises: a null, a wrong type, a missing key."""
 
 
+class Withheld(Malformed):
+    """A whole pull request is null, because of an error about a part of it that the schema says is never null."""
+
+
 class CursorRefused(ApiFault):
     """GitHub does not take the cursor (any more): the list must be begun anew."""
 

@@ -24,6 +24,8 @@ class Connection:
     whichever ``itemTypes`` are asked for (seen by others against GitHub; its documentation does not say)."""
     archived_without: bool = False
     """Whether older archived pages lack the field, because it was not asked for then."""
+    total_column: str | None = None
+    """The column of `PullRequest` that has ``totalCount``."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,12 @@ class PageRows:
         """Put in a row; a later one with the same key takes its place."""
         self.tables.setdefault(table, {})[key] = row
 
-    def merge(self, other: PageRows) -> None:
-        """Put in all rows of `other`."""
+    def merge(self, other: PageRows) -> PageRows:
+        """Put in all rows of `other`; returns itself."""
         for table, rows in other.tables.items():
             self.tables.setdefault(table, {}).update(rows)
         self.owed.extend(other.owed)
+        return self
 
     def of(self, table: type[Base]) -> list[Row]:
         """The rows of one table."""

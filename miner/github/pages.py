@@ -61,7 +61,7 @@ def pull_request(
         raise Incomplete("a pull request is missing in the answer")
     key = Key(repository_id, repository, int(node["number"]))
     rows = PageRows()
-    rows.add(PullRequest, {**key.columns, **_columns(node)}, key.number)
+    rows.add(PullRequest, {**key.columns, **_columns(node, (refusals or {}).get("commits"))}, key.number)
     for text in ("title", "body"):
         row = _text(key, text, "", node, body=node[text] or "")
         rows.add(PullRequestText, row, key.number, text, "")
@@ -81,10 +81,12 @@ def page_of(
     if connection.archived_without and connection.field not in node:
         return PageRows()
     refusal = (refusals or {}).get(connection.field)
-    if node.get(connection.field) is None and (connection.field in NULLABLE or refusal):
-        return _lacking(key, asked, asked.offset - asked.hidden, None, refusal)
+    if _withheld(node, connection.field, refusal):
+        total = (node.get(connection.field) or {}).get("totalCount")
+        rows = _lacking(key, asked, asked.offset - asked.hidden, total, refusal)
+        return rows.merge(_total(key, asked, total))
     info, nodes, total = _connection(node, connection.field)
-    rows = connection.rows(key, nodes, asked.offset)
+    rows = connection.rows(key, nodes, asked.offset).merge(_total(key, asked, total))
     listed, hidden = asked.offset + len(nodes), asked.hidden + sum(item is None for item in nodes)
     if info["hasNextPage"]:
         if not info["endCursor"]:
@@ -95,6 +97,15 @@ def page_of(
     expected = total if connection.total_holds else listed
     if listed - hidden < expected:
         rows.merge(_lacking(key, asked, listed - hidden, expected, refusal))
+    return rows
+
+
+def _total(key: Key, asked: PendingConnection, total: int | None) -> PageRows:
+    """The pull request's column that has the connection's total, where the first reading may not have had it."""
+    rows = PageRows()
+    column = CONNECTIONS[asked.connection].total_column
+    if asked.again and column is not None and total is not None:
+        rows.add(PullRequest, {**key.columns, column: total}, key.number)
     return rows
 
 
@@ -161,8 +172,23 @@ def _connection(node: Mapping[str, Json], name: str) -> tuple[Json, list[Json], 
     return connection["pageInfo"], connection["nodes"], int(connection["totalCount"])
 
 
-def _columns(node: Mapping[str, Json]) -> Row:
+def _withheld(node: Mapping[str, Json], field: str, refusal: str | None) -> bool:
+    """Whether a connection, or its list of nodes, is null because GitHub does not give it: its own error says so.
+
+    Where the schema allows a null connection, none has to.
+    """
+    connection = node.get(field)
+    if connection is None:
+        return field in NULLABLE or refusal is not None
+    return connection["nodes"] is None and refusal is not None
+
+
+def _columns(node: Mapping[str, Json], commits_refusal: str | None) -> Row:
     author = node["author"]
+    if _withheld(node, "commits", commits_refusal):
+        commit_count = (node["commits"] or {}).get("totalCount")
+    else:
+        commit_count = _connection(node, "commits")[2]
     return {
         "node_id": node["id"],
         "state": node["state"].lower(),
@@ -176,7 +202,7 @@ def _columns(node: Mapping[str, Json]) -> Row:
         "api_head_sha": node["headRefOid"],
         "api_base_sha": node["baseRefOid"],
         "merge_sha": (node["mergeCommit"] or {}).get("oid"),
-        "commit_count": _connection(node, "commits")[2],
+        "commit_count": commit_count,
         "changed_files": node["changedFiles"],
         "additions": node["additions"],
         "deletions": node["deletions"],
@@ -371,7 +397,7 @@ def _first(node: Mapping[str, Json], *names: str) -> str | None:
 
 CONNECTIONS = {
     "labels": Connection("labels", "more_labels", _labels),
-    "commits": Connection("commits", "more_commits", _commits),
+    "commits": Connection("commits", "more_commits", _commits, total_column="commit_count"),
     "comments": Connection("comments", "more_comments", _comments),
     "reviews": Connection("reviews", "more_reviews", _reviews),
     "threads": Connection("reviewThreads", "more_threads", _threads, archived_without=True),

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, delete, exists, not_, select, update
 
 from miner.archive import Json, Page
 from miner.github import pages
-from miner.github.faults import Incomplete
+from miner.github.faults import Incomplete, Withheld
 from miner.github.page_rows import Key, PageRows, PendingConnection
 from sql.store import Transaction
 from sql.tables import (
@@ -52,8 +52,11 @@ def parse(repository_id: int, page: Page) -> PageRows:
     repository = page.request["repository"]
     rows = PageRows()
     if page.stream == "sweep":
+        place = ("repository", "pullRequests", "nodes")
+        for index, node in enumerate(_nodes_at(page.answer, *place)):
+            _expect_given(node, _refusals(page, *place, index))
         for index, node in enumerate(pages.listing(page.answer).nodes):
-            refusals = _refusals(page, "repository", "pullRequests", "nodes", index)
+            refusals = _refusals(page, *place, index)
             rows.merge(pages.pull_request(repository_id, repository, node, refusals))
     elif page.stream == "pull_requests":
         nodes = page.answer.get("nodes") or []
@@ -61,8 +64,10 @@ def parse(repository_id: int, page: Page) -> PageRows:
             raise Incomplete("nodes are missing in the answer")
         for index, node in enumerate(nodes):
             if index not in absent:
+                refusals = _refusals(page, "nodes", index)
+                _expect_given(node, refusals)
                 _expect(node, page.request["ids"][index])
-                rows.merge(pages.pull_request(repository_id, repository, node, _refusals(page, "nodes", index)))
+                rows.merge(pages.pull_request(repository_id, repository, node, refusals))
     else:
         connection = page.stream.removeprefix("more:")
         for alias, (node_id, after, *rest) in page.request["nodes"].items():
@@ -88,6 +93,19 @@ def _refusals(page: Page, *place: str | int) -> Mapping[str, str]:
     }
 
 
+def _nodes_at(answer: Json, *place: str) -> list[Json]:
+    for name in place:
+        answer = (answer or {}).get(name)
+    return answer or []
+
+
+def _expect_given(node: Json, refusals: Mapping[str, str]) -> None:
+    """Raise `Withheld` for a pull request that is null because of errors about what is in it."""
+    if node is None and refusals:
+        parts = ", ".join(f"{field} ({kind})" for field, kind in sorted(refusals.items()))
+        raise Withheld(f"GitHub keeps it back: {parts}")
+
+
 def _expect(node: Json, node_id: str) -> None:
     if not isinstance(node, dict) or node.get("id") != node_id:
         raise Incomplete("a node is missing in the answer, or another one came")
@@ -102,7 +120,7 @@ def write(tx: Transaction, repository_id: int, rows: PageRows, *, replace: bool)
             _delete(tx, table, repository_id, known, condition)
         if known:
             _drop_orphans(tx, repository_id)
-        tx.upsert(PullRequest, rows.of(PullRequest))
+    tx.upsert(PullRequest, rows.of(PullRequest))
     for table in (Issue, Label, PullRequestText, TimelineEvent, ClosingReference, ReviewThread, IncompletePart):
         tx.upsert(table, rows.of(table))
     tx.insert_new(Commit, rows.of(Commit))

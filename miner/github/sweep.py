@@ -90,8 +90,8 @@ class Sweep:
             answer = reading.ask(query, variables)
             request = {"repository": reading.repository.full_name, "variables": variables, **answer.refusals}
             page = Page("sweep", request, answer.data, query.text, self.state.detail["turn"])
-            listing = pages.listing(answer.data)
             page_rows = rows.parse(reading.repository_id, page)
+            listing = pages.listing(answer.data)
         except CursorRefused:
             self._begin_list_anew()
             return

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from prchain.errors import CloneFailed, DiskFull, NotARepository
+from prchain.errors import CloneFailed, DiskFull, NotARepository, no_room
 from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_failure, git_module
 from prchain.git.repository import GitRepository
 from prchain.scrub import redact
@@ -93,6 +93,8 @@ def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepos
     except git.exc.GitCommandError as error:
         raise _failure(bare_url, error, tuple(filter(None, (token, credentials)))) from None
     except OSError as error:
+        if full := no_room(error, path):
+            raise full from error
         raise CloneFailed(f"the mirror at {path} cannot be written: {error.strerror}") from error
     return GitRepository.open(path)
 

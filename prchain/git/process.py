@@ -176,7 +176,7 @@ def git_failure(verb: str, errors: str, status: int) -> GitError:
     lines = [line for line in errors.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     last = redact(telling[0].strip()) if telling else f"exit status {status}"
-    if re.search(r"No space left on device", errors):
+    if re.search(r"No space left on device|Disk quota exceeded", errors):
         return DiskFullGit(f"git {verb}: no room is left on the disk; make room and run the command again")
     if re.search(
         r"unable to read|(?:bad|invalid) object|missing|[cC]ould not read|not found|corrupt|bad tree",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from io import BufferedReader
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from prchain.errors import GitError, IncompleteRepository, NotARepository, ShallowRepository
 from prchain.git.line_changes import FileLines, read_line_changes
@@ -25,6 +26,8 @@ from prchain.git.output import (
 from prchain.git.patches import FilePatch, read_patches
 from prchain.git.process import ENVIRONMENT, NO_TRANSPORT, GitStream, git_module, only
 from prchain.git.words import standing
+
+T = TypeVar("T")
 
 _ARGUMENTS = 1000
 """How many paths are handed to one git process as arguments; the system bounds their total length."""
@@ -185,8 +188,8 @@ class GitRepository:
             "--dst-prefix=b/",
             *_PLAIN_DIFF,
         )
-        with self.stream(*arguments, lines=(f"{new} {old}" for old, new in pair_list)) as output:
-            yield from read_patches(output, [new for _, new in pair_list])
+        stream = self.stream(*arguments, lines=(f"{new} {old}" for old, new in pair_list))
+        yield from _whole(stream, lambda output: read_patches(output, [new for _, new in pair_list]))
 
     def line_changes(self, steps: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, list[FileLines]]]:
         """For each (commit, parent), in order, the lines that it changes; without a parent it brings all its files.
@@ -212,8 +215,7 @@ class GitRepository:
             *_PLAIN_DIFF,
         )
         lines = (f"{commit} {parent}" if parent else commit for commit, parent in steps)
-        with self.stream(*arguments, lines=lines) as output:
-            yield from read_line_changes(output)
+        yield from _whole(self.stream(*arguments, lines=lines), read_line_changes)
 
     def blame(self, commit: str, path: bytes, ranges: Iterable[tuple[int, int]] = ()) -> list[str]:
         """The first-parent commit that each line of a file is from, of all lines or of ranges (first line, count).
@@ -356,6 +358,19 @@ class GitRepository:
         arguments = ("diff-tree", "--stdin", "-r", "-z", "-m", "--always", *_PLAIN_DIFF, *options)
         with self.stream(*arguments, lines=(f"{new} {old}" for old, new in pair_list)) as output:
             yield from parse(split_nul(output), [new for _, new in pair_list])
+
+
+def _whole(stream: GitStream, read: Callable[[BufferedReader], Iterator[T]]) -> Iterator[T]:
+    """The answers that `read` finds in git's output, each only once git has gone on to the next or ended well.
+
+    A git that dies over a missing blob has printed a part of its answer, which looks like a whole one.
+    """
+    held: list[T] = []
+    with stream as output:
+        for answer in read(output):
+            yield from held
+            held = [answer]
+    yield from held
 
 
 def _tree_entries(content: bytes, digest: int) -> Iterator[tuple[str, str]]:

@@ -134,7 +134,7 @@ def starve(body: dict[str, Any], keep: int) -> None:
 
 def withhold(body: dict[str, Any], fault: Fault) -> None:
     """Take a connection from every pull request of a GraphQL answer, or some of its nodes."""
-    for path, pull in list(_pulls(body.get("data"), ())):
+    for path, pull in list(pulls_in(body.get("data"), ())):
         connection = pull.get(fault.field)
         if not isinstance(connection, dict) or not connection["nodes"]:
             continue
@@ -150,10 +150,10 @@ def withhold(body: dict[str, Any], fault: Fault) -> None:
             body.setdefault("errors", []).append(error)
 
 
-def _pulls(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+def pulls_in(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
     """The pull requests of an answer with their paths; what is inside one is none."""
     if isinstance(value, dict) and {"id", "number"} <= value.keys():
         yield path, value
     elif isinstance(value, dict | list):
         for name, inside in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _pulls(inside, (*path, name))
+            yield from pulls_in(inside, (*path, name))

@@ -203,6 +203,25 @@ class World(Universe):
             if body is not None:
                 pull.body = body
 
+    def relabel(self, pull: PullRequest, *names: str) -> None:
+        """Give a pull request these labels and no others."""
+        with self.lock:
+            pull.updated_at = self.tick()
+            pull.labels[:] = [self.label(name) for name in names]
+
+    def retarget(self, pull: PullRequest, branch: str) -> None:
+        """Let a pull request go to another branch."""
+        with self.lock:
+            names = {"previous_ref_name": pull.base_ref_name, "current_ref_name": branch}
+            self.event(pull, "BaseRefChangedEvent", pull.author, **names)
+            pull.base_ref_name, pull.updated_at = branch, self.tick()
+
+    def resolve_thread(self, thread: ReviewThread, *, resolved: bool = True) -> None:
+        """Resolve a thread or take that back; the pull request's `updated_at` stays."""
+        with self.lock:
+            self.tick()
+            thread.is_resolved = resolved
+
     def close_pull(self, pull: PullRequest, *, merge_commit: Commit | None = None, merged: bool = False) -> None:
         with self.lock:
             pull.updated_at = pull.closed_at = self.tick()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from prchain import cli
 from sql.store import Store
 from sql.tables import IncompletePart
 from tests.emulator import Emulator, Fault, Kind, World, generate_world
+from tests.emulator.answers import pulls_in
 from tests.miner.github_lab import REPOSITORY, assert_same, facts, mine, opened
 
 PULLS = 24
@@ -35,7 +38,7 @@ CASES = [
     *((Kind.NULL_NODES_200, field) for field in FIELDS),
     (Kind.LOST_NODES_200, "comments"),
     (Kind.LOST_NODES_200, "labels"),
-    (Kind.FORBIDDEN_FIELD_200, "closingIssuesReferences"),
+    *((Kind.FORBIDDEN_FIELD_200, field) for field in FIELDS),
     (Kind.NULL_FIELD_200, "labels"),
     (Kind.NULL_FIELD_200, "reviews"),
 ]
@@ -94,6 +97,51 @@ def test_what_lacks_twice_is_named_and_the_rest_is_kept(kind: Kind, field: str, 
     before = facts(store)
     replay(store, REPOSITORY)
     assert_same(facts(store), before)
+
+
+def refuse(number: int, *below: str, whole: bool = False) -> Fault:
+    """What stands `below` a pull request is always null, or, with `whole`, all of it is; an error leads there."""
+
+    def change(body: Any) -> Any:
+        for path, pull in list(pulls_in(body["data"], ())):
+            if pull["number"] != number or below[0] not in pull:
+                continue
+            reduce(getitem, below[:-1], pull)[below[-1]] = None
+            if whole:
+                reduce(getitem, path[:-1], body["data"])[path[-1]] = None
+            text = "Resource not accessible by personal access token"
+            body.setdefault("errors", []).append({"type": "FORBIDDEN", "path": [*path, *below], "message": text})
+        return body
+
+    return Fault(Kind.REWRITE, resource="graphql", times=None, rewrite=change)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_refused_list_under_a_total_is_named_with_the_total(field: str, store: Store) -> None:
+    pull = next(pull for pull in WORLD.home.pulls if items(pull, field))
+    with Emulator(WORLD, faults=[refuse(pull.number, field, "nodes")]) as github:
+        summary = mine(store, github)
+    assert (summary.missing, summary.pull_requests) == ((), PULLS)
+    [((number, connection), (came, total, reason))] = parts(store).items()
+    assert (number, connection, came) == (pull.number, FIELDS[field], 0)
+    assert total is not None and total >= items(pull, field)
+    assert reason == f"GitHub counts {total} and gave 0 (FORBIDDEN)"
+
+
+def test_a_pull_request_that_is_null_for_a_refused_part_is_named_with_the_part_and_read_when_it_comes(
+    store: Store, expected: Facts
+) -> None:
+    """By GitHub's schema ``commits`` is never null: an error about it makes the whole pull request null."""
+    number = WORLD.home.pulls[7].number
+    with Emulator(WORLD, faults=[refuse(number, "commits", whole=True)]) as github:
+        for read in (PULLS - 1, 0):
+            summary = mine(store, github)
+            assert (summary.missing, summary.pull_requests) == ((number,), read)
+            assert summary.missing_reasons == ("GitHub keeps it back: commits (FORBIDDEN)",)
+        assert len(github.log) < 40
+    with Emulator(WORLD) as github:
+        assert mine(store, github).missing == ()
+    assert_same(facts(store), expected)
 
 
 def items(pull: Any, field: str) -> int:

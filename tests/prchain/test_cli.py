@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -42,6 +43,17 @@ def test_a_failure_is_one_line_without_secrets_and_with_its_exit_code(
     assert cli.run(["mine"]) == 2
     out, err = capsys.readouterr()
     assert (out, err) == ("", "prchain: error: repos.txt:3: [redacted] in https://host/x\n")
+
+
+def test_no_room_on_a_disk_is_one_line_in_any_command(
+    put_command: PutCommand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    put_command(fail)
+    assert cli.run(["mine"]) == 1
+    assert capsys.readouterr().err.startswith("prchain: error: no room is left on the disk of temporary files")
 
 
 def test_the_traceback_of_a_failure_is_shown_on_demand_without_secrets(

@@ -161,9 +161,9 @@ def test_an_unknown_commit_is_named(tmp_path: Path, place: int) -> None:
         list(repository.patches(pairs))
 
 
-def test_a_missing_blob_is_an_incomplete_repository(tmp_path: Path) -> None:
-    repository, old, new = pair(tmp_path, {"a": "1\n"}, {"a": "2\n"})
-    blob = repository.run("rev-parse", f"{new}:a").strip()
+def lose(repository: GitRepository, name: str) -> None:
+    """Take the content of a file out of the repository."""
+    blob = repository.run("rev-parse", name).strip()
     for pack in (repository.path / "objects" / "pack").glob("*.pack"):
         content = pack.read_bytes()
         for file in pack.parent.glob(f"{pack.stem}.*"):
@@ -171,8 +171,29 @@ def test_a_missing_blob_is_an_incomplete_repository(tmp_path: Path) -> None:
             file.unlink()
         git(repository.path, "unpack-objects", "-q", stdin=content)
     (repository.path / "objects" / blob[:2] / blob[2:]).unlink()
+
+
+def test_a_missing_blob_is_an_incomplete_repository(tmp_path: Path) -> None:
+    repository, old, new = pair(tmp_path, {"a": "1\n"}, {"a": "2\n"})
+    lose(repository, f"{new}:a")
     with pytest.raises(IncompleteRepository):
         list(repository.patches([(old, new)]))
+
+
+def test_a_patch_that_git_died_over_is_never_given_as_a_whole_one(tmp_path: Path) -> None:
+    """Git prints the files before the one whose content is missing, and dies after them."""
+    repository, old, new = pair(tmp_path, {"a": "1\n", "b": "1\n"}, {"a": "2\n", "b": "2\n"})
+    lose(repository, f"{new}:b")
+    for pairs, whole in (([(old, new)], 0), ([(old, old), (old, new), (old, old)], 1)):
+        found = []
+        with pytest.raises(IncompleteRepository):
+            for patch in repository.patches(pairs):
+                found.append(patch)
+        assert found == [[]] * whole
+    with pytest.raises(IncompleteRepository):
+        next(repository.patches([(old, new)]))
+    with pytest.raises(IncompleteRepository):
+        next(repository.line_changes([(new, old)]))
 
 
 def test_where_git_died_its_own_words_tell_why_and_not_those_of_its_reader(tmp_path: Path) -> None:

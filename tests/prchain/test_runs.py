@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import threading
@@ -143,6 +144,13 @@ def test_what_is_no_units_fault_ends_the_run_at_once_as_an_error(error: Exceptio
         run(work, units(20), workers=2)
     workers_are_gone()
     assert len(work.started_units) <= 2 and work.stored == []
+
+
+def test_no_room_that_the_system_reports_is_a_full_disk_and_no_defect_of_a_unit() -> None:
+    work = Work(lambda unit: OSError(errno.ENOSPC, "No space left on device", "/data/x"))
+    with pytest.raises(DiskFull, match="/data/x; make room"):
+        run(work, units(9))
+    assert work.started_units == ["u0"] and work.stored == []
 
 
 def test_after_such_an_error_no_unit_is_begun_and_nobody_waits_for_those_under_way() -> None:
