@@ -271,7 +271,12 @@ class Calibrator:
             len(units) - len(measured) - len(unread),
             run_result.counts.get(TAKEN, 0),
             run_result.stopped,
-            tuple(result for result in run_result.results if result.outcome != MEASURED),
+            tuple(
+                sorted(
+                    (result for result in run_result.results if result.outcome != MEASURED),
+                    key=lambda result: units.index(result.unit),
+                )
+            ),
         )
 
     def _judgement(self, trial: Trial) -> Judgement:
