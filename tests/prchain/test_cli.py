@@ -91,7 +91,7 @@ def test_ctrl_c_ends_with_130_and_one_line(put_command: PutCommand, capsys: pyte
 
 
 RUN = """
-import sys, time
+import signal, sys, time
 from contextlib import nullcontext
 from dataclasses import dataclass
 import click
@@ -117,6 +117,7 @@ class Work:
 def mine():
     run_units(Work(), [Unit("a"), Unit("b"), Unit("c")], workers=2, progress=SILENT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started without it
 sys.modules["made"] = sys.modules["__main__"]
 cli.COMMANDS["mine"] = ("made:mine", "")
 cli.main()

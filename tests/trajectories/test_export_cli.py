@@ -160,6 +160,7 @@ def test_a_full_disk_behind_standard_output_is_said_in_one_line(length: int, wor
 
 
 HALF_WRITTEN = """
+import signal
 import time
 from prchain.cli import main
 from trajectories.export.write import HashedFile
@@ -173,6 +174,7 @@ def slow(stream, data):
     return count
 
 HashedFile.write = slow
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started without it
 main()
 """
 
