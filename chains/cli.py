@@ -16,7 +16,7 @@ from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import present, say_next
+from prchain.terminal import counted, present, say_next
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def yield_(repository: str | None, db: str | None, as_json: bool) -> None:
         for one in mined:
             task = progress.task(f"{one.full_name}: yield")
             found.append(repository_yields(builder, one, task))
-            task.done()
+            task.done(f"{counted(found[-1].landed, 'landed pull request')} surveyed")
     present(as_json, [yields_row(one) for one in found], print_yields, found)
 
 

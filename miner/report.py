@@ -97,6 +97,8 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
             key[0]: count for key, count in _counts(tx, Citation, repository_id, Citation.reason, counted=False)
         },
         "chaining": _chaining(tx, repository_id),
+        "rollouts": _made_of_chains(tx, repository_id, Trajectory),
+        "graphs": _made_of_chains(tx, repository_id, GraphRow),
     }
 
 
@@ -107,28 +109,31 @@ def _lacking(tx: Transaction, repository_id: int) -> int:
 
 
 def _chaining(tx: Transaction, repository_id: int) -> dict[str, Any]:
-    """Per strategy: what became of the landed pull requests, the chains by outcome, and what became of these: their
-    tasks, proofs, rollouts and process graphs by outcome; of the last two a chain can have several."""
-    found: dict[str, Any] = defaultdict(
-        lambda: {"candidates": {}, "chains": {}, "tasks": {}, "proofs": {}, "rollouts": {}, "graphs": {}}
-    )
+    """Per strategy: what became of the landed pull requests, the chains by outcome, and their tasks and proofs by
+    outcome, of which a chain has one."""
+    found: dict[str, Any] = defaultdict(lambda: {"candidates": {}, "chains": {}, "tasks": {}, "proofs": {}})
     for (strategy, outcome), count in _counts(tx, Candidate, repository_id, Candidate.strategy, Candidate.outcome):
         found[strategy]["candidates"][outcome] = count
     steps: dict[str, tuple[Any, Any]] = {
         "chains": (Selection.outcome, None),
         "tasks": (func.coalesce(Task.outcome, _NONE_YET), Task),
         "proofs": (func.coalesce(Validation.outcome, _NONE_YET), Validation),
-        "rollouts": (Trajectory.outcome, Trajectory),
-        "graphs": (GraphRow.outcome, GraphRow),
     }
     for step, (outcome_of, table) in steps.items():
         query = select(Selection.strategy, outcome_of, func.count()).join(Chain, Chain.id == Selection.chain_id)
         if table is not None:
-            query = query.join(table, table.chain_id == Chain.id, isouter=table in (Task, Validation))
+            query = query.join(table, table.chain_id == Chain.id, isouter=True)
         query = query.where(Chain.repository_id == repository_id).group_by(Selection.strategy, outcome_of)
         for strategy, outcome, count in tx.connection.execute(query.order_by(Selection.strategy, outcome_of)):
             found[strategy][step][outcome] = count
     return dict(found)
+
+
+def _made_of_chains(tx: Transaction, repository_id: int, table: type[Trajectory] | type[GraphRow]) -> dict[str, int]:
+    """What was made of the repository's chains, by outcome: each once, however many strategies chose its chain."""
+    query = select(table.outcome, func.count()).join(Chain, Chain.id == table.chain_id)
+    query = query.where(Chain.repository_id == repository_id).group_by(table.outcome).order_by(table.outcome)
+    return {str(row[0]): int(row[1]) for row in tx.connection.execute(query)}
 
 
 def _counts(
@@ -194,9 +199,12 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
         for strategy, chained in row["chaining"].items():
             say_counts(f"landed, strategy {strategy}", chained["candidates"])
             say_counts(f"chains, strategy {strategy}", chained["chains"])
-            for step in ("tasks", "proofs", "rollouts", "graphs"):
+            for step in ("tasks", "proofs"):
                 if chained[step].keys() - {_NONE_YET} or step == "tasks":
                     say_counts(f"their {step}", chained[step], indent=4)
+        for name in ("rollouts", "graphs"):
+            if row[name]:
+                say_counts(f"{name} of all chains", row[name])
         say()
     for row in failed:
         say(f"not mined: {row['spec']}: {row['outcome']}, {row['started_at']}: {row['reason']}")

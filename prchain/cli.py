@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import signal
 import sys
 import threading
 import traceback
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
@@ -43,6 +45,13 @@ COMPLETE = "_PRCHAIN_COMPLETE"
 
 INTERRUPTED = 130
 """What a shell reports for a program that Ctrl-C ended."""
+
+TERMINATED = 128 + signal.SIGTERM
+"""What a shell reports for a program that SIGTERM ended."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: what it ends ends as after Ctrl-C."""
 
 
 class StageCommands(click.Group):
@@ -109,7 +118,8 @@ def cli(ctx: click.Context, verbose: int, log_file: Path | None) -> None:
 
 
 def main() -> None:
-    """Run `prchain` and exit: 0 done, 1 not all done, 2 wrong usage, 130 interrupted; a failure is one line.
+    """Run `prchain` and exit: 0 done, 1 not all done, 2 wrong usage, 130 interrupted, 143 terminated; a failure is one
+    line.
 
     Where a shell asks for completion, it is answered instead.
     """
@@ -117,6 +127,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # mined text may be more than the terminal can encode
     if completion_request := os.environ.get(COMPLETE):
         sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, completion_request))
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     status = run(sys.argv[1:])
     if status and any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         cut_off(status)  # Python would wait for the threads
@@ -146,6 +158,9 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         say(f"prchain: error: {error.format_message()}", err=True)
         return error.exit_code
+    except Terminated:
+        click.echo("prchain: terminated; what was stored stays, run the same command again", err=True)
+        return TERMINATED
     except (click.Abort, KeyboardInterrupt):
         click.echo("prchain: interrupted; what was stored stays, run the same command again", err=True)
         return INTERRUPTED
@@ -160,6 +175,11 @@ def run(arguments: list[str]) -> int:
         say_traceback(redact(traceback.format_exc(), _secrets()))
         click.echo("prchain: this is a defect of prchain; please report the lines above", err=True)
         return 1
+
+
+def _terminate(_number: int, _frame: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one waits for nothing
+    raise Terminated
 
 
 def _fail(error: PrchainError, status: int) -> int:

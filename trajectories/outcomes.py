@@ -63,6 +63,9 @@ FINAL = (
 """Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run; a
 `SUPERSEDED` one by the next run under its own prompts and texts."""
 
+MEASURED = FINAL - OF_THE_STATE - {UNSCORED, NO_GRAPH}
+"""Outcomes of a trajectory that say how its agent did, whatever it did: what a study can count."""
+
 INFRASTRUCTURE = frozenset(infrastructure_failures())
 """Names of errors of machines, networks and services, not of the agent or the task: such a trajectory is counted
 apart, and the next run goes on with it."""

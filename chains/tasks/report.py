@@ -156,7 +156,7 @@ def print_task(page: dict[str, Any]) -> None:
     tokens = f"{cost['tokens_in']:,} tokens in, {cost['tokens_out']:,} out"
     say_facts(
         {
-            "outcome": _outcome_text(page),
+            "outcome": _task_outcome(page),
             "language": f"{page['language'] or 'unknown'}, licence {page['licence'] or 'unknown'}",
             "made": f"{page['created']} by {page['model'] or 'no model'}",
             "cost": f"{counted(cost['calls'], 'call')}, {tokens}, {dollars(cost['usd'])}",
@@ -193,6 +193,15 @@ def print_task(page: dict[str, Any]) -> None:
         _print_said(stage["said"])
         if "reference" in stage:
             print_reference(stage)
+
+
+def _task_outcome(page: dict[str, Any]) -> str:
+    """Where a stage failed, which one: the stage itself tells why."""
+    for stage in page["stages"]:
+        place = f"stage {stage['position']}"
+        if stage["reason"] and page["reason"] == f"{place}: {stage['reason']}":
+            return f"{page['outcome']} ({place})"
+    return _outcome_text(page)
 
 
 def _outcome_text(row: dict[str, Any]) -> str:

@@ -148,6 +148,8 @@ class TestBuild:
         page = call(world, "show", world.chains[0]).stdout
         assert "the last reply, which could not be used (plan, scripted, stop):\n    I am a teapot.\n" in page
         assert "Short and stout." in page
+        assert "bad_reply (stage 1)" in page
+        assert (result.output.count("no usable reply"), page.count("no usable reply")) == (1, 1), "each cause once"
         row = json.loads(call(world, "show", world.chains[0], "--json").stdout)
         assert row["said"] is None and row["stages"][0]["said"]["text"].startswith("I am a teapot.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -25,6 +26,9 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, o
         with store.reading() as tx:
             assert tx.count(Chain) == tx.count(Selection) == 0
         text = CliRunner().invoke(chains, ["yield", "--db", database]).output
+        assert ": yield: done, 0" not in text and re.search(
+            r": yield: [1-9][\d,]* landed pull requests surveyed\n", text
+        )
         assert "reference *" in text and max(map(len, text.splitlines())) <= 80
     (found,) = json.loads(result.stdout)
     return list(found["yields"])

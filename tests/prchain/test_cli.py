@@ -102,6 +102,54 @@ def test_ctrl_c_ends_with_130_and_one_line(put_command: PutCommand, capsys: pyte
     assert capsys.readouterr().err.strip().count("\n") == 0
 
 
+RUN = """
+import signal, sys, time
+from contextlib import nullcontext
+from dataclasses import dataclass
+import click
+from prchain import cli
+from prchain.progress import SILENT
+from prchain.runs import run_units
+
+@dataclass(frozen=True)
+class Unit:
+    key: str
+    group: str = "all"
+
+class Work:
+    title = "units"
+    spent = lambda self: None
+    holding = lambda self, unit: nullcontext()
+
+    def work_on(self, unit, tell):
+        print("working", flush=True)
+        time.sleep(600)
+
+@click.command()
+def mine():
+    run_units(Work(), [Unit("a"), Unit("b"), Unit("c")], workers=2, progress=SILENT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started without it
+sys.modules["made"] = sys.modules["__main__"]
+cli.COMMANDS["mine"] = ("made:mine", "")
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_sigterm_ends_a_run_with_workers_as_ctrl_c_does(sign: signal.Signals) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", RUN, "mine"]
+    with subprocess.Popen(command, env=environment, text=True, stdout=-1, stderr=-1) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["working\n"] * 2
+        process.send_signal(sign)
+        out, err = process.communicate(timeout=60)
+    word = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}[sign]
+    assert (process.returncode, out) == (128 + sign, ""), "no other unit was begun"
+    assert err == f"prchain: {word}; what was stored stays, run the same command again\n"
+
+
 @pytest.mark.parametrize("arguments", [["nope"], ["--nope"], ["sql", "--nope"], ["sql", "runs", "--csv", "--json"]])
 def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(arguments) == 2

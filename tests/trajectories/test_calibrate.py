@@ -623,7 +623,20 @@ def test_a_run_that_could_not_read_a_chain_ends_with_status_1(
 ) -> None:
     world.world.path.rename(elsewhere(world))
     assert run(world, monkeypatch) == 1
-    assert "left out, not_a_repository" in capsys.readouterr().err
+    first, second = capsys.readouterr().err.splitlines()[-2:]
+    assert first.startswith(f"{world.chains[0]} stage 1 and 1 more: not_a_repository: ")
+    assert second == "2 stages not done; mend what is said above, then run the same command again"
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_run_without_any_verdict_ends_with_status_1_and_says_why_once_now_and_later(
+    world: TaskWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    for _ in range(2):  # the patch that is empty is judged without a call, and says nothing of the judge
+        assert run(world, monkeypatch, *words, "--repeats", "1", score=7.0) == 1
+        printed = capsys.readouterr()
+        assert printed.err.splitlines()[-1] == "the judge gave no verdict: 16 bad_reply"
+        assert printed.err.count("bad_reply") == 1 and ("bad_reply" not in printed.out or words)
 
 
 def test_without_a_model_the_command_says_what_to_do(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -286,3 +287,14 @@ class TestCoverageCommand:
         assert (code, model.asked) == (1, [])
         assert (json.loads(out)["runs"], json.loads(out)["left"]) == (0, 2)
         assert "a larger --budget goes on" in err
+
+    def test_where_no_question_has_an_answer_nothing_was_done_now_and_later(
+        self, world: CurationWorld, model: CurationModel, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        two_rollouts(world)
+        model.answer = lambda request: "I cannot say."
+        for words in ((), ("--json",)):
+            code, _, err = self.study(world, capsys, *words)
+            assert code == 1
+            assert re.fullmatch(r"the model gave no answer: [1-9]\d* bad_reply", err.splitlines()[-1])
+            assert err.count("bad_reply") == 1

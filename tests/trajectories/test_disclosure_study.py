@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from sqlalchemy import update
 
 from prchain.cli import run
 from prchain.errors import UsageError
@@ -257,6 +258,15 @@ class TestDisclosureCommand:
         captured = capsys.readouterr()
         assert "No rollout has ended." in captured.out
         assert "5 rollouts not done" in captured.err
+
+    def test_where_no_rollout_was_graded_nothing_was_done(
+        self, world: CurationWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert self.study(world) == 0
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(Trajectory).values(outcome="unscored"))
+        assert self.study(world) == 1
+        assert capsys.readouterr().err.splitlines()[-1] == "no rollout was graded"
 
 
 # ---- where they never count

@@ -159,14 +159,42 @@ def test_a_full_disk_behind_standard_output_is_said_in_one_line(length: int, wor
     ]
 
 
-def test_sigterm_leaves_no_hidden_files_and_what_was_there(tmp_path: Path) -> None:
-    (tmp_path / "out.jsonl").write_text("before")
-    with pytest.raises(SystemExit) as ended, Files(force=True) as files:
-        files.open(tmp_path / "out.jsonl").write(b"half")
-        signal.raise_signal(signal.SIGTERM)
-    assert ended.value.code == 143
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.jsonl", "before")]
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+HALF_WRITTEN = """
+import signal
+import time
+from prchain.cli import main
+from trajectories.export.write import HashedFile
+
+write = HashedFile.write
+
+def slow(stream, data):
+    count = write(stream, data)
+    print("half", flush=True)
+    time.sleep(600)
+    return count
+
+HashedFile.write = slow
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started without it
+main()
+"""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_an_export_that_a_signal_ends_leaves_no_hidden_files_and_what_was_there(
+    world: SampleWorld, sign: signal.Signals
+) -> None:
+    Path("out").mkdir()
+    Path("out/sft.jsonl").write_text("before")
+    command = [sys.executable, "-c", HALF_WRITTEN, "export", "--force", "--out", "out/sft.jsonl"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(command, env=environment, text=True, stdout=-1, stderr=-1) as process:
+        assert process.stdout is not None and process.stdout.readline() == "half\n"
+        assert len(list(Path("out").iterdir())) > 1
+        process.send_signal(sign)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + sign
+    assert len([line for line in err.splitlines() if line.startswith("prchain: ")]) == 1
+    assert [(path.name, path.read_text()) for path in Path("out").iterdir()] == [("sft.jsonl", "before")]
 
 
 def test_a_file_that_goes_stays_where_the_new_ones_are_not_written(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from prchain.cli import run as run_command
 from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory
 from tests.endpoint import FakeEndpoint
 from tests.trajectories.prmmodels import looping, prm_reply
-from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, answering, rollout_world
+from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, RolloutWorld, answering, rollout_world, works
 from trajectories.model import AgentLimits
 from trajectories.prm.observer import make_prm
 from trajectories.rollouts.rollout import roll
@@ -94,6 +94,20 @@ class TestReplay:
         assert {row[3] for row in rows} == {f"replay/{name}/1"} and {row[4] for row in rows} == {found["replay"]}
         ((usd,),) = world.rows(Trajectory, "usd", id=name)
         assert usd == pytest.approx(sum(row[0] for row in world.rows(LlmCall, "usd", subject=f"{name}/1")))
+
+    @pytest.mark.parametrize("words", [[], ["--json"]])
+    def test_where_no_reply_can_be_read_nothing_was_done_and_the_reason_is_told_once(
+        self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands, words: list[str]
+    ) -> None:
+        stored(world)
+        endpoint.part = answering(looping(lambda messages: "I cannot say."))
+        for _ in range(2):
+            err = prm("replay", *words, code=1)
+            assert err.splitlines()[-1] == "no window was read: 3 unreadable" and err.count("unreadable") == 1
+
+    def test_what_has_no_window_is_done(self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands) -> None:
+        stored(world, until=1)
+        assert prm.row("replay")["windows"] == 0
 
     def test_its_windows_are_those_that_a_guided_run_would_have_had(
         self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands
@@ -189,6 +203,19 @@ class TestSweep:
         assert again["outcomes"] == {} and again["stood_before"] == 4
         subjects = [row[0] for row in world.rows(Trajectory, "id")]
         assert len(subjects) == 4
+
+    def test_where_no_rollout_has_a_verdict_nothing_was_done_now_and_later(
+        self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands
+    ) -> None:
+        def mute(messages: Any) -> PolicyReply:
+            return PolicyReply("I cannot say.") if "You review code" in str(messages[0]) else works(messages)
+
+        endpoint.part = answering(mute)
+        words = ["sweep", "--variants", "base", "--gate", "judge", "--stage-steps", "12", "--backend", "unsafe-local"]
+        words += ["--unsafe-local", "--strategy", "reference"]
+        for _ in range(2):
+            assert prm(*words, code=1).splitlines()[-1] == "no rollout came to a verdict"
+        assert {row[0] for row in world.rows(Trajectory, "outcome")} == {"unscored"}
 
     @pytest.mark.parametrize(
         ("words", "says"),

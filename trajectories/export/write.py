@@ -6,14 +6,12 @@ import contextlib
 import errno
 import json
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, Protocol, Self
 
 from prchain.errors import DiskFull, PrchainError, UsageError
 from prchain.parts import open_part
@@ -119,9 +117,9 @@ class Files:
     """Several files that are written under hidden names beside their paths and renamed at the end, in the order of
     opening.
 
-    After an exception in the block the old files are unchanged; so they are after SIGTERM, which ends the block in the
-    main thread as Ctrl-C does. What a process that was killed left is removed by the next one that writes there. Raises
-    `UsageError` if a file exists and `force` is not set, or if it cannot be written, and `DiskFull`.
+    After an exception in the block the old files are unchanged; so they are after Ctrl-C and, in a command, SIGTERM.
+    What a process that was killed left is removed by the next one that writes there. Raises `UsageError` if a file
+    exists and `force` is not set, or if it cannot be written, and `DiskFull`.
     """
 
     def __init__(self, *, force: bool = False) -> None:
@@ -130,13 +128,8 @@ class Files:
         self._removed: list[Path] = []
         self._folders: list[Path] = []
         self._discarded = False
-        self._ends_on_sigterm = False
 
     def __enter__(self) -> Self:
-        # Another handler is not replaced.
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, _exit_on_signal)
-            self._ends_on_sigterm = True
         return self
 
     def open(self, path: Path) -> HashedFile:
@@ -189,12 +182,6 @@ class Files:
             for folder in self._folders:
                 with contextlib.suppress(OSError):  # it holds the new files
                     folder.rmdir()
-            if self._ends_on_sigterm:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _exit_on_signal(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + number)  # what a shell reports for a program that the signal ended
 
 
 def check_output_path(path: Path, *, force: bool) -> None:

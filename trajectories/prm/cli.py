@@ -19,7 +19,7 @@ from prchain.cli_options import (
 from prchain.endings import end_command
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say
+from prchain.terminal import counted, present, say, tally
 from sql.store import Store
 from trajectories.observers.flags import observer_specs, prm_settings
 from trajectories.prm.sweeps.cli import sweep
@@ -120,7 +120,10 @@ def replay(
     present(as_json, row, print_replay, row)
     if not as_json:
         say(spending.words())
-    end_run(report, report.failed, "trajectory")
+    unread = sum(row["faults"].values())
+    good = row["windows"] - unread if row["windows"] else len(report.results)
+    nothing = f"no window was read: {tally(row['faults'])}"
+    end_run(report, report.failed, "trajectory", good=good, nothing=nothing)
 
 
 def _kind(flags: dict[str, Any]) -> object:

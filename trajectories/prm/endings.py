@@ -27,9 +27,8 @@ def print_estimates(estimates: Mapping[str, CostEstimate], as_json: bool, standi
     present(as_json, row, print_text)
 
 
-def end_run(report: RunResult[Any], failed: Sequence[UnitResult[Any]], unit: str, standing: int = 0) -> None:
-    """Say why units failed and a run ended early, and end the command; `standing` units were done before."""
+def end_run(report: RunResult[Any], failed: Sequence[UnitResult[Any]], unit: str, *, good: int, nothing: str) -> None:
+    """Say why units failed and a run ended early, and end the command; `good` and `nothing` as for `end_command`."""
     say_causes(failed)
     say_end(unit, failed, report.left, report.stopped)
-    good = len(report.results) - len(failed) + standing
-    end_command(done=not failed and not report.left, good=good, nothing=f"there was no {unit} to work on")
+    end_command(done=not failed and not report.left, good=good, nothing=nothing)

@@ -28,7 +28,7 @@ from sql.tables import Chain, Trajectory
 from trajectories.identity import Parent
 from trajectories.observers.setup import make_observers
 from trajectories.options import RolloutOptions
-from trajectories.outcomes import FINAL, INFRASTRUCTURE, KEPT
+from trajectories.outcomes import FINAL, INFRASTRUCTURE, KEPT, MEASURED
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RunContext, roll
 from trajectories.rollouts.standing import StandingTrajectories, find, read_rows
@@ -105,6 +105,8 @@ class PendingRollouts:
     """How many of those that are over are reused though they have other texts."""
     kept: int = 0
     """How many of those that are over are kept."""
+    measured: int = 0
+    """How many of those that are over say how the agent did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,18 +219,20 @@ class RolloutRun:
         units: list[RolloutUnit] = []
         outdated: list[RolloutUnit] = []
         fields: set[str] = set()
-        standing = half_done = reused = kept = 0
+        standing = half_done = reused = 0
+        over: list[str] = []
         for unit in wanted:
             if unit.chain_id not in texts:
                 continue
             identity = context.identity(texts[unit.chain_id], unit.chain_id, unit.sample, unit.parent)
             existing: StandingTrajectories = find(identity, rows.get(unit.chain_id, ()))
             if existing.stored is not None and existing.stored.final:
-                standing, kept = standing + 1, kept + (existing.stored.outcome in KEPT)
+                standing += 1
+                over.append(existing.stored.outcome)
                 continue
             if existing.standing is not None and choice.reuse:
                 standing, reused = standing + 1, reused + 1
-                kept += existing.standing.stored.outcome in KEPT
+                over.append(existing.standing.stored.outcome)
                 continue
             units.append(unit)
             if existing.with_messages and not existing.has_messages:
@@ -238,7 +242,15 @@ class RolloutRun:
         without_task = sum(chain_id not in texts for chain_id in chain_ids)
         changed_fields = tuple(sorted(fields))
         return PendingRollouts(
-            tuple(units), standing, without_task, tuple(outdated), half_done, changed_fields, reused, kept
+            tuple(units),
+            standing,
+            without_task,
+            tuple(outdated),
+            half_done,
+            changed_fields,
+            reused,
+            kept=sum(outcome in KEPT for outcome in over),
+            measured=sum(outcome in MEASURED for outcome in over),
         )
 
     def forecast(self, units: tuple[RolloutUnit, ...] | None = None) -> Forecast:

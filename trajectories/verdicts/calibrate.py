@@ -143,6 +143,13 @@ class Calibration:
     """The stages among `left` that another run works on."""
     stopped: str | None = None
     """Why it ended early."""
+    failed: tuple[UnitResult[StageUnit], ...] = ()
+    """The stages that were begun and not measured, also those among `left`."""
+
+    @property
+    def unbegun(self) -> int:
+        """The stages among `left` that were not begun."""
+        return self.left + len(self.unread) - len(self.failed)
 
     @property
     def done(self) -> bool:
@@ -264,6 +271,12 @@ class Calibrator:
             len(units) - len(measured) - len(unread),
             run_result.counts.get(TAKEN, 0),
             run_result.stopped,
+            tuple(
+                sorted(
+                    (result for result in run_result.results if result.outcome != MEASURED),
+                    key=lambda result: units.index(result.unit),
+                )
+            ),
         )
 
     def _judgement(self, trial: Trial) -> Judgement:

@@ -15,10 +15,10 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
-from prchain.endings import end_command
+from prchain.endings import end_command, say_causes, say_end
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say
+from prchain.terminal import counted, present, say, tally
 
 if TYPE_CHECKING:
     from trajectories.verdicts.calibrate import Calibrator, Orders
@@ -96,8 +96,13 @@ def calibrate(
         page = summary(calibration, threshold=threshold, model=calibrator.judge.model, prompts=calibrator.judge.prompts)
         cost = spent(calibrator.judge.gateway.spending())
     present(as_json, {**page, "cost": cost}, print_summary, page, cost)
-    scored = sum(result.score is not None for result in calibration.results)
-    nothing = "the judge gave no verdict" if calibration.stages else "no stage has proved tests and a task"
+    say_causes(calibration.failed)
+    say_end("stage", calibration.failed, calibration.unbegun, calibration.stopped)
+    unscored = tally(page["unscored"])
+    scored = page["known"]["verdicts"]
+    if scored and unscored:
+        say(f"unscored: {unscored}", err=True)
+    nothing = f"the judge gave no verdict: {unscored}" if calibration.stages else "no stage has proved tests and a task"
     end_command(done=calibration.done, good=scored, nothing=nothing)
 
 

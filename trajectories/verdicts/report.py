@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from prchain.llm.ledger import Spending
-from prchain.terminal import counted, dollars, say, say_some, say_table, tally
+from prchain.terminal import counted, dollars, say, say_some, say_table
 from trajectories.verdicts.agreement import Agreement, agreement, agreement_across, curve, grouped, spread
 from trajectories.verdicts.calibrate import Calibration
 from trajectories.verdicts.variants import Variant
@@ -139,15 +139,7 @@ def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
         for verdict in page["wrong"]
     ]
     say_some(wrong, _WRONG_SHOWN, indent=0, rest="--json names all")
-    if page["unscored"]:
-        say(f"unscored: {tally(page['unscored'])}", err=True)
-    for stage in page["unread"]:
-        say(f"{stage['chain']} stage {stage['position']}: left out, {stage['reason']}", err=True)
     say(f"{counted(cost['calls'], 'call')}, {dollars(cost['usd'])}")
-    if page["stopped"]:
-        say(f"stopped early, {counted(page['left'], 'stage')} left: {page['stopped']}", err=True)
-    if page["taken"]:
-        say(f"{counted(page['taken'], 'stage')} left: another run works on them; run again", err=True)
 
 
 def _say_agreement(name: str, row: Mapping[str, Any]) -> None:

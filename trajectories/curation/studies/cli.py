@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
@@ -23,7 +24,7 @@ from prchain.cli_options import (
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say
+from prchain.terminal import counted, present, say, tally
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -158,7 +159,9 @@ def coverage(
         say(spending.words())
     say_causes(report.failed)
     say_end("trajectory", report.failed, report.left, report.stopped)
-    end_command(done=report.done, good=len(report.stages), nothing="there was no trajectory to read")
+    why = tally(Counter(name for stage in report.stages for name in stage.unanswered))
+    nothing = f"the model gave no answer: {why}" if report.stages else "there was no trajectory to read"
+    end_command(done=report.done, good=sum(stage.read for stage in report.stages), nothing=nothing)
 
 
 def _print_coverage_forecast(estimate: CostEstimate, chosen: ChosenTrajectories, as_json: bool) -> None:
@@ -256,7 +259,8 @@ def disclosure(
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
         spending = runner.context.gateway.spending()
-        found = study_disclosure(runner.rollouts(pending))
+        rollouts = runner.rollouts(pending)
+        found = study_disclosure(rollouts)
     left = report.left + len(report.failed)
     found.row.update(left=left, stopped=report.stopped, without_graph=pending.without_graph, unproved=pending.unproved)
     _show("disclosure", found, out, as_json=as_json)
@@ -265,8 +269,9 @@ def disclosure(
         _print_unstudied(pending)
     say_causes(report.failed)
     say_end("rollout", report.failed, report.left, report.stopped)
-    good = len(report.results) - len(report.failed) + len(pending.standing)
-    end_command(done=report.done, good=good, nothing="there was nothing to roll out")
+    good = sum(rollout.resolved is not None for rollout in rollouts)
+    nothing = "no rollout was graded" if rollouts else "there was nothing to roll out"
+    end_command(done=report.done, good=good, nothing=nothing)
 
 
 def _print_disclosure_forecast(forecast: Forecast, pending: PendingDisclosure, as_json: bool) -> None:

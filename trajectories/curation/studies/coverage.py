@@ -97,6 +97,13 @@ class CoveredStage:
     usd: float | None
     notes: tuple[str, ...] = ()
     """On answers of the verifier that could not be used."""
+    unanswered: tuple[str, ...] = ()
+    """Of the calls without a usable answer, why."""
+
+    @property
+    def read(self) -> bool:
+        """Whether the verifier said anything, where it was asked at all."""
+        return len(self.unanswered) < self.calls or not self.calls
 
     @property
     def coverage(self) -> float:
@@ -191,7 +198,7 @@ class StageReader:
         """Ask of each step, with the conversation before it, for the nodes that no earlier one has established."""
         covered = {node.name for node in self._nodes if node.action.tool is ActionTool.VIEW_PROBLEM}
         steps = steps_of(self._entries)
-        calls, notes = 0, list[str]()
+        calls, notes, unanswered = 0, list[str](), list[str]()
         usd: float | None = 0.0
         for step in steps:
             wanted = [node for node in self._nodes if node.name not in covered]
@@ -203,8 +210,9 @@ class StageReader:
             calls += findings.calls
             usd = None if usd is None or findings.usd is None else usd + findings.usd
             notes += findings.notes
+            unanswered += findings.unanswered
         names = tuple(node.name for node in self._nodes if node.name in covered)
-        return CoveredStage(unit, len(self._nodes), names, len(steps), calls, usd, tuple(notes))
+        return CoveredStage(unit, len(self._nodes), names, len(steps), calls, usd, tuple(notes), tuple(unanswered))
 
 
 def coverage_study(stages: Sequence[CoveredStage], chosen: ChosenTrajectories) -> dict[str, Any]:

@@ -74,6 +74,8 @@ class StepFindings:
     calls: int = 0
     usd: float | None = 0.0
     notes: tuple[str, ...] = field(default=())
+    unanswered: tuple[str, ...] = ()
+    """Of the calls without a usable answer, why: names of errors."""
 
 
 class Verifier(Protocol):
@@ -104,12 +106,14 @@ class LlmVerifier:
         found: list[EstablishedNode] = []
         usd: float | None = 0.0
         notes: list[str] = []
+        unanswered: list[str] = []
         for batch in batches:
             question = self._question(subject, query, before, step, batch)
             try:
                 answer = self._gateway.ask_for(question, VerifierReply)
             except (BadReply, ContextTooLong) as error:
                 notes.append(f"step {step.number}: the verifier gave no answer: {error.name}")
+                unanswered.append(error.name)
                 continue
             usd = None if usd is None or answer.cost is None else usd + answer.cost
             asked = {node.name: node for node in batch}
@@ -121,7 +125,7 @@ class LlmVerifier:
                     found.append(EstablishedNode(node.name, step.number, finding.evidence))
                 else:
                     notes.append(f"step {step.number}: the evidence of {node.name} is not what the step shows")
-        return StepFindings(tuple(found), len(batches), usd, tuple(notes))
+        return StepFindings(tuple(found), len(batches), usd, tuple(notes), tuple(unanswered))
 
     def estimate(
         self, subject: str, query: str, before: Sequence[Entry], step: Step, nodes: Sequence[Node]

@@ -88,12 +88,12 @@ def sweep(
             settings, names, options, own, choice, budget_usd=budget, progress=progress, ledger_run=uuid.uuid4().hex
         ) as runner,
     ):
-        units, standing = runner.pending()
+        pending = runner.pending()
         if dry_run:
-            print_estimates(runner.estimate(units), as_json, standing)
+            print_estimates(runner.estimate(pending.units), as_json, pending.standing)
             return
         where.of(settings).clear_away()
-        report = runner.run(settings.workers)
+        report = runner.run(settings.workers, pending)
         spent = runner.spent()
     row = {
         "outcomes": report.counts,
@@ -109,7 +109,9 @@ def sweep(
     present(as_json, row, print_text)
     if not as_json and report.done:
         say_next("prm report")
-    end_run(report, report.failed, "rollout", report.standing)
+    tried = report.results or report.standing
+    nothing = "no rollout came to a verdict" if tried else "there was nothing to roll out"
+    end_run(report, report.failed, "rollout", good=report.good, nothing=nothing)
 
 
 def _sweep_settings(flags: dict[str, Any]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
 from trajectories.options import RolloutOptions
-from trajectories.outcomes import FINAL
+from trajectories.outcomes import FINAL, MEASURED
 from trajectories.prm.observer import NAME
 from trajectories.prm.variants import VARIANTS
 from trajectories.rollouts.run import RolloutChoice, RolloutRun, RolloutUnit, open_run
@@ -46,11 +46,30 @@ class SweepUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingSweep:
+    """What a run would do."""
+
+    units: tuple[SweepUnit, ...] = ()
+    """What is to be rolled out, chain by chain."""
+    standing: int = 0
+    """Samples that are over."""
+    measured: int = 0
+    """How many of them say how the agent did."""
+
+
+@dataclass(frozen=True, slots=True)
 class SweepReport(RunResult[SweepUnit]):
     """What a run did; `detail` of each unit is the trajectory's id."""
 
     standing: int = 0
     """Samples that were over before."""
+    measured_before: int = 0
+    """How many of them say how the agent did."""
+
+    @property
+    def good(self) -> int:
+        """Rollouts that say how the agent did, of this run or of an earlier one."""
+        return self.measured_before + sum(self.counts.get(name, 0) for name in MEASURED)
 
     @property
     def failed(self) -> tuple[UnitResult[SweepUnit], ...]:
@@ -86,14 +105,15 @@ class SweepRun:
         self._progress = progress
         self._any = next(iter(runs.values()))
 
-    def pending(self) -> tuple[tuple[SweepUnit, ...], int]:
-        """What is missing, chain by chain; and how many samples are over. Raises `UsageError`."""
+    def pending(self) -> PendingSweep:
+        """What a run would do. Raises `UsageError`."""
         found = {name: run.pending() for name, run in self.runs.items()}
         by_setting = [[SweepUnit(name, unit) for unit in pending.units] for name, pending in found.items()]
         order = {key: place for place, key in enumerate(_chains(by_setting))}
         units = [unit for row in zip_longest(*by_setting) for unit in row if unit is not None]
         units.sort(key=lambda unit: (order[unit.group], unit.rollout.sample))
-        return tuple(units), sum(pending.standing for pending in found.values())
+        standing = sum(pending.standing for pending in found.values())
+        return PendingSweep(tuple(units), standing, sum(pending.measured for pending in found.values()))
 
     def estimate(self, units: Sequence[SweepUnit]) -> dict[str, CostEstimate]:
         """The estimate of each setting. Makes no call."""
@@ -102,12 +122,12 @@ class SweepRun:
             for name, run in self.runs.items()
         }
 
-    def run(self, workers: int = 2) -> SweepReport:
+    def run(self, workers: int = 2, pending: PendingSweep | None = None) -> SweepReport:
         """Roll out what is missing. Raises as `prchain.runs.run_units`."""
-        units, standing = self.pending()
+        todo = pending or self.pending()
         secrets = self._any.context.secrets
-        result = run_units(self, units, workers=workers, progress=self._progress, secrets=secrets)
-        return SweepReport(result.results, result.left, result.stopped, standing)
+        result = run_units(self, todo.units, workers=workers, progress=self._progress, secrets=secrets)
+        return SweepReport(result.results, result.left, result.stopped, todo.standing, todo.measured)
 
     def holding(self, unit: SweepUnit) -> AbstractContextManager[Any]:
         """See `Work`."""
