@@ -2,10 +2,10 @@
 
 A text counts where a literal of an assertion, or a `match=` pattern, meets a literal of the source patch, or the fixed
 part of one with placeholders, that no literal of the source at B_t holds; and where any literal of the tests that is
-shaped as a key (an option of a command, a variable of the environment, a field) is such a literal as a whole. Python is
-parsed. Of other languages, whose assertions go over several lines and whose tests are often tables, every literal
-counts that is one of the source patch as a whole or, with several words, meets one; on a line with an assertion every
-one that meets one.
+shaped as a key (an option of a command, a variable of the environment, a field) is such a literal as a whole, a key of
+a file of test data, too. Tests hand what they expect to helpers of their own and keep it in tables, so every literal of
+several words counts that meets one, of a literal of several lines each line. Python is parsed. Of other languages,
+whose assertions go over several lines, every literal counts that is one of the source patch as a whole.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ _CONSTANT = re.compile(r"\s*(?:export\s+)?(?:const|let|var|static)\s+(?:mut\s+)?
 """A line that gives a literal a name."""
 _JS_PATTERN = re.compile(r"(?:[(,:=]|\breturn)\s*/((?:\\.|\[(?:\\.|[^]\\\n])*\]|[^/\\\n[])+)/[dgimsuvy]*")
 _KEY = re.compile(r"(?=.{4,80}$)-{0,2}[^\W\d_]\w*(?:[-_.:/]+\w+)+=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
+_DATA_KEY = re.compile(r"[\s-]*[\"']?([^\W\d][\w-]{0,79})[\"']?\s*(?::(?:\s|$)|=)")
+"""A line of YAML, JSON or TOML that begins with a key."""
 _IMPORTING = re.compile(
     r"\s*(?:import\b.*?[\"']|export\b.*\bfrom\s*[\"']|\}\s*from\s*[\"'])|.*\b(?:require|import)\(\s*[\"'`]"
 )
@@ -60,8 +62,8 @@ _TABLE = re.compile(r"[│┃|].*[│┃|]|[─━]{3}|\+-{2,}\+|\t.*\t")
 
 
 _Use = Literal["assertion", "argument", "key", "whole"]
-"""What a literal of a test is: of an assertion; of a parametrized test; any that is shaped as a key, or any at all, for
-one of the source patch as a whole."""
+"""What a literal of a test is: of an assertion; any, one that a helper or a table may be given; any that is shaped as a
+key, or any at all, for one of the source patch as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def asserted_texts(
     templates = list(_templates(source_patch, landed))
     met: dict[str, tuple[set[str], set[str]]] = {}
     wholes = {parts[0] for parts in templates if len(parts) == 1}
-    for expected in _expected(test_patch, landed):
+    for expected in (*_expected(test_patch, landed), *_data_keys(records)):
         grounds = {expected.text} & wholes if expected.use in ("key", "whole") else _meets(expected, templates)
         if grounds:
             texts, tests = met.setdefault(expected.text, (set(), set()))
@@ -113,7 +115,8 @@ def asserted_texts(
         for text, (_, tests) in sorted(met.items())
         if text not in known
     )
-    recorded = sorted(path for path, grounds in held.items() if not grounds <= old)
+    told = old.union(*(texts for texts, _ in met.values()))
+    recorded = sorted(path for path, grounds in held.items() if not grounds <= told)
     return AssertedTexts(tuple(needed), tuple(sorted(known)), tuple(recorded))
 
 
@@ -244,6 +247,14 @@ def _expected(patches: Sequence[FilePatch], landed: Reader) -> Iterator[_Expecte
                 yield from _js_patterns(line, patch.path)
 
 
+def _data_keys(records: Iterable[FilePatch]) -> Iterator[_Expected]:
+    """The keys that files of test data add."""
+    for patch in records:
+        for key in dict.fromkeys(found[1] for line in patch.added if (found := _DATA_KEY.match(line))):
+            if _counts(key, "key"):
+                yield _Expected(key, (key,), (patch.path,), "key")
+
+
 _JS_PLACEHOLDER = re.compile(r"\$\{[^{}\n]{0,200}\}")
 
 
@@ -269,13 +280,16 @@ def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:
                 text = " ... ".join(piece.strip() for piece in pieces)
                 if pieces and _counts(text, use):
                     yield _Expected(text, pieces, tests, use)
-            elif len(parts) == 1 and _counts(text := parts[0][:_LONGEST_READ], use):
-                yield _Expected(text, (text,), tests, use)
+            elif len(parts) == 1:
+                text = parts[0][:_LONGEST_READ]
+                for piece in text.split("\n") if use == "argument" else (text,):
+                    if _counts(piece, use):
+                        yield _Expected(piece.strip() if use == "argument" else piece, (piece.strip(),), tests, use)
 
 
 def _counts(text: str, use: _Use) -> bool:
-    """Whether a literal can be one that a solver must be told: no number, no sign alone; of parametrized tests, whose
-    arguments are mostly input, several words."""
+    """Whether a literal can be one that a solver must be told: no number, no sign alone; of those outside of
+    assertions, which are mostly input, several words."""
     if use == "key":
         return _KEY.fullmatch(text) is not None and _WORD.search(text) is not None
     if _SIGN.search(text):
@@ -289,6 +303,7 @@ def _counts(text: str, use: _Use) -> bool:
 def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, _Use]]:
     """The parts of a test file whose literals may be needed, and what these are."""
     yield tree, "key"
+    yield tree, "argument"
     compared = {
         name.id
         for node in ast.walk(tree)
@@ -308,8 +323,6 @@ def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, _Use]]:
                 yield node, "assertion"
             case ast.Call(func=ast.Name(id=name)) if name.startswith("assert") or name in _RAISING:
                 yield node, "assertion"
-            case ast.Call(func=ast.Attribute(attr="parametrize")):
-                yield node, "argument"
 
 
 _RAISING = frozenset({"raises", "warns", "match", "fnmatch_lines", "RaisesGroup", "RaisesExc"})

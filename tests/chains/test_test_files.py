@@ -77,6 +77,13 @@ def test_a_recorded_text_of_the_base_is_no_need(tmp_path: Path) -> None:
     assert needs_of(tmp_path, after, {"src/b.rs": SOURCE}) == ()
 
 
+def test_keys_of_test_data_that_only_the_source_patch_has_are_told_and_the_data_is_seen(tmp_path: Path) -> None:
+    source = "def read(project):\n    return project.get('pypi_id') or project['plain']\n"
+    after = {"src/a.py": source, "tests/data/all.yml": "- pypi_id: b\n  plain: c\n  other_id: d\n"}
+    needs = needs_of(tmp_path, after, {"src/b.py": "x = 1\n"})
+    assert [(need.kind, need.text) for need in needs] == [("text", "pypi_id")]
+
+
 INLINE = """\
 pub struct Config {
     pub max_depth: u8,
