@@ -81,7 +81,7 @@ RULES = {
     "mine": Rule("14 pull requests, 13 landed"),
     "status": Rule(r"landed +13\n"),
     "show": Rule(r"landed \(merge on main", wants="OWNER/NAME#N"),
-    "chains build": Rule(r"frozen +(8|10)\n"),
+    "chains build": Rule(r"(8|10) of 13 landed pull requests in chains"),
     "chains list": Rule("4 of 4 chains"),
     "chains yield": Rule(r"reference \*", wants="[OWNER/NAME]"),
     "chains lineage": Rule(r"landed pull requests +13\n", wants="OWNER/NAME[#N]"),
