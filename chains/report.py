@@ -382,6 +382,9 @@ def print_chain(page: dict[str, Any]) -> None:
             files = counted(stage[f"{part}_files"], "file")
             say_facts({part: f"{counted(stage[f'{part}_lines'], 'line')} in {files}"}, indent=5)
         say_facts({"page": stage["url"]}, indent=5)
+    if any(stage["signs"] or stage["worth_signs"] for stage in page["stages"]):
+        say()
+        say("The figures before the signs are log-odds; they add up to a confidence or a worth (docs/chains.md).")
 
 
 def candidates(store: Store, strategy: str) -> dict[str, Counter[str]]:

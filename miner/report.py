@@ -198,6 +198,8 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
                 if chained[step].keys() - {_NONE_YET} or step == "tasks":
                     say_counts(f"their {step}", chained[step], indent=4)
         say()
+    if rows:
+        say("docs/outcomes.md says what each name means")
     for row in failed:
         say(f"not mined: {row['spec']}: {row['outcome']}, {row['started_at']}: {row['reason']}")
 

@@ -243,6 +243,11 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text in one line of so many characters at most, with a mark where it was cut."""
+    """The text in one line of so many characters at most, with a mark where it was cut: between words, but for a long
+    one that would take much along."""
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 4].rstrip()} ..."
+    if len(line) <= most:
+        return line
+    kept, between = line[: most - 4], line[most - 4] == " "
+    whole = kept if between else kept.rpartition(" ")[0]
+    return f"{(whole if len(whole) > len(kept) // 2 else kept).rstrip()} ..."

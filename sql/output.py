@@ -41,9 +41,13 @@ def write_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: Text
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
-    """A table as wide as the terminal; where its columns would be too narrow to read, each row by itself."""
-    lines = table_lines(columns, (list(map(_visible, row)) for row in rows), width=terminal_columns(out))
+    """A table as wide as the terminal; where its columns would be too narrow to read, each row by itself. Of no rows
+    that is said."""
+    cells = [list(map(_visible, row)) for row in rows]
+    lines = table_lines(columns, cells, width=terminal_columns(out))
     out.writelines(f"{line}\n" for line in lines)
+    if not cells:
+        out.write("0 rows\n")
 
 
 def _plain(cell: Any) -> Any:

@@ -162,7 +162,7 @@ RULES = {
     "export --pairs rejection-sampling": Rule("4 for unfiltered, 4 for filtered"),
     "stats": Rule("4 accepted, 3 rejected"),
     "stats --by": Rule("USD of all purposes(.|\n)*domains +covered"),
-    "sql": Rule("funnel|landed|number|purpose|decided_by|replaced"),
+    "sql": Rule("funnel|landed|number|purpose|decided_by|replaced|outcome"),
 }
 """Command to how it is run."""
 

@@ -245,6 +245,12 @@ def test_a_table_that_fits_when_its_long_cells_are_folded_stays_a_table(monkeypa
     assert len(lines) > 3 and max(map(len, lines)) <= 80
 
 
+def test_a_table_without_rows_says_so() -> None:
+    out = Terminal()
+    write_table(("id", "pulls"), [], out)
+    assert out.getvalue().splitlines() == ["id  pulls", "0 rows"]
+
+
 STEERING_TEXT = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202etxt.exe\u200b\u2066b"
 
 

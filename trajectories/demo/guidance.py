@@ -114,7 +114,7 @@ def _print_window(window: StoredReading, entries: Sequence[Entry], workdir: str 
         say(f"{step.number:>4}  {shortened(call_words(step, workdir), _WIDTH)}")
     say()
     say("What was found in it, by the model and by detectors:")
-    say_table(("by", "category", "steps", "evidence"), _finding_rows(window.findings), indent=2)
+    say_table(("by", "category", "steps", "evidence"), _finding_rows(window.findings), indent=2, most=_WIDTH)
     say()
     say("What the agent was told:")
     for entry in entries:
