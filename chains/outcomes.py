@@ -1,16 +1,6 @@
 """What became of a landed pull request, and of an edge, when chains were chosen: exactly one outcome each.
 
-Of a pull request, per strategy:
-
-====================  ================================================================================
-chained               it is a stage of a chain that was chosen
-frozen                it is a stage of a chain that has a task already, chosen by an earlier run
-unlinked              nothing that may be a stage builds on it, and it builds on nothing that may
-not_chosen            its edges lead to others that went to chains of greater confidence
-reverted              a later pull request took it back whole
-revert                it takes an earlier one back whole
-...                   a filter's name; `chains.stages.filters`
-====================  ================================================================================
+Of a pull request, per strategy, what `chains.meanings` says.
 
 Of an edge:
 

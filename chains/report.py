@@ -11,9 +11,10 @@ from sqlalchemy import func, select
 
 from chains import outcomes
 from chains.history import MERGE_PREFIX, display_subject, title_below
+from chains.meanings import MEANINGS
 from chains.options import EDGE_RULES, BuildReport
 from prchain.errors import UsageError
-from prchain.terminal import counted, listed, say, say_counts, say_facts, say_table, shortened, tally
+from prchain.terminal import counted, listed, say, say_facts, say_table, shortened, tally
 from sql.chosen import find_chain, resolved
 from sql.outcomes import SELECTED
 from sql.store import Store, Transaction
@@ -32,6 +33,9 @@ from sql.tables import (
 
 _WIDTH = 100
 """Characters of a subject, or of the detail of a sign."""
+
+_REASONS = 4
+"""Why pull requests are in no chain, that `chains build` tells."""
 
 
 def report_row(report: BuildReport) -> dict[str, Any]:
@@ -71,13 +75,30 @@ def print_build(reports: Sequence[BuildReport]) -> None:
         if report.stale:
             stale = counted(report.stale, "frozen chain")
             say(f"  history was rewritten: {stale} with stages that are no longer landed so; --reselect retires them")
-        say_counts("landed pull requests", dict(report.candidates.most_common()))
-        if report.edges:
-            say_counts("pairs", dict(report.edges.most_common()))
-            say_counts("pairs by source", dict(report.sources.most_common()))
-            say_counts("edges by relation", dict(report.relations.most_common()))
+        _print_left_out(report)
+    if any(report.candidates for report in reports):
+        say("`prchain sql dropped` and `prchain sql pairs` count every reason; docs/outcomes.md says what they mean")
     if not reports:
         say("nothing mined yet; run `prchain mine repos.txt`")
+
+
+def _print_left_out(report: BuildReport) -> None:
+    """Print how many pull requests are in chains, and the commonest reasons why others are not; the same of pairs."""
+    counts = report.candidates
+    taken = counts[outcomes.CHAINED] + counts[outcomes.FROZEN]
+    if not counts:
+        return
+    say(f"  {taken:,} of {counted(counts.total(), 'landed pull request')} in chains; the others:")
+    left = [(name, count) for name, count in counts.most_common() if name not in {outcomes.CHAINED, outcomes.FROZEN}]
+    rows = [(f"{count:,}", name, MEANINGS[name]) for name, count in left[:_REASONS]]
+    if rest := left[_REASONS:]:
+        rows.append((f"{sum(count for _, count in rest):,}", "", f"for {counted(len(rest), 'other reason')}"))
+    say_table((), rows, indent=4)
+    if report.edges:
+        kept = tally(dict(report.relations.most_common()))
+        others = tally({name: count for name, count in report.edges.most_common() if name != outcomes.KEPT})
+        words = f"{report.edges[outcomes.KEPT]:,} of {counted(report.edges.total(), 'pair')} can be used"
+        say(f"  {words}" + (f" ({kept})" if kept else "") + (f"; {others}" if others else ""))
 
 
 def _print_hints(report: BuildReport) -> None:
@@ -361,6 +382,9 @@ def print_chain(page: dict[str, Any]) -> None:
             files = counted(stage[f"{part}_files"], "file")
             say_facts({part: f"{counted(stage[f'{part}_lines'], 'line')} in {files}"}, indent=5)
         say_facts({"page": stage["url"]}, indent=5)
+    if any(stage["signs"] or stage["worth_signs"] for stage in page["stages"]):
+        say()
+        say("The figures before the signs are log-odds; they add up to a confidence or a worth (docs/chains.md).")
 
 
 def candidates(store: Store, strategy: str) -> dict[str, Counter[str]]:

@@ -228,7 +228,8 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
     \b
     Example:
       prchain environments base
-      PRCHAIN_ENVIRONMENTS_BASE_IMAGE=prchain-base:bookworm prchain environments build
+      export PRCHAIN_ENVIRONMENTS_BASE_IMAGE=prchain-base:bookworm
+      prchain environments build
     """
     from environments.images.base_image import make_base_image
 

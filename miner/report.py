@@ -206,6 +206,8 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
             if row[name]:
                 say_counts(f"{name} of all chains", row[name])
         say()
+    if rows:
+        say("docs/outcomes.md says what each name means")
     for row in failed:
         say(f"not mined: {row['spec']}: {row['outcome']}, {row['started_at']}: {row['reason']}")
 

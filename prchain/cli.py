@@ -103,12 +103,12 @@ def cli(ctx: click.Context, verbose: int, log_file: Path | None) -> None:
     stage by stage, becomes a sample. Each command goes on where the one before ended, in one database:
 
     \b
-      prchain mine repos.txt              pull requests, and what they cite
-      prchain chains build                which of them build on each other
-      prchain tasks build                 what an agent is asked; needs a model
-      prchain environments validate       images, and tests that prove each stage
-      prchain rollouts run                an agent works, a judge says what counts; needs a model
-      prchain export --out sft.jsonl      samples for fine-tuning, with a data card
+      prchain mine repos.txt          pull requests, and what they cite
+      prchain chains build            which of them build on each other
+      prchain tasks build             what an agent is asked; needs a model
+      prchain environments validate   images, and tests that prove each stage
+      prchain rollouts run            an agent works, a judge rates; needs models
+      prchain export --out sft.jsonl  samples for fine-tuning, with a data card
 
     Any of them can be killed and started again. `prchain demo` runs all of them on a small repository, without network
     or key; `prchain status` says what came of each so far.
@@ -150,6 +150,9 @@ def run(arguments: list[str]) -> int:
         where = error.ctx.command_path if error.ctx else "prchain"
         hint = "" if error.possibilities else f" See `{where} --help`."
         say(f"prchain: error: {error.format_message()}{hint}", err=True)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
         return error.exit_code
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "prchain"

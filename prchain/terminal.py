@@ -1,6 +1,7 @@
 """The output of commands, each kind printed in one way: lines, JSON, tables, lists, and the words for numbers.
 
-All of it may hold mined text, which cannot steer a terminal or forge lines.
+All of it may hold mined text, which cannot steer a terminal or forge lines. What stands on a terminal fits its width
+(`prchain.columns`); what goes into a pipe or a file is not folded.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from itertools import zip_longest
 from typing import Any, ParamSpec
 
 import click
+
+from prchain.columns import cell_length, columns, folded
 
 _P = ParamSpec("_P")
 
@@ -38,6 +41,12 @@ _LONGEST_REASON = 400
 _PROSE = 100
 """Characters of a line of prose."""
 
+_NARROWEST = 16
+"""Columns of a cell that a line shows at least: those of a chain's id."""
+
+_GAP = 2
+"""Between two columns."""
+
 
 def clean(text: str) -> str:
     """The text in one line, in which nothing steers a terminal: line breaks and tabs become a space, and every other
@@ -51,14 +60,30 @@ def escaped(text: str) -> str:
 
 
 def say(line: str = "", *, err: bool = False) -> None:
-    """Print one line, whatever it holds."""
+    """Print one line, whatever it holds; on a terminal that is narrower, in several."""
+    for part in folded(clean(line), columns(sys.stderr if err else sys.stdout)):
+        click.echo(part, err=err)
+
+
+def say_whole(line: str, *, err: bool = False) -> None:
+    """Print one line that has to stay as it is, as one of a program, or a command to copy."""
     click.echo(clean(line), err=err)
+
+
+def say_command(command: str) -> None:
+    """Print a command behind a prompt; on a terminal that is narrower in several lines, which can be copied as one."""
+    width = columns()
+    quoted = "'" in command or '"' in command
+    *lines, last = folded(clean(f"$ {command}"), None if width is None or quoted else width - 2)
+    for line in lines:
+        say_whole(f"{line} \\")
+    say_whole(last)
 
 
 def say_traceback(text: str) -> None:
     """Print the lines of a traceback to standard error; what they quote cannot steer."""
     for line in text.splitlines():
-        say(line, err=True)
+        say_whole(line, err=True)
 
 
 def say_next(command: str) -> None:
@@ -96,11 +121,13 @@ def say_counts(title: str, counts: Mapping[str, int], *, total: int | None = Non
 
 
 def say_prose(text: str, *, indent: int = 0, further: int = 2, width: int = _PROSE, hyphens: bool = False) -> None:
-    """Print a text in lines of `width` characters at most, of which the second and the next are indented `further`.
+    """Print a text in lines of `width` characters at most, and of the terminal's, of which the second and the next are
+    indented `further`.
 
     With `hyphens` a line may also end at a hyphen within a word. A text without words is an empty line.
     """
     first, others = " " * indent, " " * (indent + further)
+    width = min(width, columns() or width)
     lines = textwrap.wrap(clean(text), width, initial_indent=first, subsequent_indent=others, break_on_hyphens=hyphens)
     for line in lines or [first]:
         say(line)
@@ -109,7 +136,7 @@ def say_prose(text: str, *, indent: int = 0, further: int = 2, width: int = _PRO
 def say_text(text: str, *, indent: int = 0) -> None:
     """Print a text whole, in its own lines; a tab as the spaces that it stands for."""
     for line in text.removesuffix("\n").split("\n"):
-        say(f"{'':<{indent}}{line.removesuffix(chr(13)).expandtabs()}")
+        say_whole(f"{'':<{indent}}{line.removesuffix(chr(13)).expandtabs()}")
 
 
 def say_some(lines: Collection[str], most: int, *, indent: int = 4, rest: str = "", err: bool = False) -> None:
@@ -137,29 +164,52 @@ def say_reasons(ended: Iterable[tuple[str, str, str | None]], *, rest: str = "")
             say(f"{others:,} more: {outcome}: other reasons" + (f"; {rest}" if rest else ""), err=True)
 
 
-def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows below the names of their columns, each in one line. Cells are as `table_lines` takes them."""
-    for line in table_lines(columns, rows):
-        say(line)
+def say_table(names: Sequence[str], rows: Iterable[Sequence[Any]], *, indent: int = 0, most: int | None = None) -> None:
+    """Print rows below the names of their columns, each in one line where they fit into the terminal, and into `most`
+    columns wherever they go. Cells are as `table_lines` takes them."""
+    width = min(filter(None, (columns(), most)), default=None)
+    for line in table_lines(names, rows, width=width and width - indent):
+        say_whole(f"{'':<{indent}}{line}".rstrip())
 
 
-def table_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> Iterator[str]:
+def table_lines(names: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> Iterator[str]:
     """Text columns are left-aligned and number columns right-aligned; columns without names have no head.
 
-    Where `width` is given, long cells are folded into it.
+    Where `width` is given, long cells are folded into it; where that leaves columns too narrow to read, each row
+    stands by itself, with a line or more for each of its cells.
     """
+    cells = [["" if cell is None else clean(str(cell)) for cell in row] for row in rows]
+    heads = [clean(str(name)) for name in names]
+    if width is None or not heads or _fits(heads, cells, width):
+        yield from _lines_of_table(heads, cells, width)
+        return
+    for number, row in enumerate(cells, 1):
+        yield f"-- row {number:,} of {len(cells):,}"
+        yield from _lines_of_table((), list(zip(heads, row, strict=True)), width)
+
+
+def _fits(heads: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether a table of this width shows heads and figures whole, and of other cells at least `_NARROWEST` a line."""
+    least = [
+        max(cell_length(head), *(min(cell_length(row[place]), _NARROWEST) for row in cells), 0)
+        for place, head in enumerate(heads)
+    ]
+    return sum(least) + _GAP * (len(least) - 1) <= width
+
+
+def _lines_of_table(heads: Sequence[str], cells: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
     from rich.console import Console  # noqa: PLC0415  only a table needs it
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    cells = [["" if cell is None else clean(str(cell)) for cell in row] for row in rows]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(columns))
-    for column, column_cells in zip_longest(columns, zip(*cells, strict=True), fillvalue=""):
-        figures = all(map(_FIGURE.fullmatch, column_cells))
-        table.add_column(Text(clean(str(column))), justify="right" if figures else "left", overflow="fold")
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=bool(heads))
+    for head, column in zip_longest(heads, zip(*cells, strict=True), fillvalue=""):
+        figures = all(map(_FIGURE.fullmatch, column))
+        table.add_column(Text(head), justify="right" if figures else "left", overflow="fold", no_wrap=figures)
     for row in cells:
         table.add_row(*map(Text, row))
-    console = Console(width=width or 1_000_000, color_system=None, legacy_windows=False)
+    # With a height, too: without one rich takes 80 columns for granted where TERM is dumb, also in a pipe.
+    console = Console(width=width or 1_000_000, height=25, color_system=None, legacy_windows=False)
     with console.capture() as printed:
         console.print(table)
     yield from (line.rstrip() for line in printed.get().splitlines())
@@ -193,6 +243,11 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text in one line of so many characters at most, with a mark where it was cut."""
+    """The text in one line of so many characters at most, with a mark where it was cut: between words, but for a long
+    one that would take much along."""
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 4].rstrip()} ..."
+    if len(line) <= most:
+        return line
+    kept, between = line[: most - 4], line[most - 4] == " "
+    whole = kept if between else kept.rpartition(" ")[0]
+    return f"{(whole if len(whole) > len(kept) // 2 else kept).rstrip()} ..."

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import csv
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import indent
 from typing import Any, TextIO
 
-from rich.cells import cell_len
-
+from prchain.columns import columns as terminal_columns
 from prchain.terminal import escaped, json_text, table_lines
 
 _PLACES = 6
 """Of a number that people read: a millionth of a dollar. JSON and CSV keep all digits."""
 
 _SMALL = 1e-4
-
-_NARROWEST = 16
-"""Characters of a cell that a line shows at least: those of a chain's id."""
-
-_GAP = 2
-"""Between two columns."""
 
 
 def write_json(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
@@ -49,28 +41,13 @@ def write_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: Text
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
-    """A table as wide as the terminal; where its columns would be too narrow to read, each row by itself."""
-    width = shutil.get_terminal_size().columns
+    """A table as wide as the terminal; where its columns would be too narrow to read, each row by itself. Of no rows
+    that is said."""
     cells = [list(map(_visible, row)) for row in rows]
-    fits = _fits(columns, cells, width)
-    lines = table_lines(columns, cells, width=width) if fits else _by_row(columns, cells, width)
+    lines = table_lines(columns, cells, width=terminal_columns(out))
     out.writelines(f"{line}\n" for line in lines)
-
-
-def _fits(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
-    """Whether a table of this width shows names and figures whole, and of other cells at least `_NARROWEST` a line."""
-    least = [
-        max(cell_len(name), *(min(cell_len(row[place]), _NARROWEST) for row in cells), 0)
-        for place, name in enumerate(columns)
-    ]
-    return sum(least) + _GAP * (len(least) - 1) <= width
-
-
-def _by_row(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Each row below its number, a line or more for each of its columns."""
-    for number, row in enumerate(cells, 1):
-        yield f"-- row {number:,} of {len(cells):,}"
-        yield from table_lines((), zip(columns, row, strict=True), width=width)
+    if not cells:
+        out.write("0 rows\n")
 
 
 def _plain(cell: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 from chains import outcomes as of_chains
 from chains.lineage.outcomes import LINEAGE_OUTCOMES
+from chains.meanings import MEANINGS
 from chains.stages.filters import OUTCOMES as FILTERS
 from chains.tasks import model as of_tasks
 from environments.images import build_run, provide
@@ -54,3 +55,11 @@ NAMES_IN_CODE = {
 def test_a_heading_names_all_outcomes_of_the_code(heading: str) -> None:
     (text,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S)
     assert sorted(name for name in NAMES_IN_CODE[heading] if not re.search(rf"\b{name}\b", text)) == []
+
+
+def test_commands_tell_the_reasons_of_landed_pull_requests_in_the_words_of_the_page() -> None:
+    assert list(FILTERS) == [name for name in MEANINGS if name in FILTERS]
+    heading = "Landed pull requests, when chains are chosen"
+    assert MEANINGS.keys() == NAMES_IN_CODE[heading]
+    for name, words in MEANINGS.items():
+        assert f"| {name} | {words} |\n" in PAGE

@@ -81,7 +81,7 @@ RULES = {
     "mine": Rule("14 pull requests, 13 landed"),
     "status": Rule(r"landed +13\n"),
     "show": Rule(r"landed \(merge on main", wants="OWNER/NAME#N"),
-    "chains build": Rule(r"frozen +(8|10)\n"),
+    "chains build": Rule(r"(8|10) of 13 landed pull requests in chains"),
     "chains list": Rule("4 of 4 chains"),
     "chains yield": Rule(r"reference \*", wants="[OWNER/NAME]"),
     "chains lineage": Rule(r"landed pull requests +13\n", wants="OWNER/NAME[#N]"),
@@ -162,7 +162,7 @@ RULES = {
     "export --pairs rejection-sampling": Rule("4 for unfiltered, 4 for filtered"),
     "stats": Rule("4 accepted, 3 rejected"),
     "stats --by": Rule("USD of all purposes(.|\n)*domains +covered"),
-    "sql": Rule("funnel|landed|number|purpose|decided_by|replaced"),
+    "sql": Rule("funnel|landed|number|purpose|decided_by|replaced|outcome"),
 }
 """Command to how it is run."""
 

@@ -13,7 +13,7 @@ from chains.history import MinedRepository
 from chains.lineage.outcomes import LINEAGE_OUTCOMES
 from chains.lineage.shown_lines import ChangedLines
 from chains.lineage.trace import TraceReport
-from prchain.terminal import counted, listed, say, say_counts, say_facts, say_table
+from prchain.terminal import counted, listed, say, say_counts, say_facts, say_table, say_whole
 from sql.store import Transaction
 from sql.tables import LineageLanding, LineageWalk
 
@@ -78,7 +78,7 @@ def print_lineage(page: Mapping[str, Any], limit: int | None) -> None:
     )
     if pairs:
         say()
-        columns = ("later", "changes", "lines", "of later", "of earlier", "beside", "functions", "names", "cited")
+        columns = ("later", "changes", "lines", "of later", "of earlier", "beside", "cited", "functions; names")
         say_table(columns, (_cells(pair) for pair in pairs[:limit]))
         if limit is not None and len(pairs) > limit:
             say(f"... {len(pairs) - limit:,} more pairs; --limit {len(pairs)} prints all")
@@ -92,9 +92,8 @@ def _cells(pair: Mapping[str, Any]) -> Sequence[Any]:
         f"{pair['share_of_source']:.0%}",
         f"{pair['share_of_target']:.0%}",
         pair["inserted_lines"],
-        listed(pair["functions"], 2),
-        listed(pair["names"], 2),
         "yes" if pair["cited"] else "no",
+        "; ".join(filter(None, (listed(pair["functions"], 2), listed(pair["names"], 2)))),
     )
 
 
@@ -105,7 +104,7 @@ def print_changed_lines(pair: Mapping[str, Any], changed: Sequence[ChangedLines]
     for part in changed:
         say(f"  {part.path}:{part.start}" + (f"  {part.function}" if part.function else ""))
         for mark, line in _marked(part):
-            say(f"    {mark} {line}")
+            say_whole(f"    {mark} {line}")
 
 
 def _marked(part: ChangedLines) -> Iterator[tuple[str, str]]:

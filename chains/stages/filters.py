@@ -1,8 +1,5 @@
 """Which pull requests cannot be a stage of a chain, each with one outcome that says why.
 
-Pure. The first that applies, in this order, is the outcome:
-
-=====================  ===============================================================================
 benchmark_repository   the repository is one that evaluation benchmarks are made from
 benchmark_instance     the pull request is in the user's list of benchmark instances
 licence_unknown        the repository has no licence file, or none that is known
@@ -35,6 +32,8 @@ no_text                nothing but a subject that says nothing
 no_tests               it changes no file of tests that could prove it (only with `Filters.with_tests`)
 low_worth              too unlikely to make a sensible task: `chains.stages.worth`, `Filters.min_worth`
 =====================  ===============================================================================
+=======
+Pure. The first of `OUTCOMES` that applies, in its order, is the outcome; `chains.meanings` says what each means.
 
 Lines are added and removed lines that are not blank. Where there is no program text, and the filter for that is
 switched off, neither size nor language is checked.

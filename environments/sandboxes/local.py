@@ -189,7 +189,7 @@ class LocalSandbox(ChannelledSandbox):
     def _bubble(self, folder: Path, state: Path) -> list[str]:
         program = shutil.which("bwrap")
         if program is None:
-            raise EngineUnavailable("bubblewrap (bwrap) is not installed, and plain processes were not asked for")
+            raise EngineUnavailable("bubblewrap (bwrap) is not installed; install it, or name another --backend")
         root = Path(self.config.image or "/")
         if not root.is_dir():
             raise ImageMissing(f"there is no folder {root} with a root file system")

@@ -174,6 +174,27 @@ def test_a_licence_that_is_not_known_says_of_how_many_pull_requests(capsys: pyte
     assert line in capsys.readouterr().out
 
 
+def test_the_commonest_reasons_are_told_in_words_and_the_others_are_summed(capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = Counter(unlinked=400, low_worth=70, cosmetic=29, no_text=6, revert=5, docs_only=2, chained=18, frozen=2)
+    report = BuildReport("o/n", landed=532, candidates=reasons, edges=Counter(kept=11, below_floor=1200))
+    report.relations.update(changes_code=10, mentions=1)
+    report.lengths[2] = 10
+    print_build([report])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 9
+    assert lines[1] == "  20 of 532 landed pull requests in chains; the others:"
+    assert [line.split()[:2] for line in lines[2:6]] == [
+        ["400", "unlinked"],
+        ["70", "low_worth"],
+        ["29", "cosmetic"],
+        ["6", "no_text"],
+    ]
+    assert "comments, docstrings" in lines[4]
+    assert lines[6].split() == ["7", "for", "2", "other", "reasons"]
+    assert lines[7] == "  11 of 1,211 pairs can be used (10 changes_code, 1 mentions); 1,200 below_floor"
+    assert "`prchain sql dropped`" in lines[8] and "docs/outcomes.md" in lines[8]
+
+
 @pytest.mark.parametrize(
     ("report", "said", "unsaid"),
     [

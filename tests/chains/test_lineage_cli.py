@@ -31,7 +31,7 @@ def test_the_strongest_pairs_are_printed_with_their_shares() -> None:
     printed = call("chains", "lineage", NAME).stdout
     assert f"{NAME}: walked 17 commits" in printed
     (row,) = [line.split() for line in printed.splitlines() if line.startswith("#2 ")]
-    assert row == ["#2", "#1", "3", "100%", "60%", "0", "round_half_even_amount", "yes"]
+    assert row == ["#2", "#1", "3", "100%", "60%", "0", "yes", "round_half_even_amount"]
     again = call("chains", "lineage", NAME, "--json")
     page = json.loads(again.stdout)
     assert sum(page["outcomes"].values()) == page["landed"] == 8

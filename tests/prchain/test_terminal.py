@@ -185,7 +185,9 @@ def test_numbers_have_one_form() -> None:
 def test_what_is_cut_says_so() -> None:
     assert [listed("ab", 2), listed("abcd", 2), listed("", 2)] == ["a, b", "a, b and 2 more", ""]
     assert shortened(" a\n b ", 3) == "a b"
-    assert shortened("a text of some words", 12) == "a text o ..."
+    assert shortened("a text of some words", 12) == "a text ..."
+    assert shortened("a text of some words", 13) == "a text of ..."
+    assert shortened("see /a/path/that/is/long", 16) == "see /a/path/ ..."
 
 
 def test_an_error_that_quotes_mined_text_cannot_steer(capsys: pytest.CaptureFixture[str]) -> None:

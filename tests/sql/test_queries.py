@@ -217,11 +217,18 @@ def test_a_table_shows_cells_and_lets_none_of_them_steer_the_terminal() -> None:
     assert not set("\x1b\x9b\t") & set(out.getvalue())
 
 
+class Terminal(io.StringIO):
+    """Keeps what is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def test_a_table_too_wide_for_the_terminal_shows_each_row_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     words = "a reason of some words, " * 5
     names = [f"column_{number}" for number in range(9)]
-    out = io.StringIO()
+    out = Terminal()
     write_table(names, [("5f0c12ab90ff3344", 1, words, *["acme/widgets"] * 6), (None, 2, *"abcdefg")], out)
     lines = out.getvalue().splitlines()
     assert lines[:3] == ["-- row 1 of 2", "column_0  5f0c12ab90ff3344", "column_1  1"]
@@ -231,11 +238,17 @@ def test_a_table_too_wide_for_the_terminal_shows_each_row_by_itself(monkeypatch:
 
 def test_a_table_that_fits_when_its_long_cells_are_folded_stays_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    out = io.StringIO()
+    out = Terminal()
     write_table(("id", "pulls", "reason"), [("5f0c12ab90ff3344", 12, "and so on " * 20)], out)
     lines = out.getvalue().splitlines()
     assert lines[0].split() == ["id", "pulls", "reason"] and lines[1].startswith("5f0c12ab90ff3344     12  and so on")
     assert len(lines) > 3 and max(map(len, lines)) <= 80
+
+
+def test_a_table_without_rows_says_so() -> None:
+    out = Terminal()
+    write_table(("id", "pulls"), [], out)
+    assert out.getvalue().splitlines() == ["id  pulls", "0 rows"]
 
 
 STEERING_TEXT = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202etxt.exe\u200b\u2066b"

@@ -156,7 +156,7 @@ class TestList:
         for sample in range(3):
             world.trajectory(f"{sample}" * 16, CHAIN, sample=sample, gate="both", backend="docker")
         head, *rows, common, total = self.printed(world, capsys)
-        assert head.split() == ["id", "outcome", "stages", "steps", "USD", "repository", "chain"]
+        assert head.split() == ["id", "outcome", "stages", "steps", "USD", "repository", "and", "chain"]
         assert [row.split()[2:5] for row in rows] == [["3", "of", "3"]] * 3
         assert all(row.endswith(f"{CHAIN} sample {sample}") for sample, row in enumerate(rows))
         words = "gate both 0.8, tools full, context chain, temperature of the endpoint"
@@ -181,7 +181,7 @@ class TestList:
         world.trajectory("0" * 16, CHAIN)
         world.trajectory("1" * 16, CHAIN, sample=1, **options)
         head, first, second, common, _ = self.printed(world, capsys)
-        assert head.endswith("  options") and second.endswith(f"sample 1  {said}") and said not in first
+        assert head.endswith("chain, options") and second.endswith(f"sample 1, {said}") and said not in first
         assert common.startswith("all: ") and "tools full, context chain" in common and said not in common
 
     def test_the_name_of_an_option_is_not_broken_at_its_hyphen(

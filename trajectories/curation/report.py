@@ -97,14 +97,13 @@ def print_graphs(rows: list[dict[str, Any]]) -> None:
             row["nodes"],
             row["rounds"],
             "" if row["usd"] is None else f"{row['usd']:,.4f}",
-            row["repository"],
-            f"{row['chain_id']} stage {row['position']}",
-            row["trajectory_id"] or "",
+            f"{row['repository']} {row['chain_id']} stage {row['position']}"
+            + (f", after {row['trajectory_id']}" if row["trajectory_id"] else ""),
         )
         for row in rows
     ]
     if rows:
-        say_table(("id", "outcome", "nodes", "rounds", "USD", "repository", "chain", "after"), lines)
+        say_table(("id", "outcome", "nodes", "rounds", "USD", "repository and chain"), lines)
     say(summed("graph", (row["outcome"] for row in rows)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from prchain.llm.scripted import NAME as SCRIPTED
-from prchain.terminal import counted, dollars, say, say_prose, say_table, shortened, table_lines
+from prchain.terminal import counted, dollars, say, say_prose, say_table, shortened
 from sql.store import Store, Transaction
 from sql.tables import ChainStage, Trajectory, TrajectoryStage
 from trajectories.demo.beside import call_words
@@ -114,8 +114,7 @@ def _print_window(window: StoredReading, entries: Sequence[Entry], workdir: str 
         say(f"{step.number:>4}  {shortened(call_words(step, workdir), _WIDTH)}")
     say()
     say("What was found in it, by the model and by detectors:")
-    for line in table_lines(("by", "category", "steps", "evidence"), _finding_rows(window.findings), width=_WIDTH):
-        say(f"  {line}")
+    say_table(("by", "category", "steps", "evidence"), _finding_rows(window.findings), indent=2, most=_WIDTH)
     say()
     say("What the agent was told:")
     for entry in entries:

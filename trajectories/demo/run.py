@@ -16,7 +16,7 @@ from pathlib import Path
 
 from prchain.errors import DemoStopped
 from prchain.settings import Settings, variable
-from prchain.terminal import say, say_facts, say_prose, tally
+from prchain.terminal import say, say_command, say_facts, say_prose, say_whole, tally
 from sql.outcomes import READY
 from sql.store import Store
 from sql.tables import GraphRow, Task, Trajectory
@@ -113,7 +113,8 @@ def print_outcome(outcome: Outcome) -> None:
     _say_heading("The files")
     say_facts(outcome.files)
     _say_heading("What next")
-    say(f"  cd {shlex.quote(str(outcome.folder))}     # its prchain.toml leads every command to these files")
+    say("  # its prchain.toml leads every command to these files:")
+    say_whole(f"  cd {shlex.quote(str(outcome.folder))}")
     program = _program()
     for command in (
         ["show", f"{REPOSITORY}#8"],
@@ -164,7 +165,7 @@ def _run_command(step: DemoCommand, run: Callable[[list[str]], int]) -> bool:
     if not step.command:
         return True
     line = _command_line(step.command)
-    say(f"$ {line}")
+    say_command(line)
     code = run(list(step.command))
     if code != 0 and step.must_succeed:
         raise DemoStopped(f"`{line}` ended with code {code}; what is said above tells why")

@@ -208,10 +208,10 @@ def export(
     \b
     Example:
       prchain export --format slime --out sft.jsonl --split 0.05
-      prchain export --format trl --rows turns --out sft.parquet --mask tool_errors,command_errors
+      prchain export --format trl --rows turns --out t.parquet --mask tool_errors
       prchain export --format swift --recipe swift --out sft.jsonl --at-most 500
       prchain export --pairs short-long --out sft.jsonl
-      prchain export --format swift --out sft.jsonl --max-tokens 65536 --too-long split --tokenizer tokenizer.json
+      prchain export --format swift --out s.jsonl --max-tokens 65536
     """
     from trajectories.export.format import PredictionFormat
     from trajectories.export.masks import DEFAULT_MASKS

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from prchain.terminal import counted, say, say_prose, table_lines, tally
+from prchain.terminal import counted, say, say_prose, say_table, tally
 from sql.store import Store
 from trajectories.prm.compared import (
     BASE,
@@ -294,5 +294,4 @@ def _apart(difference: Mapping[str, Any] | None) -> str:
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     say()
-    for line in table_lines(columns, rows, width=_WIDTH):
-        say(line)
+    say_table(columns, rows, most=_WIDTH)

@@ -127,15 +127,13 @@ def print_trajectories(rows: list[dict[str, Any]]) -> None:
             f"{row['accepted']} of {row['stages']}",
             f"{row['steps']:,}",
             "" if row["usd"] is None else f"{row['usd']:,.4f}",
-            row["repository"],
-            f"{row['chain_id']} sample {row['sample']}",
-            *([differing] if any(own) else []),
+            ", ".join(filter(None, (f"{row['repository']} {row['chain_id']} sample {row['sample']}", differing))),
         )
         for row, differing in zip(rows, own, strict=True)
     ]
     if rows:
-        columns = ("id", "outcome", "stages", "steps", "USD", "repository", "chain", *(["options"] if any(own) else []))
-        say_table(columns, lines)
+        last = "repository and chain" + (", options" if any(own) else "")
+        say_table(("id", "outcome", "stages", "steps", "USD", last), lines)
     if common:
         say_prose(f"all: {', '.join(common)}")
     say(summed("trajectory", (row["outcome"] for row in rows)))

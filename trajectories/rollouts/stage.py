@@ -110,7 +110,7 @@ class StageRun:
         """Write the stage's row and its opening entries. Returns the final row where no attempt is possible."""
         rollout, options = self._rollout, self._rollout.options
         start_time = time.monotonic()
-        rollout.tell(f"{self._label(1)}: state")
+        rollout.tell(f"{self._label(1)}: laying out the files")
         if options.needs_tests:
             rollout.chain_context.require_proof(self._stage)
         try:
@@ -209,7 +209,7 @@ class StageRun:
         workplace = rollout.chain_context.workplace(self._stage)
         start = self._row.start_tree
         assert start is not None
-        rollout.tell(f"{self._label(attempt)}: sandbox")
+        rollout.tell(f"{self._label(attempt)}: starting the sandbox")
         try:
             restored = self._prepare_sandbox(workplace, attempt)
         except RefreshFailed as error:
@@ -394,7 +394,7 @@ class StageRun:
         options = rollout.options
         start_time = time.monotonic()
         tree, start = str(row.end_tree), str(row.start_tree)
-        rollout.tell(f"{self._label(attempt)}: verdict")
+        rollout.tell(f"{self._label(attempt)}: waiting for the verdict")
         graded = self._tests.grade(tree, row.check)
         trees = rollout.chain_context.trees
         patch = trees.patch_text(start, tree)
