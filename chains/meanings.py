@@ -13,7 +13,7 @@ MEANINGS: Mapping[str, str] = {
     "benchmark_instance": "it is in the user's list of benchmark instances",
     "licence_unknown": "the repository has no licence file, or none that is known",
     "licence": "the repository's licence is not among those allowed",
-    "patch_unreadable": "git cannot give the patch: the mirror lacks files of it",
+    "patch_unreadable": "the mirror lacks files of its patch; mining tells the command that fetches them",
     "nothing_changed": "the patch is empty",
     "revert": "it takes an earlier pull request back, and does nothing else",
     "reverted": "a later pull request took it back, and it never landed again",

@@ -1,38 +1,5 @@
 """Which pull requests cannot be a stage of a chain, each with one outcome that says why.
 
-benchmark_repository   the repository is one that evaluation benchmarks are made from
-benchmark_instance     the pull request is in the user's list of benchmark instances
-licence_unknown        the repository has no licence file, or none that is known
-licence                the repository's licence is not among those allowed
-patch_unreadable       git cannot give the patch: the mirror lacks files of it
-nothing_changed        the patch is empty
-revert                 it takes an earlier pull request back, and does nothing else
-reverted               a later pull request took it back, and it never landed again
-backport               it repeats, on another branch, one that landed as itself
-dependency_bump        it updates dependencies: says so, and changes only what such updates change
-release                it makes a release: says so, and changes only what releases change
-bot_housekeeping       a bot made it, and no program text changed but in how it is written
-docs_only              documentation and examples
-tests_only             tests, fixtures, snapshots and benchmarks; also tests that stand inside source files
-ci_only                how machines check the project
-lock_only              lock files
-generated_only         generated files
-vendored_only          other projects' files
-no_source              several of these, and nothing else
-config_only            no program text: configuration, with or without the above
-data_only              no program text: data or pictures, with or without the above
-cosmetic               white space, comments, docstrings, annotations and the order of imports
-renames_only           the same tokens, with a few names replaced throughout
-moves_only             the same lines in other files, but for imports
-source_too_small       fewer changed lines of program text than `Filters.min_source_lines`
-source_too_large       more than `Filters.max_source_lines`
-too_many_files         more files of program text than `Filters.max_source_files`
-language               mostly in a language that was not asked for
-no_text                nothing but a subject that says nothing
-no_tests               it changes no file of tests that could prove it (only with `Filters.with_tests`)
-low_worth              too unlikely to make a sensible task: `chains.stages.worth`, `Filters.min_worth`
-=====================  ===============================================================================
-=======
 Pure. The first of `OUTCOMES` that applies, in its order, is the outcome; `chains.meanings` says what each means.
 
 Lines are added and removed lines that are not blank. Where there is no program text, and the filter for that is
@@ -139,7 +106,7 @@ class PullFacts:
     """None where there is no program text to judge."""
     benchmark_instance: bool = False
     only_inline_tests: bool = False
-    """Whether its program text changes nothing but tests inside source files; `chains.stages.inline_tests`."""
+    """Whether its program text changes nothing but tests inside source files; `prchain.inline_tests`."""
 
 
 def drop(facts: PullFacts, filters: Filters) -> tuple[str, str] | None:
@@ -475,4 +442,4 @@ OUTCOMES: dict[str, _Check] = {
     "no_tests": _no_tests,
     "low_worth": _low_worth,
 }
-"""The filters, in the order in which they apply; a test compares the table of this module with it."""
+"""The filters, in the order in which they apply."""

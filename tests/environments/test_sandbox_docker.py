@@ -304,6 +304,7 @@ def test_a_container_that_is_removed_under_a_command_is_lost(client: Any) -> Non
 
 
 CUT_OFF = """
+import signal
 import sys
 import prchain.cli
 from contextlib import nullcontext
@@ -311,6 +312,8 @@ from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.sandbox import SandboxConfig
 from prchain.progress import SILENT
 from prchain.runs import UnitResult, run_units
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started without it
 
 class Unit:
     def __init__(self, key):
