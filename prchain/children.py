@@ -37,7 +37,7 @@ def forget_child(process: subprocess.Popen[bytes]) -> None:
 
 def end_children() -> None:
     """End all programs that run. From then on no thread starts one, nor makes anything of the end of one."""
-    _lock.acquire()  # noqa: SIM115  kept: what is left of this process is its end
+    _lock.acquire()  # kept: what is left of this process is its end
     for process in _running:
         process.terminate()
     deadline = monotonic() + _ENDING_SECONDS

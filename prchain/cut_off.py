@@ -1,8 +1,8 @@
 """How a process ends whose threads still work, after Ctrl-C or an error in one of them.
 
 Their work is in transactions that may be cut off, so nobody waits for them. The programs that they run are ended
-(`prchain.children`). What else they hold outside of this process, such as containers, is left to a program that takes the process's place: from then on no thread uses it, makes more of
-it, or stores that it is gone.
+(`prchain.children`). What else they hold outside of this process, such as containers, is left to a program that takes
+the process's place: from then on no thread uses it, makes more of it, or stores that it is gone.
 """
 
 from __future__ import annotations
