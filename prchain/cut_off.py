@@ -1,16 +1,19 @@
 """How a process ends whose threads still work, after Ctrl-C or an error in one of them.
 
-Their work is in transactions that may be cut off, so nobody waits for them. What they hold outside of this process,
-such as containers, is left to a program that takes the process's place: from then on no thread uses it, makes more of
-it, or stores that it is gone.
+Their work is in transactions that may be cut off, so nobody waits for them. The programs that they run are ended
+(`prchain.children`). What else they hold outside of this process, such as containers, is left to a program that takes
+the process's place: from then on no thread uses it, makes more of it, or stores that it is gone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
 from typing import NoReturn
+
+from prchain.children import end_children
 
 _HEIRS: dict[str, Mapping[str, str]] = {}
 """Modules, with variables of their environment."""
@@ -27,7 +30,9 @@ def leave_to(module: str, environment: Mapping[str, str]) -> None:
 
 
 def cut_off(status: int) -> NoReturn:
-    """End at once with an exit code, whatever threads do; an heir comes first."""
+    """End at once with an exit code, whatever threads do; their programs are ended, and an heir comes first."""
+    with contextlib.suppress(KeyboardInterrupt):  # a second one waits for nothing
+        end_children()
     sys.stdout.flush()
     sys.stderr.flush()
     for module, environment in _HEIRS.items():

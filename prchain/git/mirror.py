@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from prchain.errors import CloneFailed, DiskFull, NotARepository, no_room
-from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_failure, git_module
+from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_failure, git_module, git_output
 from prchain.git.repository import GitRepository
 from prchain.scrub import redact
 
@@ -81,7 +81,7 @@ def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepos
             runner = git.Git(str(path))
 
             def run(*arguments: str) -> str:
-                return str(runner.execute(["git", *SAFE_CONFIG, *_PATIENCE, *arguments], env=environment))
+                return git_output(runner, ["git", *SAFE_CONFIG, *_PATIENCE, *arguments], environment)
 
             # This changes nothing on an existing mirror, and repairs one whose creation was cut off.
             run("init", "--bare", "--quiet", "--template=")

@@ -19,6 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
+from prchain.children import forget_child, start_child
 from prchain.errors import DiskFull, GitError, GitMissing, IncompleteRepository
 from prchain.git.output import BLOCK
 from prchain.scrub import redact
@@ -132,8 +133,7 @@ class GitStream:
     def __enter__(self) -> BufferedReader:
         # GitPython ends the process when its wrapper is collected, so the wrapper is kept.
         stdin = subprocess.PIPE if self._input is None else self._input
-        self._wrapper = self._git.execute(self._command, istream=stdin, as_process=True, env=self._environment)
-        self._process = self._wrapper.proc
+        self._wrapper, self._process = _start(self._git, self._command, self._environment, stdin)
         if self._input is None:
             self.input = self._process.stdin
         self._drain = threading.Thread(target=self._read_errors, daemon=True)
@@ -156,6 +156,7 @@ class GitStream:
                 self.input.close()
         self._process.stdout.close()
         status = self._process.wait()
+        forget_child(self._process)
         self._drain.join()
         self._process.stderr.close()
         if self._input is not None:
@@ -169,6 +170,38 @@ class GitStream:
             if kept_bytes < 64_000:
                 self._errors.append(line)
                 kept_bytes += len(line)
+
+
+def git_output(git: Any, command: list[str], environment: dict[str, str]) -> str:
+    """What a git command prints, without the last newline. Raises GitPython's ``GitCommandError``."""
+    _wrapper, process = _start(git, command, environment, None)
+    try:
+        output, errors = process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        forget_child(process)
+    text = output.decode("utf-8", "replace").removesuffix("\n")
+    if process.returncode:
+        raise git_module().exc.GitCommandError(command, process.returncode, errors, text)
+    return text
+
+
+def _start(
+    git: Any, command: list[str], environment: dict[str, str], stdin: Any
+) -> tuple[Any, subprocess.Popen[bytes]]:
+    """GitPython's wrapper of a process, and the process; it ends the process when it is collected."""
+    wrappers: list[Any] = []
+
+    def spawn() -> subprocess.Popen[bytes]:
+        wrappers.append(git.execute(command, istream=stdin, as_process=True, env=environment))
+        process: subprocess.Popen[bytes] = wrappers[0].proc
+        return process
+
+    process = start_child(spawn)
+    return wrappers[0], process
 
 
 def git_failure(verb: str, errors: str, status: int) -> GitError:

@@ -1,8 +1,7 @@
-"""A real `prchain mine` that SIGTERM or Ctrl-C ends while git works."""
+"""A real `prchain mine` that SIGTERM or Ctrl-C ends, for it alone, while git works in a thread."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -27,6 +26,14 @@ main()
 """
 
 
+def runs(pid: int) -> bool:
+    """Whether a process runs; one that has ended and whose parent has not asked how does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
+    except FileNotFoundError:
+        return False
+
+
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_of_the_miner_with_one_line_and_no_pull_request(
     tmp_path: Path, sign: signal.Signals
@@ -35,7 +42,7 @@ def test_a_signal_ends_a_run_of_the_miner_with_one_line_and_no_pull_request(
     git = tmp_path / "bin" / "git"
     git.parent.mkdir()
     git.write_text(
-        f'#!/bin/sh\ncase "$*" in *for-each-ref*|*rev-list*|*\\ log\\ *) echo $$ > {begun}; exec sleep 60;; esac\n'
+        f'#!/bin/sh\ncase "$*" in *for-each-ref*|*rev-list*|*\\ log\\ *) echo $$ >> {begun}; exec sleep 60;; esac\n'
         f'exec {shutil.which("git")} "$@"\n'
     )
     git.chmod(0o755)
@@ -55,10 +62,10 @@ def test_a_signal_ends_a_run_of_the_miner_with_one_line_and_no_pull_request(
         assert begun.exists(), (tmp_path / "said").read_text()
         process.send_signal(sign)
         process.wait(timeout=30)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(begun.read_text()), signal.SIGKILL)  # git itself, which Ctrl-C in a terminal ends, too
     err = (tmp_path / "said").read_text()
     assert process.returncode == 128 + sign
+    pids = [int(pid) for pid in begun.read_text().split()]
+    assert pids and not [pid for pid in pids if runs(pid)], "git has ended before the run has"
     assert len([line for line in err.splitlines() if line.startswith("prchain: ")]) == 1
     with closing(Store.open(str(tmp_path / "data" / "prchain.db"), create=False)) as store, store.reading() as tx:
         assert [row[0] for row in tx.rows(MineRun, "outcome")] == ["running"], "the next run calls it interrupted"
