@@ -272,7 +272,8 @@ def export(
     _print_others(found, outcome)
     if left_out:
         say(f"{counted(len(left_out), 'task')} left out; mine their repositories again", err=True)
-    nothing = f"no {noun} to write" + ("" if to_stdout else f", so {out} was not written")
+    lacks = f"no {noun} to write" if found else "no chain is chosen; `prchain chains build` chooses them"
+    nothing = lacks + ("" if to_stdout else f", so {out} was not written")
     if left_out and not count:
         say(nothing, err=True)
     end_command(done=not left_out, good=count, nothing=nothing)
@@ -284,8 +285,6 @@ def _print_others(found: Mapping[str, int], outcome: str) -> None:
     from chains.tasks.run_report import outcome_words
 
     others = {name: count for name, count in found.items() if name != outcome}
-    if not found:
-        say("no chain is chosen; `prchain chains build` chooses them", err=True)
     if not others:
         return
     say(f"not {outcome}: {counted(sum(others.values()), 'chain')}, {outcome_words(others)}", err=True)
