@@ -106,6 +106,8 @@ class GitStream:
     """
 
     input: IO[bytes]
+    _process: Any
+    """A `subprocess.Popen`, all of whose streams are pipes but perhaps its input."""
 
     def __init__(
         self,
