@@ -80,9 +80,14 @@ def prove(
         if not kept:
             why = unusable(side, runs[0]) if runs else f"{side}: no run"
             return Proof(TESTS_UNUSABLE, why)
+    known_runner = RUNNERS.get(runner)
 
     def is_inline(test: str) -> bool:
-        return bool(inline) and RUNNERS[runner].name_of(test) in inline and file_of(runner, test, files) is None
+        return (
+            known_runner is not None
+            and known_runner.name_of(test) in inline
+            and known_runner.file_of(test, files) is None
+        )
 
     classes = classify([run.statuses for run in usable[0]], [run.statuses for run in usable[1]], is_inline)
     removed, broken = _earlier(classes, usable[1], runner, files, earlier)
