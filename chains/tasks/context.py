@@ -166,7 +166,8 @@ def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageCon
     # The texts that tests compare with may be said as they are, names in them included.
     told = telling(
         context.facts,
-        (context.texts.title, *context.texts.commits, *issue_texts, *texts_of(interface_of(context.needs))),
+        (context.texts.title, *context.texts.commits, *issue_texts),
+        given=texts_of(interface_of(context.needs)),
     )
     return replace(context, issues=tuple(issue_texts), issue_findings=tuple(found), facts=told)
 

@@ -53,7 +53,7 @@ def _findings(reading: TextReading, chain: Sequence[StageFacts], position: int, 
     if kind == "issue":
         return
     yield from spoken_findings(reading, chain, position)
-    yield from form_findings(reading, kind)
+    yield from form_findings(reading, kind, {mark for facts in chain[:position] for mark in facts.told})
     yield from _path_findings(reading, chain, position, kind)
 
 

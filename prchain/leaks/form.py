@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from prchain.leaks.facts import StageFacts
 from prchain.leaks.finding import Finding, finding
+from prchain.leaks.folding import digest
 from prchain.leaks.reading import TextReading
 from prchain.leaks.vocabulary import is_plain, lists
 
@@ -22,6 +23,8 @@ _ORDINAL = re.compile(r"(?i)\b(?:first|second|third|fourth|finally|next|then)(?:
 _URL = re.compile(
     r"(?i)\b(?:https?|ftp|git|ssh)://[\w\[]\S{0,299}|\bwww\.\w\S{1,300}|\b(?:github|gitlab)\.com/\S{1,300}"
 )
+_AFTER_URL = ".,;:!?'\"`*>)]}"
+"""What ends a sentence or a quotation, not an address."""
 _HEX = re.compile(r"(?<![\w-])[0-9a-fA-F]{7,40}(?![\w-])")
 _NUMBER = re.compile(
     r"(?i)(?:(?<!\w)#|\bGH-|\bpulls?/|\bissues/|\b(?:PR|MR|pull[ -]request|merge[ -]request|issue|ticket|bug)"
@@ -85,14 +88,21 @@ _FEWEST_LETTERS = 20
 """Fewer letters of another script are a symbol, a name or an example."""
 
 
-def form_findings(reading: TextReading, kind: str) -> Iterator[Finding]:
-    """Everything about the form of a query, an overview or a comment."""
+def form_findings(reading: TextReading, kind: str, told: Collection[str] = ()) -> Iterator[Finding]:
+    """Everything about the form of a query, an overview or a comment. `told` has the digests of addresses that a solver
+    is given anyway."""
     yield from _lists(reading)
-    for match in _URL.finditer(reading.text):
-        yield finding("url", "leak", match[0])
+    for address in addresses(reading.text):
+        if digest(address) not in told:
+            yield finding("url", "leak", address)
     yield from _length(reading.text, kind)
     yield from _meta(reading, kind)
     yield from _language(reading)
+
+
+def addresses(text: str) -> Iterator[str]:
+    """The addresses of pages and repositories in a text, without the sentence's own signs behind them."""
+    return (match[0].rstrip(_AFTER_URL) for match in _URL.finditer(text))
 
 
 def reference_findings(reading: TextReading, chain: Sequence[StageFacts], kind: str) -> Iterator[Finding]:

@@ -7,20 +7,24 @@ from dataclasses import replace
 
 from prchain.leaks.code import text_digests
 from prchain.leaks.facts import StageFacts
+from prchain.leaks.folding import digest
+from prchain.leaks.form import addresses
 from prchain.leaks.names import shown_names
 from prchain.leaks.reading import TextReading
 
 
-def telling(facts: StageFacts, texts: Iterable[str]) -> StageFacts:
+def telling(facts: StageFacts, texts: Iterable[str], given: Iterable[str] = ()) -> StageFacts:
     """The facts of a stage with what some texts say of it: words of its literals and comments, and public names.
 
     Who asks for a parameter `ttl` gives nothing away. Private names and those of tests stay hidden: a commit message
-    that names them describes how the work was done.
+    that names them describes how the work was done. `given` are texts that the solver gets word for word: the addresses
+    in them may be said, too.
     """
     public = {name for name in facts.introduced if not name.startswith(("_", "test", "Test"))}
     told: set[str] = set()
-    for text in texts:
+    for text in (*texts, *given):
         reading = TextReading(text, (), ())
         told |= shown_names(reading, public)
         told |= text_digests(reading) & (facts.literals | facts.prose)
+    told.update(digest(address) for text in given for address in addresses(TextReading(text, (), ()).text))
     return replace(facts, told=facts.told | told)

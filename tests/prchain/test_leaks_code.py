@@ -478,3 +478,36 @@ def test_what_a_later_stage_says_of_itself_may_not_be_said_before() -> None:
 def test_private_names_stay_hidden_whoever_tells_them() -> None:
     facts = stage_facts(1, [], [patch("src/net/pool.py", "def _wake_all(self): ...")], [], set())
     assert telling(facts, ["Add `_wake_all`."]).told == frozenset()
+
+
+GIVEN = "see https://example.org/limits/linger; it is too long"
+
+
+@pytest.mark.parametrize("end", ["", ".", ";", "),", '".', "`."])
+def test_an_address_in_a_text_that_tests_compare_with_may_be_said(end: str) -> None:
+    facts = telling(FIRST, [], given=[GIVEN])
+    text = f"{FILLER}Say where the limit is told, https://example.org/limits/linger{end}"
+    assert "url" in leaks(text)
+    for position in (1, 2):
+        findings = check(text, [facts, CHAIN[1]], position, kind="query", paths_at_base=PATHS)
+        assert "url" not in {finding.kind for finding in findings}
+    # An overview stands before every stage, and no solver has the interface yet.
+    overview = check(text, [facts, CHAIN[1]], 0, kind="overview", paths_at_base=PATHS)
+    assert "url" in {finding.kind for finding in overview}
+
+
+@pytest.mark.parametrize("text", ["https://example.org/limits/linger/2", "https://example.org/limits"])
+def test_an_address_that_only_begins_like_one_that_is_given_leaks(text: str) -> None:
+    facts = telling(FIRST, [], given=[GIVEN])
+    assert "url" in {found.kind for found in check(FILLER + text, [facts], 1, kind="query", paths_at_base=PATHS)}
+
+
+def test_an_address_that_people_only_said_leaks() -> None:
+    facts = telling(FIRST, [GIVEN])
+    text = f"{FILLER}See https://example.org/limits/linger"
+    assert "url" in {found.kind for found in check(text, [facts], 1, kind="query", paths_at_base=PATHS)}
+
+
+def test_an_address_is_shown_without_the_sign_behind_it() -> None:
+    found = check(f"{FILLER}See https://example.org/a; then go on.", [FIRST], 1, kind="query", paths_at_base=PATHS)
+    assert [finding.evidence for finding in found if finding.kind == "url"] == ["https://example.org/a"]
