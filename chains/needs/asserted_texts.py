@@ -21,7 +21,7 @@ from re import _constants, _parser  # type: ignore[attr-defined]  # the standard
 from typing import Literal
 
 from chains.needs.python_source import Reader, Scopes, parsed
-from chains.needs.python_uses import added_lines
+from chains.needs.python_tests import added_lines
 from prchain.git.patches import FilePatch
 from prchain.identifiers import is_code_name
 from prchain.lexing import family_of, lex
