@@ -166,7 +166,8 @@ def _message_of(expected: _Expected, templates: Sequence[tuple[str, ...]]) -> _E
     for end in (logged.end(), logged.end(1)):
         parts = tuple(part for part in (first[end:].strip(), *expected.parts[1:]) if part)
         rest = replace(expected, text=expected.text[end:].strip().removeprefix("... "), parts=parts)
-        met = [template for template in templates if parts and _meets(rest, [template])]
+        counts = bool(parts) and _counts(rest.text, expected.use)
+        met = [template for template in templates if counts and _meets(rest, [template])]
         # What looks like a logger may be the beginning of the message.
         if met and not any(_begins_in(part.strip(), first, end) for template in met for part in template):
             return rest
@@ -179,7 +180,8 @@ def _hold(templates: Iterable[tuple[str, ...]], text: str) -> bool:
 
 def _begins_in(part: str, text: str, end: int) -> bool:
     """Whether a text has a fixed part of words that begins before some place in it."""
-    found = re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) if _WORD.search(part) else None
+    words = re.escape(part) + (r"(?!\w)" if part[-1:].isalnum() else "")
+    found = re.search(rf"(?<!\w){words}", text) if _WORD.search(part) else None
     return found is not None and found.start() < end
 
 

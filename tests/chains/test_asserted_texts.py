@@ -99,6 +99,7 @@ LOGGED = "log.warning('Config value %r is too old', name)\n"
         ),
         # What looks like the name of a logger is the beginning of the message.
         ("log.info('page: %s is gone', x)\n", "assert 'INFO:page: a is gone' in out\n", ["page: a is gone"]),
+        ("log.info('page:%s is gone', x)\n", "assert 'INFO:page:a is gone' in out\n", ["page:a is gone"]),
     ],
 )
 def test_the_level_and_the_logger_before_a_logged_message_are_no_part_of_it(
