@@ -59,8 +59,11 @@ _SIGN = re.compile(r"[^\x00-\x7f]")
 """A sign that nobody guesses, as of a prompt."""
 _TITLE = re.compile(r"\s*(?:test|it|describe|context|suite|(?:t|b|tap)\.(?:Run|test))(?:\.\w+)*\(")
 """A line of JavaScript or Go that begins with what a test is called."""
-_LOGGED = re.compile(r"((?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?::\s*|\s+-\s+))(?:[^\W\d]\w*(?:\.\w+)*:)?")
-"""What logging sets before a message: its level, and the name of its logger."""
+_LOGGED = re.compile(
+    r"((?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?::(?!\s)|\s+-\s+))(?:[^\W\d]\w*(?:(?:\.| \.{3} )\w+)*:)?"
+)
+"""What logging sets before a message: its level, and the name of its logger, whose points match anything in a pattern.
+A level with a colon and a blank is what programs print themselves."""
 _CODE = re.compile(r"[;{}]\s*$|^\s*(?:def|class|import|from|return|fn|func|const|let|var)\s+\w|\)\s*->|=>|&&|\|\||::")
 _TABLE = re.compile(r"[│┃|].*[│┃|]|[─━]{3}|\+-{2,}\+|\t.*\t")
 
@@ -159,18 +162,18 @@ def _meets(expected: _Expected, templates: Iterable[tuple[str, ...]]) -> set[str
 def _message_of(expected: _Expected, templates: Sequence[tuple[str, ...]]) -> _Expected:
     """What is expected of a line of a log, without what logging sets before the message; as it is where a literal of
     the source patch has the level itself, or meets nothing behind it."""
-    first = expected.parts[0]
-    logged = _LOGGED.match(first) if expected.use in ("assertion", "argument") else None
-    if logged is None or not expected.text.startswith(logged[0]) or _hold(templates, logged[1].strip()):
+    text = expected.text.strip()
+    logged = _LOGGED.match(text) if expected.use in ("assertion", "argument") else None
+    if logged is None or _hold(templates, logged[1].strip()):
         return expected
     for end in (logged.end(), logged.end(1)):
-        parts = tuple(part for part in (first[end:].strip(), *expected.parts[1:]) if part)
-        rest = replace(expected, text=expected.text[end:].strip().removeprefix("... "), parts=parts)
-        counts = bool(parts) and _counts(rest.text, expected.use)
-        met = [template for template in templates if counts and _meets(rest, [template])]
+        rest = text[end:].strip().removeprefix("... ")
+        parts = tuple(rest.split(" ... ")) if len(expected.parts) > 1 else (rest,)
+        message = replace(expected, text=rest, parts=parts)
+        met = [template for template in templates if _counts(rest, expected.use) and _meets(message, [template])]
         # What looks like a logger may be the beginning of the message.
-        if met and not any(_begins_in(part.strip(), first, end) for template in met for part in template):
-            return rest
+        if met and not any(_begins_in(part.strip(), text, end) for template in met for part in template):
+            return message
     return expected
 
 

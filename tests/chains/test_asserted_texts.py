@@ -94,6 +94,11 @@ LOGGED = "log.warning('Config value %r is too old', name)\n"
         ),
         (
             LOGGED,
+            "self.assertRegex(out, r'^WARNING:a.b.c:Config value .* is too old$')\n",
+            ["Config value ... is too old"],
+        ),
+        (
+            LOGGED,
             "logs = '''\nDEBUG:a:Started it\nWARNING:a:Config value 2 is too old\n'''\n",
             ["Config value 2 is too old"],
         ),
@@ -111,9 +116,10 @@ def test_the_level_and_the_logger_before_a_logged_message_are_no_part_of_it(
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("print('WARNING: no room is left')\n", "WARNING: no room is left"),
-        ("print(f'ERROR: {name} is not there')\n", "ERROR: page is not there"),
-        ("def warn(m):\n    print('WARNING: ' + m)\nwarn('no room is left')\n", "WARNING: no room is left"),
+        ("print('WARNING:no room is left')\n", "WARNING:no room is left"),
+        ("print(f'ERROR:{name} is not there')\n", "ERROR:page is not there"),
+        ("def warn(m):\n    print('WARNING:' + m)\nwarn('no room is left')\n", "WARNING:no room is left"),
+        ("warn('no room is left')\n", "WARNING: no room is left"),
         ("print('ERRORS - no room is left')\n", "ERRORS - no room is left"),
         ("print('no room is left')\n", "Warning: no room is left"),
     ],
