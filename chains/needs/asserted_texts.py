@@ -4,8 +4,10 @@ A text counts where a literal of an assertion, or a `match=` pattern, meets a li
 part of one with placeholders, that no literal of the source at B_t holds; and where any literal of the tests that is
 shaped as a key (an option of a command, a variable of the environment, a field) is such a literal as a whole, a key of
 a file of test data, too. Tests hand what they expect to helpers of their own and keep it in tables, so every literal of
-several words counts that meets one, of a literal of several lines each line. Python is parsed. Of other languages,
-whose assertions go over several lines, every literal counts that is one of the source patch as a whole.
+several words counts that meets one, of a literal of several lines each line. The level and the logger that `assertLogs`
+and `logging` set before a message are none of it where no literal of the source patch has them. Python is parsed. Of
+other languages, whose assertions go over several lines, every literal counts that is one of the source patch as a
+whole.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from re import _constants, _parser  # type: ignore[attr-defined]  # the standard library's own reading of a pattern
 from typing import Literal
 
 from chains.needs.python_source import Reader, Scopes, parsed
-from chains.needs.python_uses import added_lines
+from chains.needs.python_tests import added_lines
 from prchain.git.patches import FilePatch
 from prchain.identifiers import is_code_name
 from prchain.lexing import family_of, lex
@@ -57,6 +59,11 @@ _SIGN = re.compile(r"[^\x00-\x7f]")
 """A sign that nobody guesses, as of a prompt."""
 _TITLE = re.compile(r"\s*(?:test|it|describe|context|suite|(?:t|b|tap)\.(?:Run|test))(?:\.\w+)*\(")
 """A line of JavaScript or Go that begins with what a test is called."""
+_LOGGED = re.compile(
+    r"((?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?::(?!\s)|\s+-\s+))(?:[^\W\d]\w*(?:(?:\.| \.{3} )\w+)*:)?"
+)
+"""What logging sets before a message: its level, and the name of its logger, whose points match anything in a pattern.
+A level with a colon and a blank is what programs print themselves."""
 _CODE = re.compile(r"[;{}]\s*$|^\s*(?:def|class|import|from|return|fn|func|const|let|var)\s+\w|\)\s*->|=>|&&|\|\||::")
 _TABLE = re.compile(r"[│┃|].*[│┃|]|[─━]{3}|\+-{2,}\+|\t.*\t")
 
@@ -101,7 +108,8 @@ def asserted_texts(
     templates = list(_templates(source_patch, landed))
     met: dict[str, tuple[set[str], set[str]]] = {}
     wholes = {parts[0] for parts in templates if len(parts) == 1}
-    for expected in (*_expected(test_patch, landed), *_data_keys(records)):
+    for literal in (*_expected(test_patch, landed), *_data_keys(records)):
+        expected = _message_of(literal, templates)
         grounds = {expected.text} & wholes if expected.use in ("key", "whole") else _meets(expected, templates)
         if grounds:
             texts, tests = met.setdefault(expected.text, (set(), set()))
@@ -149,6 +157,35 @@ def _meets(expected: _Expected, templates: Iterable[tuple[str, ...]]) -> set[str
             held = [part for part in parts if any(part.strip() in piece for piece in expected.parts)]
             found.update(part.strip() for part in held if _is_telling(part.strip()))
     return found
+
+
+def _message_of(expected: _Expected, templates: Sequence[tuple[str, ...]]) -> _Expected:
+    """What is expected of a line of a log, without what logging sets before the message; as it is where a literal of
+    the source patch has the level itself, or meets nothing behind it."""
+    text = expected.text.strip()
+    logged = _LOGGED.match(text) if expected.use in ("assertion", "argument") else None
+    if logged is None or _hold(templates, logged[1].strip()):
+        return expected
+    for end in (logged.end(), logged.end(1)):
+        rest = text[end:].strip().removeprefix("... ")
+        parts = tuple(rest.split(" ... ")) if len(expected.parts) > 1 else (rest,)
+        message = replace(expected, text=rest, parts=parts)
+        met = [template for template in templates if _counts(rest, expected.use) and _meets(message, [template])]
+        # What looks like a logger may be the beginning of the message.
+        if met and not any(_begins_in(part.strip(), text, end) for template in met for part in template):
+            return message
+    return expected
+
+
+def _hold(templates: Iterable[tuple[str, ...]], text: str) -> bool:
+    return any(text in part for parts in templates for part in parts)
+
+
+def _begins_in(part: str, text: str, end: int) -> bool:
+    """Whether a text has a fixed part of words that begins before some place in it."""
+    words = re.escape(part) + (r"(?!\w)" if part[-1:].isalnum() else "")
+    found = re.search(rf"(?<!\w){words}", text) if _WORD.search(part) else None
+    return found is not None and found.start() < end
 
 
 def _recorded(patch: FilePatch, templates: Iterable[tuple[str, ...]]) -> set[str]:

@@ -26,6 +26,8 @@ class PythonModule:
     """Name at its top to what it is, of those that it defines itself."""
     parameters: dict[str, set[str]] = field(default_factory=dict)
     """Function or class to the names of its parameters."""
+    signatures: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    """Class and method to the parameters of the method that a caller can name."""
     members: dict[str, dict[str, NeedKind]] = field(default_factory=dict)
     """Class to its methods and attributes."""
     bases: dict[str, set[str]] = field(default_factory=dict)
@@ -43,6 +45,7 @@ def parsed(text: str | None) -> ast.Module | None:
 def python_module(tree: ast.Module) -> PythonModule:
     """What a parsed module has."""
     parameters: dict[str, set[str]] = {}
+    signatures: dict[tuple[str, str], set[str]] = {}
     members: dict[str, dict[str, NeedKind]] = {}
     bases: dict[str, set[str]] = {}
     for node in ast.walk(tree):
@@ -51,21 +54,31 @@ def python_module(tree: ast.Module) -> PythonModule:
         elif isinstance(node, ast.ClassDef):
             own = parameters.setdefault(node.name, set())
             for inner in node.body:
+                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                    signatures.setdefault((node.name, inner.name), set()).update(
+                        it.arg for it in keyword_parameters(inner)
+                    )
                 if isinstance(inner, ast.FunctionDef) and inner.name in ("__init__", "__new__"):
                     own.update(_parameter_names(inner.args))
                 elif isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
                     own.add(inner.target.id)
             members.setdefault(node.name, {}).update(_members(node))
-            bases.setdefault(node.name, set()).update(map(_base_name, node.bases))
-    return PythonModule(frozenset(_bound(tree.body)), dict(_kinds(tree.body)), parameters, members, bases)
+            bases.setdefault(node.name, set()).update(map(base_name, node.bases))
+    return PythonModule(frozenset(_bound(tree.body)), dict(_kinds(tree.body)), parameters, signatures, members, bases)
 
 
-def _base_name(node: ast.expr) -> str:
+def base_name(node: ast.expr) -> str:
+    """What a class derives from, as it is written, without the types that a generic one is given."""
     return ast.unparse(node.value if isinstance(node, ast.Subscript) else node)
 
 
 def _parameter_names(arguments: ast.arguments) -> Iterator[str]:
     yield from (it.arg for it in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def keyword_parameters(method: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    """The parameters of a method that a caller can name."""
+    return [it for it in (*method.args.args, *method.args.kwonlyargs) if it.arg not in ("self", "cls")]
 
 
 def _members(node: ast.ClassDef) -> Iterator[tuple[str, NeedKind]]:

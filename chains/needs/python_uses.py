@@ -7,18 +7,17 @@ one function and old in another, a method to one class. Whole files are parsed; 
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from chains.needs.python_source import ANYTHING, PythonModule, Reader, Scopes, parsed, python_module
+from chains.needs.python_tests import PythonTests, added_lines
 from prchain.git.patches import FilePatch
 from prchain.kinds import FileKind, kind_of
 from prchain.needs import Need, NeedKind
 
 _ROOTS = ("", "src/", "lib/", "python/")
 """Where packages lie in a repository."""
-_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*){1,8}")
 _PLAIN_BASES = frozenset(
     {"object", "ABC", "abc.ABC", "Protocol", "Generic", "typing.Protocol", "typing.Generic"}
     | {"Exception", "ValueError", "TypeError", "Enum", "enum.Enum"}
@@ -35,7 +34,8 @@ def python_needs(
 ) -> Iterator[Need]:
     """What added lines of tests in Python need and is not there at B_t: names of modules of the repository that these
     do not bind, modules that do not exist, parameters that a function does not have, members that a class that the
-    file names does not have. The same need may come more than once.
+    file names does not have, members and parameters of methods that they override in a class of their own. The same
+    need may come more than once.
 
     `at_base` and `landed` read B_t and M_t; `source_paths` are those of the source patch, `old_paths` their old ones.
     """
@@ -45,11 +45,12 @@ def python_needs(
     after = {path: module for path in changed if (module := repository.of_path(path, landed)) is not None}
     parameters = dict(_new_parameters(before, after))
     members = dict(_new_members(before, after))
+    signatures = dict(_new_signatures(before, after))
     for patch in test_patch:
         tree = parsed(landed(patch.path)) if patch.path.endswith(".py") else None
         if tree is None:
             continue
-        uses, scopes = _Uses(tree, added_lines(patch)), Scopes(tree, patch.path)
+        uses, scopes = PythonTests(tree, added_lines(patch)), Scopes(tree, patch.path)
 
         def need(
             kind: NeedKind, name: str, owner: str, path: str, lines: Iterable[int], scopes: Scopes = scopes
@@ -71,6 +72,14 @@ def python_needs(
             for owner, kind, path in members.get(name, ()):
                 if owner in uses.named:
                     yield need(kind, name, owner, path, lines)
+        for (base, name), lines in uses.overridden.items():
+            for owner, kind, path in members.get(name, ()):
+                if owner in _derived_from(base, after):
+                    yield need(kind, name, owner, path, lines)
+        for (base, method, name), lines in uses.taken.items():
+            for owner in sorted(_derived_from(base, after)):
+                if (owner, method, name) in signatures:
+                    yield need("parameter", name, method, signatures[owner, method, name], lines)
 
 
 def _kind(name: str, module: PythonModule | None, changed: Iterable[PythonModule]) -> NeedKind:
@@ -113,18 +122,6 @@ def defined_needs(source_paths: Iterable[str], landed: Reader) -> dict[str, Need
     return found
 
 
-def added_lines(patch: FilePatch) -> set[int]:
-    """The numbers that a patch's added lines have in the new file, from 1."""
-    found: set[int] = set()
-    for hunk in patch.hunks:
-        number = hunk.new_start
-        for line in hunk.lines:
-            if line[0] == "+":
-                found.add(number)
-            number += line[0] != "-"
-    return found
-
-
 def _new_parameters(
     before: Sequence[PythonModule | None], after: dict[str, PythonModule]
 ) -> Iterator[tuple[tuple[str, str], str]]:
@@ -161,6 +158,39 @@ def _new_members(
                 if name not in old and not name.startswith("__"):
                     found[name].append((owner, kind, path))
     yield from found.items()
+
+
+def _new_signatures(
+    before: Sequence[PythonModule | None], after: dict[str, PythonModule]
+) -> Iterator[tuple[tuple[str, str, str], str]]:
+    """Classes with their methods and the parameters of these, to their places. As `_new_members`."""
+    every = [*filter(None, before), *after.values()]
+    for path, module in after.items():
+        for (owner, method), names in module.signatures.items():
+            line = _line_of_descent(owner, every) if not method.startswith("__") else None
+            if line is None:
+                continue
+            old = {
+                name for it in before if it for ancestor in line for name in it.signatures.get((ancestor, method), ())
+            }
+            yield from (((owner, method, name), path) for name in sorted(names - old))
+
+
+def _derived_from(base: str, after: dict[str, PythonModule]) -> set[str]:
+    """The changed files' class that a test derives from by a dotted name, with those of them that it derives from
+    itself; none where the name is of another package."""
+    root, dot, _ = base.partition(".")
+    found: set[str] = set()
+    left = {base.rpartition(".")[2]}
+    while left:
+        name = left.pop()
+        places = [path for path, module in after.items() if name in module.bases]
+        if not found and dot:
+            places = [path for path in places if root in path.removesuffix(".py").split("/")]
+        if places:
+            found.add(name)
+            left |= {more for path in places for more in after[path].bases[name]} - found
+    return found
 
 
 def _line_of_descent(owner: str, modules: Sequence[PythonModule]) -> set[str] | None:
@@ -218,80 +248,3 @@ class _Modules:
         return next(
             ((place, found) for place in places if (found := self.of_path(place, reader)) is not None), ("", None)
         )
-
-
-_BY_NAME = frozenset({"setattr", "getattr", "delattr", "hasattr", "object"})
-"""Functions that are given something and the name of one of its attributes; `object` is that of `mock.patch`."""
-
-
-class _Uses(ast.NodeVisitor):
-    """What the added lines of a test file use, and on which lines."""
-
-    def __init__(self, tree: ast.Module, added: Collection[int]) -> None:
-        self._added = added
-        self._aliases: dict[str, str] = {}
-        self.imported: dict[tuple[str, str], set[int]] = defaultdict(set)
-        """Modules, and names that they have to bind."""
-        self.modules: dict[str, set[int]] = defaultdict(set)
-        self.keywords: dict[tuple[str, str], set[int]] = defaultdict(set)
-        """Names of functions, and of their arguments."""
-        self.attributes: dict[str, set[int]] = defaultdict(set)
-        """Names behind a dot."""
-        self.named: set[str] = set()
-        """Every name that the file uses, on old lines too."""
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                self._aliases |= {it.asname or it.name: it.name for it in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                # Some of these are modules of a package.
-                self._aliases |= {it.asname or it.name: f"{node.module}.{it.name}" for it in node.names}
-            elif isinstance(node, ast.Name):
-                self.named.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                self.named.add(node.attr)
-        self.visit(tree)
-
-    def visit_Import(self, node: ast.Import) -> None:
-        for name in (it.name for it in node.names if self._is_added(node)):
-            self.modules[name].add(node.lineno)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if self._is_added(node) and node.module and not node.level:
-            self.modules[node.module].add(node.lineno)
-            for it in node.names:
-                self.imported[node.module, it.name].add(node.lineno)
-                self.modules[f"{node.module}.{it.name}"].add(node.lineno)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        if self._is_added(node):
-            self._use(node.value, node.attr, node.lineno)
-        self.generic_visit(node)
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        # What a test replaces or loads by its dotted name: a name of a module, or a member of a class of one.
-        if isinstance(node.value, str) and _DOTTED.fullmatch(node.value) and node.lineno in self._added:
-            owner, _, name = node.value.rpartition(".")
-            self.imported[owner, name].add(node.lineno)
-            self.attributes[name].add(node.lineno)
-            self.named.add(owner.rpartition(".")[2])
-
-    def _use(self, value: ast.expr, name: str, line: int) -> None:
-        """The use of `name` of what `value` is."""
-        self.attributes[name].add(line)
-        module = self._aliases.get(ast.unparse(value)) if isinstance(value, ast.Name | ast.Attribute) else None
-        if module is not None:
-            self.imported[module, name].add(line)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        if self._is_added(node):
-            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            for it in node.keywords:
-                if it.arg is not None and it.value.lineno in self._added:
-                    self.keywords[function, it.arg].add(it.value.lineno)
-            match node.args:
-                case [value, ast.Constant(value=str(name)), *_] if function in _BY_NAME:
-                    self._use(value, name, node.lineno)
-        self.generic_visit(node)
-
-    def _is_added(self, node: ast.stmt | ast.expr) -> bool:
-        return any(line in self._added for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))

@@ -10,7 +10,8 @@ from functools import cache
 from chains.needs.asserted_texts import asserted_texts, texts_held
 from chains.needs.base_names import names_at_base
 from chains.needs.python_source import Reader, Scopes, parsed
-from chains.needs.python_uses import added_lines, defined_needs, foreign_names, python_needs
+from chains.needs.python_tests import added_lines
+from chains.needs.python_uses import defined_needs, foreign_names, python_needs
 from chains.needs.test_files import is_record, unread, without_inline_tests
 from chains.needs.used_names import SHORTEST, used_names
 from prchain.git import FilePatch, GitRepository

@@ -77,6 +77,62 @@ def test_a_text_counts_where_an_assertion_meets_the_source(source: str, test: st
     assert texts(source, test) == expected
 
 
+LOGGED = "log.warning('Config value %r is too old', name)\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "test", "expected"),
+    [
+        (LOGGED, "assert out == 'WARNING:a.b.c:Config value 2 is too old'\n", ["Config value 2 is too old"]),
+        (LOGGED, "check('WARNING:root:Config value 2 is too old')\n", ["Config value 2 is too old"]),
+        (LOGGED, "assert 'WARNING:Config value 2 is too old' in out\n", ["Config value 2 is too old"]),
+        (LOGGED, "assert 'WARNING  -  Config value 2 is too old' in out\n", ["Config value 2 is too old"]),
+        (
+            LOGGED,
+            "with raises(E, match=r'^ERROR:a:.*Config value .* is too old'): f()\n",
+            ["Config value ... is too old"],
+        ),
+        (
+            LOGGED,
+            "self.assertRegex(out, r'^WARNING:a.b.c:Config value .* is too old$')\n",
+            ["Config value ... is too old"],
+        ),
+        (
+            LOGGED,
+            "logs = '''\nDEBUG:a:Started it\nWARNING:a:Config value 2 is too old\n'''\n",
+            ["Config value 2 is too old"],
+        ),
+        # What looks like the name of a logger is the beginning of the message.
+        ("log.info('page: %s is gone', x)\n", "assert 'INFO:page: a is gone' in out\n", ["page: a is gone"]),
+        ("log.info('page:%s is gone', x)\n", "assert 'INFO:page:a is gone' in out\n", ["page:a is gone"]),
+    ],
+)
+def test_the_level_and_the_logger_before_a_logged_message_are_no_part_of_it(
+    source: str, test: str, expected: list[str]
+) -> None:
+    assert texts(source, test) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("print('WARNING:no room is left')\n", "WARNING:no room is left"),
+        ("print(f'ERROR:{name} is not there')\n", "ERROR:page is not there"),
+        ("def warn(m):\n    print('WARNING:' + m)\nwarn('no room is left')\n", "WARNING:no room is left"),
+        ("warn('no room is left')\n", "WARNING: no room is left"),
+        ("print('ERRORS - no room is left')\n", "ERRORS - no room is left"),
+        ("print('no room is left')\n", "Warning: no room is left"),
+    ],
+)
+def test_a_level_that_the_source_writes_itself_stays(source: str, text: str) -> None:
+    assert texts(source, f"assert out == {text!r}\n") == [text]
+
+
+def test_a_logged_message_that_the_base_has_is_known_without_its_level() -> None:
+    found = read(LOGGED, "assert 'WARNING:a:Config value 2 is too old' in out\n", "x = 'Config value a is too old'\n")
+    assert (found.needed, found.known) == ((), ("Config value 2 is too old",))
+
+
 def test_a_text_that_the_source_at_the_base_holds_is_known() -> None:
     test = "assert 'is too large' in e\n"
     assert texts(MESSAGE, test, "x = 'header is too large'\n") == []

@@ -118,3 +118,79 @@ def test_only_added_lines_need_something() -> None:
 
 def test_a_function_that_moved_to_another_file_keeps_its_parameters() -> None:
     assert names({"a.py": "def dump(limit): ...\n"}, {"b.py": "def dump(limit): ...\n"}, "dump(limit=1)\n") == set()
+
+
+BARE = "class Base(ABC):\n    pass\n"
+ABSTRACT = "class Base(ABC):\n    @abstractmethod\n    def handle(self, scope, next_app): ...\n    order: int = 1\n"
+HANDLING = "    def handle(self, scope, next_app):\n        return 1\n"
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        f"from a.base import Base\n\nclass Mine(Base):\n{HANDLING}",
+        f"from a.base import Base as Its\n\nclass Mine(Its):\n{HANDLING}",
+        f"import a.base\n\nclass Mine(a.base.Base):\n{HANDLING}",
+        f"from a import base as b\n\nclass Mine(b.Base):\n{HANDLING}",
+        f"from ..a.base import Base as Its\n\nclass Mine(Its):\n{HANDLING}",
+        f"from a.base import *\n\nclass Mine(Base):\n{HANDLING}",
+        f"from a.base import Base\n\nclass First(Base): ...\nclass Mine(First):\n{HANDLING}",
+        f"from a.base import Base\n\nclass Base(Base):\n{HANDLING}",
+        f"from a.base import Base\n\nclass Mine(Other, Base[int]):\n{HANDLING}",
+    ],
+)
+def test_members_that_tests_override_and_their_parameters_are_needed(test: str) -> None:
+    base = {"src/a/base.py": BARE, "src/a/app.py": "class App:\n    def handle(self, next_app): ...\n"}
+    landed = {"src/a/base.py": ABSTRACT, "src/a/app.py": base["src/a/app.py"] + "x = 1\n"}
+    assert names(base, landed, test) == {"handle", "scope", "next_app"}
+
+
+def test_a_need_by_an_override_names_the_class_the_kind_and_the_method() -> None:
+    test = f"from a import Base\n\nclass Mine(Base):\n    order = 2\n{HANDLING}"
+    patch = FilePatch(TEST, hunks=(Hunk(1, 1, 1, 1, "", tuple(f"+{line}" for line in test.splitlines())),))
+    needs = python_needs([patch], ["a.py"], {"a.py": BARE}.get, {"a.py": ABSTRACT, TEST: test}.get)
+    assert {(need.kind, need.text, need.owner, need.path) for need in needs} == {
+        ("attribute", "order", "Base", "a.py"),
+        ("method", "handle", "Base", "a.py"),
+        ("parameter", "scope", "handle", "a.py"),
+        ("parameter", "next_app", "handle", "a.py"),
+    }
+
+
+def test_a_base_class_that_is_nested_or_inherits_the_member_counts() -> None:
+    base = {"a.py": "class Outer:\n    class Inner: ...\nclass Late(Root): ...\nclass Root: ...\n"}
+    landed = {
+        "a.py": "class Outer:\n    class Inner:\n        def run(self): ...\n"
+        "class Late(Root): ...\nclass Root:\n    def stop(self): ...\n"
+    }
+    test = "from a import Late, Outer\n\nclass A(Outer.Inner):\n    def run(self): ...\n"
+    assert names(base, landed, f"{test}\nclass B(Late):\n    def stop(self): ...\n") == {"run", "stop"}
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        # Of no class, of one of another package, of one of the tests' own.
+        f"class Mine:\n{HANDLING}",
+        f"import unittest\n\nclass Mine(unittest.TestCase):\n{HANDLING}",
+        f"from other import Base\n\nclass Mine(Base):\n{HANDLING}",
+        f"class Base:\n    pass\n\nclass Mine(Base):\n{HANDLING}",
+        # Another class of the changed files, which has no such method.
+        f"from a.base import Plain\n\nclass Mine(Plain):\n{HANDLING}",
+        # What the base has, what the source has not, and what no caller names.
+        "from a.base import Base\n\nclass Mine(Base):\n    def run(self, x): ...\n",
+        "from a.base import Base\n\nclass Mine(Base):\n    def other(self, next_app): ...\n",
+        "from a.base import Base\n\nclass Mine(Base):\n    def __init__(self, next_app): ...\n",
+    ],
+)
+def test_a_method_that_merely_shares_a_name_is_no_override(test: str) -> None:
+    more = "    def run(self, x): ...\nclass Plain: ...\n"
+    assert names({"a/base.py": BARE + more}, {"a/base.py": ABSTRACT + more}, test) == set()
+
+
+def test_an_override_on_old_lines_needs_only_its_new_parameter() -> None:
+    base = {"a.py": "class Base:\n    def run(self, x): ...\n"}
+    landed = {"a.py": "class Base:\n    def run(self, x, *, y): ...\n    def stop(self): ...\n"}
+    old = "from a import Base\n\nclass Mine(Base):\n    def stop(self): ...\n"
+    assert names(base, landed, "    def run(self, x, y): ...\n", old=old) == {"y"}
+    assert names(base, landed, "    def run(self, x, z): ...\n", old=old) == set()
