@@ -3,11 +3,12 @@
 A text counts where a literal of an assertion, or a `match=` pattern, meets a literal of the source patch, or the fixed
 part of one with placeholders, that no literal of the source at B_t holds; and where any literal of the tests that is
 shaped as a key (an option of a command, a variable of the environment, a field) is such a literal as a whole, a key of
-a file of test data, too. Tests hand what they expect to helpers of their own and keep it in tables, so every literal of
-several words counts that meets one, of a literal of several lines each line. The level and the logger that `assertLogs`
-and `logging` set before a message are none of it where no literal of the source patch has them. Python is parsed. Of
-other languages, whose assertions go over several lines, every literal counts that is one of the source patch as a
-whole.
+a file of test data, or of a text of several lines in the tests, too; these also where they begin with an underscore
+that the source takes off. Tests hand what they expect to helpers of their own and keep it in tables, so every literal
+of several words counts that meets one, of a literal of several lines each line. The level and the logger that
+`assertLogs` and `logging` set before a message are none of it where no literal of the source patch has them. Python is
+parsed. Of other languages, whose assertions go over several lines, every literal counts that is one of the source patch
+as a whole.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _ASSERTING = re.compile(
 _CONSTANT = re.compile(r"\s*(?:export\s+)?(?:const|let|var|static)\s+(?:mut\s+)?([^\W\d]\w*)\b[^=\n]{0,80}=\s*[\"'`]")
 """A line that gives a literal a name."""
 _JS_PATTERN = re.compile(r"(?:[(,:=]|\breturn)\s*/((?:\\.|\[(?:\\.|[^]\\\n])*\]|[^/\\\n[])+)/[dgimsuvy]*")
-_KEY = re.compile(r"(?=.{4,80}$)-{0,2}[^\W\d_]\w*(?:[-_.:/]+\w+)+=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
+_KEY = re.compile(r"(?=.{4,80}$)[-_]{0,2}[^\W\d_]\w*(?:[-_.:/]+\w+)+=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
 _DATA_KEY = re.compile(r"[\s-]*[\"']?([^\W\d][\w-]{0,79})[\"']?\s*(?::(?:\s|$)|=)")
 """A line of YAML, JSON or TOML that begins with a key."""
 _IMPORTING = re.compile(
@@ -82,6 +83,13 @@ class _Expected:
     tests: tuple[str, ...]
     use: _Use
 
+    @property
+    def spellings(self) -> tuple[str, ...] | None:
+        """What a literal of the source patch has to be as a whole; nothing where a part of one may meet it."""
+        if self.use == "key":
+            return self.parts
+        return (self.text,) if self.use == "whole" else None
+
 
 @dataclass(frozen=True, slots=True)
 class AssertedTexts:
@@ -110,7 +118,7 @@ def asserted_texts(
     wholes = {parts[0] for parts in templates if len(parts) == 1}
     for literal in (*_expected(test_patch, landed), *_data_keys(records)):
         expected = _message_of(literal, templates)
-        grounds = {expected.text} & wholes if expected.use in ("key", "whole") else _meets(expected, templates)
+        grounds = _meets(expected, templates) if expected.spellings is None else wholes.intersection(expected.spellings)
         if grounds:
             texts, tests = met.setdefault(expected.text, (set(), set()))
             texts |= grounds
@@ -287,9 +295,14 @@ def _expected(patches: Sequence[FilePatch], landed: Reader) -> Iterator[_Expecte
 def _data_keys(records: Iterable[FilePatch]) -> Iterator[_Expected]:
     """The keys that files of test data add."""
     for patch in records:
-        for key in dict.fromkeys(found[1] for line in patch.added if (found := _DATA_KEY.match(line))):
-            if _counts(key, "key"):
-                yield _Expected(key, (key,), (patch.path,), "key")
+        yield from _keys_of(patch.added, (patch.path,))
+
+
+def _keys_of(lines: Iterable[str], tests: tuple[str, ...]) -> Iterator[_Expected]:
+    """The keys that lines of data begin with, each with its name without leading underscores."""
+    for key in dict.fromkeys(found[1] for line in lines if (found := _DATA_KEY.match(line))):
+        if _counts(key, "key"):
+            yield _Expected(key, tuple(dict.fromkeys((key, key.lstrip("_")))), tests, "key")
 
 
 _JS_PLACEHOLDER = re.compile(r"\$\{[^{}\n]{0,200}\}")
@@ -309,9 +322,11 @@ def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:
     for node, use in _asserting(tree):
         patterns = {id(it) for it in _patterns(node)}
         for literal, parts in _python_literals(node):
-            if literal.lineno not in added and (literal.end_lineno or 0) not in added:
+            if added.isdisjoint(range(literal.lineno, (literal.end_lineno or literal.lineno) + 1)):
                 continue
             tests = tuple(sorted(scopes([literal.lineno])))
+            if use == "key":
+                yield from _keys_of((line for part in parts for line in part.split("\n")), tests)
             if id(literal) in patterns:
                 pieces = tuple(piece for part in parts for piece in _literal_runs(part))
                 text = " ... ".join(piece.strip() for piece in pieces)

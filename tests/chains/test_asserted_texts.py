@@ -215,3 +215,36 @@ def test_a_text_that_the_source_holds_already_is_known() -> None:
     both = "kind = 'text/html; charset=utf-8'\n"
     found = read(both, "assert kind == 'text/html; charset=utf-8'\n", base=both)
     assert found == AssertedTexts(needed=(), known=("text/html; charset=utf-8",))
+
+
+LOOK_UP = 'def greeting(data):\n    return data.get("greeting_before_copy", "")\n'
+
+
+@pytest.mark.parametrize(
+    ("test", "key"),
+    [
+        ('write("""\\\n    greeting_before_copy: Hello\n    other: 1\n""")\n', "greeting_before_copy"),
+        ('write("""\\\n    _greeting_before_copy: Hello {{ name }}\n""")\n', "_greeting_before_copy"),
+        ('write(f"[tool]\\ngreeting_before_copy = {greeting}")\n', "greeting_before_copy"),
+        ("write('{\"greeting_before_copy\": true}'.replace('true', '1'))\n", None),
+        ('write(f"{top}greeting_before_copy: Hello")\n', "greeting_before_copy"),
+        ('write("other_greeting_before_copy: Hello")\n', None),
+        ('write("""\nThe greeting_before_copy is shown.\n""")\n', None),
+    ],
+)
+def test_a_key_that_a_text_in_the_tests_begins_a_line_with_is_told(test: str, key: str | None) -> None:
+    assert texts(LOOK_UP, test) == ([key] if key else [])
+
+
+def test_a_key_that_the_base_reads_already_is_not_told() -> None:
+    assert texts(LOOK_UP, 'write("_greeting_before_copy: Hello")\n', base=LOOK_UP) == []
+
+
+def test_a_line_that_is_added_inside_an_old_text_is_seen() -> None:
+    lines = ["def test_it():", '    write("""', "name: x", "_greeting_before_copy: Hello", "last: y", '    """)']
+    marked = tuple(("+" if line.startswith("_") else " ") + line for line in lines)
+    tests = FilePatch("tests/test_it.py", hunks=(Hunk(1, 5, 1, 6, "", marked),))
+    text = "\n".join(lines)
+    files = {"src/it.py": LOOK_UP, "tests/test_it.py": text}
+    found = asserted_texts([patch("src/it.py", LOOK_UP)], [tests], files.get, lambda _: set())
+    assert [need.text for need in found.needed] == ["_greeting_before_copy"]
