@@ -73,13 +73,13 @@ def python_needs(
                 if owner in uses.named:
                     yield need(kind, name, owner, path, lines)
         for (base, name), lines in uses.overridden.items():
-            for owner, kind, path in members.get(name, ()):
-                if owner in _derived_from(base, after):
-                    yield need(kind, name, owner, path, lines)
+            owners = {owner: (kind, path) for owner, kind, path in members.get(name, ())}
+            for owner in _introducing(base, owners, after):
+                yield need(owners[owner][0], name, owner, owners[owner][1], lines)
         for (base, method, name), lines in uses.taken.items():
-            for owner in sorted(_derived_from(base, after)):
-                if (owner, method, name) in signatures:
-                    yield need("parameter", name, method, signatures[owner, method, name], lines)
+            places = signatures.get((method, name), {})
+            for owner in _introducing(base, places, after):
+                yield need("parameter", name, method, places[owner], lines)
 
 
 def _kind(name: str, module: PythonModule | None, changed: Iterable[PythonModule]) -> NeedKind:
@@ -162,8 +162,9 @@ def _new_members(
 
 def _new_signatures(
     before: Sequence[PythonModule | None], after: dict[str, PythonModule]
-) -> Iterator[tuple[tuple[str, str, str], str]]:
-    """Classes with their methods and the parameters of these, to their places. As `_new_members`."""
+) -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
+    """Methods and their parameters to the classes that give them these, with their places. As `_new_members`."""
+    found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     every = [*filter(None, before), *after.values()]
     for path, module in after.items():
         for (owner, method), names in module.signatures.items():
@@ -173,7 +174,15 @@ def _new_signatures(
             old = {
                 name for it in before if it for ancestor in line for name in it.signatures.get((ancestor, method), ())
             }
-            yield from (((owner, method, name), path) for name in sorted(names - old))
+            for name in names - old:
+                found[method, name][owner] = path
+    yield from found.items()
+
+
+def _introducing(base: str, owners: Collection[str], after: dict[str, PythonModule]) -> list[str]:
+    """Those of some classes that a test's class derives from by a name, without those that have it from others."""
+    found = _derived_from(base, after) & set(owners)
+    return sorted(owner for owner in found if not (_derived_from(owner, after) - {owner}) & found)
 
 
 def _derived_from(base: str, after: dict[str, PythonModule]) -> set[str]:

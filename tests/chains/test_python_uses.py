@@ -157,6 +157,15 @@ def test_a_need_by_an_override_names_the_class_the_kind_and_the_method() -> None
     }
 
 
+def test_an_overridden_member_is_one_of_the_topmost_class_that_has_it() -> None:
+    landed = f"{ABSTRACT}class Dull(Base):\n{HANDLING}"
+    test = f"from a import Dull\n\nclass Mine(Dull):\n{HANDLING}"
+    patch = FilePatch(TEST, hunks=(Hunk(1, 1, 1, 1, "", tuple(f"+{line}" for line in test.splitlines())),))
+    needs = list(python_needs([patch], ["a.py"], {"a.py": BARE}.get, {"a.py": landed, TEST: test}.get))
+    assert [need.owner for need in needs if need.kind == "method"] == ["Base"]
+    assert sorted(need.text for need in needs if need.kind == "parameter") == ["next_app", "scope"]
+
+
 def test_a_base_class_that_is_nested_or_inherits_the_member_counts() -> None:
     base = {"a.py": "class Outer:\n    class Inner: ...\nclass Late(Root): ...\nclass Root: ...\n"}
     landed = {
