@@ -47,6 +47,8 @@ _CONSTANT = re.compile(r"\s*(?:export\s+)?(?:const|let|var|static)\s+(?:mut\s+)?
 """A line that gives a literal a name."""
 _JS_PATTERN = re.compile(r"(?:[(,:=]|\breturn)\s*/((?:\\.|\[(?:\\.|[^]\\\n])*\]|[^/\\\n[])+)/[dgimsuvy]*")
 _KEY = re.compile(r"(?=.{4,80}$)[-_]{0,2}[^\W\d_]\w*(?:[-_.:/]+\w+)+=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
+_OPTION_SET = re.compile(r"\s*(--[^\W\d_][\w-]*)=")
+"""An option with what stands between it and its value, which is no part of its name."""
 _DATA_KEY = re.compile(r"[\s-]*[\"']?([^\W\d][\w-]{0,79})[\"']?\s*(?::(?:\s|$)|=)")
 """A line of YAML, JSON or TOML that begins with a key."""
 _IMPORTING = re.compile(
@@ -335,6 +337,7 @@ def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:
             elif len(parts) == 1:
                 text = parts[0][:_LONGEST_READ]
                 for piece in text.split("\n") if use == "argument" else (text,):
+                    piece = found[1] if (found := _OPTION_SET.fullmatch(piece)) else piece
                     if _counts(piece, use):
                         yield _Expected(piece.strip() if use == "argument" else piece, (piece.strip(),), tests, use)
 

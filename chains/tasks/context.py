@@ -147,13 +147,13 @@ def _with_later_needs(repository: GitRepository, stages: Sequence[StageContext])
     holds the developers' work, and an agent's own work of the earlier stage may have others."""
     for at, stage in enumerate(stages):
         own = {name for file in stage.reference.source for name in defined_names(file.added, file.path)}
-        needs = {need.text: need for need in stage.needs}
+        needs = list(stage.needs)
         for later in stages[at + 1 :]:
             both = Reference(source=stage.reference.source, test=later.reference.test)
-            for need in stage_needs(repository, stage.stage.base_sha, later.stage.landed_sha, both).needs:
-                if need.text in own and need.kind != "text":
-                    needs.setdefault(need.text, need)
-        yield replace(stage, needs=tuple(sorted(needs.values(), key=lambda need: (need.kind == "text", need.text))))
+            told = {need.text for need in needs}
+            found = stage_needs(repository, stage.stage.base_sha, later.stage.landed_sha, both).needs
+            needs += (need for need in found if need.text in own - told and need.kind != "text")
+        yield replace(stage, needs=tuple(sorted(needs, key=lambda need: (need.kind == "text", need.text))))
 
 
 def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageContext:

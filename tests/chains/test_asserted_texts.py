@@ -248,3 +248,9 @@ def test_a_line_that_is_added_inside_an_old_text_is_seen() -> None:
     files = {"src/it.py": LOOK_UP, "tests/test_it.py": text}
     found = asserted_texts([patch("src/it.py", LOOK_UP)], [tests], files.get, lambda _: set())
     assert [need.text for need in found.needed] == ["_greeting_before_copy"]
+
+
+def test_an_option_is_told_without_the_sign_between_it_and_its_value() -> None:
+    source = 'def options():\n    return ["--answers-file"]\n'
+    assert texts(source, 'run(f"--answers-file={path}")\n') == ["--answers-file"]
+    assert texts(source, 'run("--answers-file=")\n') == ["--answers-file"]

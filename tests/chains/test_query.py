@@ -120,6 +120,20 @@ class TestContext:
         assert "`lock_for`: function, src/till/pool.py" in [need.words() for need in first.needs]
         assert "lock_for" not in names_of(second.needs)
 
+    def test_a_parameter_and_an_attribute_of_one_name_are_both_told(self, tmp_path: Path) -> None:
+        source = "class Pool:\n    def __init__(self, limit=3):\n        self.limit = limit\n"
+        test = "from till.pool import Pool\n\n\ndef test_it():\n    assert Pool(limit=4).limit == 4\n"
+        made = shop(tmp_path, patches={1: {"src/till/pool.py": source, "tests/test_pool.py": test}})
+        with mined(tmp_path, made, [CHAIN]) as world:
+            with world.store.reading() as tx:
+                chain = read_task_chain(tx, world.chains[0])
+            first, *_ = read_chain(world.store, GitRepository.open(world.world.path), chain)
+        told = {need.words() for need in first.needs if need.text == "limit"}
+        assert told == {
+            "`limit`: parameter of `Pool`, src/till/pool.py",
+            "`limit`: attribute of `Pool`, src/till/pool.py",
+        }
+
     def test_files_to_name_are_program_text_that_changes_and_is_there(self, contexts: list[StageContext]) -> None:
         assert contexts[1].named_files == ("src/till/cart.py",)
         lint = replace(
