@@ -337,9 +337,10 @@ def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:
             elif len(parts) == 1:
                 text = parts[0][:_LONGEST_READ]
                 for piece in text.split("\n") if use == "argument" else (text,):
-                    piece = found[1] if (found := _OPTION_SET.fullmatch(piece)) else piece
-                    if _counts(piece, use):
-                        yield _Expected(piece.strip() if use == "argument" else piece, (piece.strip(),), tests, use)
+                    told = piece.strip() if use == "argument" else piece
+                    told = found[1] if (found := _OPTION_SET.fullmatch(told)) else told
+                    if _counts(told, use):
+                        yield _Expected(told, (told.strip(),), tests, use)
 
 
 def _counts(text: str, use: _Use) -> bool:

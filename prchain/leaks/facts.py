@@ -31,6 +31,7 @@ _LONGEST_LITERAL = 2000
 _PLACEHOLDER = re.compile(r"\{[^{}\n]{0,60}\}|%\([\w.]{1,40}\)[sdrifg]|%[sdrifgv]|\\.")
 _COMPOUND = re.compile(r"[a-z]+(?:-[a-z]+)+")
 _WORD = re.compile(r"\w+")
+_OPTION = re.compile(r"--[^\W\d_][\w-]*")
 _PLAIN_VALUE = r"(?:[+-]?\d+(?:\.\d+)?|True|False|None|\"\w{0,20}\"|'\w{0,20}')"
 PLAIN_ARGUMENTS = re.compile(rf"(?:{_PLAIN_VALUE}(?:,\s?{_PLAIN_VALUE}){{0,3}})?")
 """Arguments that tell nothing: up to four numbers, constants or quoted words."""
@@ -65,7 +66,7 @@ class StageFacts:
     """Names that its hidden tests need and the solver is given; exempt."""
     told: frozenset[str] = frozenset()
     """Names and digests of the above that its title, commits and issues hold too (`prchain.leaks.told`); what they say
-    may be said in its own query."""
+    may be said in its own query. Digests of the options of commands that its patch adds: users type them."""
 
     def to_json(self) -> str:
         """One line of JSON, the same for the same facts."""
@@ -133,6 +134,7 @@ def stage_facts(
         test_line_digests=frozenset(_line_digests(test_patch, common)),
         paths=tuple(sorted({path for patch in source_patch for path in (patch.path, patch.old_path) if path})),
         interface=frozenset(names_of(told)),
+        told=frozenset(map(digest, _options(source_patch))),
     )
 
 
@@ -157,6 +159,13 @@ def candidate_names(source_patch: Sequence[FilePatch], test_patch: Sequence[File
 def _literal_names(patch: FilePatch) -> set[str]:
     """The words of the literals that a file's patch adds and that could be names (of options, keys, columns)."""
     return {word for value in lex(patch.added, patch.path).strings for word in identifiers(value[:_LONGEST_LITERAL])}
+
+
+def _options(patches: Sequence[FilePatch]) -> Iterator[str]:
+    """The options of commands among the literals that the patches add, `--all/--not-all` as two."""
+    for patch in patches:
+        for value in lex(patch.added, patch.path).strings:
+            yield from filter(_OPTION.fullmatch, value.strip().split("/"))
 
 
 def _literal_digests(patches: Sequence[FilePatch], standing: frozenset[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from prchain.identifiers import is_code_name, name_parts
 from prchain.leaks.facts import SHORTEST_NAME, StageFacts
 from prchain.leaks.finding import Finding, finding
+from prchain.leaks.folding import digest
 from prchain.leaks.library import builtin_names
 from prchain.leaks.reading import TextReading, Word
 from prchain.leaks.vocabulary import is_plain, lists
@@ -53,7 +54,7 @@ def name_findings(reading: TextReading, chain: Sequence[StageFacts], position: i
                 yield finding("changed_name", "warning", word.spelling or word.text, hit)
             else:
                 own = hit == position
-                told = own and names(word, _names(chain[hit - 1].told & chain[hit - 1].introduced))
+                told = own and _is_told(word, chain[hit - 1])
                 yield finding(
                     "introduced_name" if own else "other_stage_name",
                     "leak" if hit >= position and not told else "warning",
@@ -62,6 +63,11 @@ def name_findings(reading: TextReading, chain: Sequence[StageFacts], position: i
                 )
         elif kind != "issue" and position and names(word, _names(chain[position - 1].changed), alike=False):
             yield finding("changed_name", "warning", word.spelling or word.text, position)
+
+
+def _is_told(word: Word, facts: StageFacts) -> bool:
+    """Whether people said the name, or it stands as the option of a command (`--no-cache` for `no_cache`)."""
+    return names(word, _names(facts.told & facts.introduced)) or digest(f"--{word.spelling or word.text}") in facts.told
 
 
 def names(word: Word, name_set: _Names, *, alike: bool = True) -> bool:

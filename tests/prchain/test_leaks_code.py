@@ -511,3 +511,37 @@ def test_an_address_that_people_only_said_leaks() -> None:
 def test_an_address_is_shown_without_the_sign_behind_it() -> None:
     found = check(f"{FILLER}See https://example.org/a; then go on.", [FIRST], 1, kind="query", paths_at_base=PATHS)
     assert [finding.evidence for finding in found if finding.kind == "url"] == ["https://example.org/a"]
+
+
+OPTIONS = stage_facts(
+    1,
+    [],
+    [
+        patch(
+            "src/run.py", 'option("--no-server-header", "no_server_header")\noption("--answers-file/--no-answers-file")'
+        )
+    ],
+    [],
+    set(),
+)
+
+
+@pytest.mark.parametrize("option", ["--no-server-header", "--answers-file", "--no-answers-file"])
+@pytest.mark.parametrize("mark", ["", "`", '"'])
+def test_an_option_that_users_will_type_may_be_said_by_its_own_stage(option: str, mark: str) -> None:
+    text = f"{FILLER}Whoever gives {mark}{option}{mark} gets none."
+    found = check(text, [OPTIONS, CHAIN[1]], 1, kind="query", paths_at_base=PATHS)
+    assert {finding.kind for finding in found if finding.severity == "leak"} <= {"path_missing"}
+
+
+@pytest.mark.parametrize("mark", ["", "`", '"'])
+def test_an_option_of_a_later_stage_may_not_be_said_before(mark: str) -> None:
+    text = f"{FILLER}Whoever gives {mark}--no-server-header{mark} gets none."
+    found = check(text, [FIRST, OPTIONS], 1, kind="query", paths_at_base=PATHS)
+    assert {finding.kind for finding in found if finding.severity == "leak"} - {"path_missing"}
+
+
+@pytest.mark.parametrize("name", ["no_server_header", "NoServerHeader", "No-Server-Header"])
+def test_the_name_in_code_of_an_option_stays_hidden(name: str) -> None:
+    found = check(f"{FILLER}Keep `{name}`.", [OPTIONS], 1, kind="query", paths_at_base=PATHS)
+    assert "introduced_name" in {finding.kind for finding in found if finding.severity == "leak"}
