@@ -100,8 +100,9 @@ def _members(node: ast.ClassDef) -> Iterator[tuple[str, NeedKind]]:
 def _kinds(body: Iterable[ast.stmt]) -> Iterator[tuple[str, NeedKind]]:
     for node in body:
         match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name, "function"
+            case ast.FunctionDef(name=name, args=args) | ast.AsyncFunctionDef(name=name, args=args):
+                # A class that is made elsewhere gets what takes itself.
+                yield name, "method" if [it.arg for it in args.args[:1]] == ["self"] else "function"
             case ast.ClassDef(name=name):
                 yield name, "class"
             case ast.Assign() | ast.AnnAssign():

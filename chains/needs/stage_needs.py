@@ -40,6 +40,8 @@ _KEYWORDS: dict[str, NeedKind] = {
     "namespace": "module",
 }
 
+_TAKES_ITSELF = re.compile(r"\(\s*&?(?:mut\s+)?self\b")
+
 
 @dataclass(frozen=True, slots=True)
 class StageNeeds:
@@ -69,7 +71,7 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     seen = {need.text for need in exact}
     defined = defined_needs(paths, at_landed)
     named = [
-        replace(defined.get(name) or _by_words(name, reference.source), tests=_uses_of(name, reference.test, at_landed))
+        replace(defined.get(name) or by_words(name, reference.source), tests=_uses_of(name, reference.test, at_landed))
         for name in sorted(used - base_names.defined - seen - foreign_names(reference.test, paths, at_landed))
         if name in defined or not _is_local(name, reference)
     ]
@@ -111,16 +113,18 @@ def _merged(needs: Iterable[Need]) -> list[Need]:
     return sorted(found, key=lambda need: (need.kind == "text", need.text, need.owner, need.path))
 
 
-def _by_words(name: str, patches: Sequence[FilePatch]) -> Need:
+def by_words(name: str, patches: Sequence[FilePatch]) -> Need:
     """A name's kind and place by the line that defines it, of languages that are not parsed."""
     pattern = re.compile(rf"\b({'|'.join(_KEYWORDS)})\b!?\s+(?:mut\s+)?(?:\([^()\n]*\)\s*)?{re.escape(name)}\b")
     path = ""
     for patch in patches:
         if name in defined_names(patch.added, patch.path):
             path = path or patch.path
-            match = pattern.search("\n".join(patch.added))
+            added = "\n".join(patch.added)
+            match = pattern.search(added)
             if match is not None:
-                return Need(_KEYWORDS[match[1]], name, "", patch.path)
+                kind = "method" if _TAKES_ITSELF.match(added, match.end()) else _KEYWORDS[match[1]]
+                return Need(kind, name, "", patch.path)
     return Need("name", name, "", path)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chains.needs.python_uses import python_needs
+from chains.needs.python_uses import defined_needs, python_needs
+from chains.needs.stage_needs import by_words
 from prchain.git.patches import FilePatch, Hunk
 
 TEST = "tests/test_pool.py"
@@ -203,3 +204,12 @@ def test_an_override_on_old_lines_needs_only_its_new_parameter() -> None:
     old = "from a import Base\n\nclass Mine(Base):\n    def stop(self): ...\n"
     assert names(base, landed, "    def run(self, x, y): ...\n", old=old) == {"y"}
     assert names(base, landed, "    def run(self, x, z): ...\n", old=old) == set()
+
+
+def test_a_function_that_takes_itself_is_a_method_of_a_class_that_is_made_elsewhere() -> None:
+    tree = {"a/levels.py": "async def aexception(self, event): ...\ndef level(name): ...\n"}
+    kinds = {name: need.kind for name, need in defined_needs(tree, tree.get).items()}
+    assert (kinds["aexception"], kinds["level"]) == ("method", "function")
+    text = "def made():\n    async def alog(self, level): ...\n    def plain(level): ...\n"
+    patch = FilePatch("a/levels.py", hunks=(Hunk(1, 0, 1, 3, "", tuple(f"+{line}" for line in text.splitlines())),))
+    assert [by_words(name, [patch]).kind for name in ("alog", "plain")] == ["method", "function"]
