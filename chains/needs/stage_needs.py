@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from chains.needs.asserted_texts import asserted_texts, texts_held
+from chains.needs.asserted_texts import asserted_texts
 from chains.needs.base_names import names_at_base
+from chains.needs.literals import texts_held
 from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_tests import added_lines
 from chains.needs.python_uses import defined_needs, foreign_names, python_needs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chains.needs.asserted_texts import AssertedTexts, asserted_texts, literals_of, texts_held
+from chains.needs.asserted_texts import AssertedTexts, asserted_texts
+from chains.needs.literals import literals_of, texts_held
 from prchain.git.patches import FilePatch, Hunk
 from prchain.needs import Need
 
