@@ -145,8 +145,9 @@ def full_query(query: str, told: Sequence[Need]) -> str:
             + "\n".join(f"- {line}" for line in dict.fromkeys(names))
         )
     if texts:
+        gap = "; `...` stands for any text" if any("..." in line for line in texts) else ""
         parts.append(
-            "Texts that these tests use or compare with, word for word; `...` stands for any text:\n"
+            f"Texts that these tests use or compare with, word for word{gap}:\n"
             + "\n".join(f"- {line}" for line in dict.fromkeys(texts))
         )
     return "\n\n".join(parts)

@@ -49,6 +49,7 @@ class PythonTests(ast.NodeVisitor):
         """The same with the names of the parameters of such a method."""
         self._bases: dict[str, set[str]] = defaultdict(set)
         self._siblings: dict[str, str] = {}
+        self._members: set[str] = set()
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 self._aliases |= {it.asname or it.name: it.name for it in node.names}
@@ -59,6 +60,7 @@ class PythonTests(ast.NodeVisitor):
                 self._siblings |= {it.asname or it.name: it.name for it in node.names}
             elif isinstance(node, ast.ClassDef):
                 self._bases[node.name] |= set(map(base_name, node.bases))
+                self._members |= {name for name, _ in _defined(node)}
             elif isinstance(node, ast.Name):
                 self.named.add(node.id)
             elif isinstance(node, ast.Attribute):
@@ -77,7 +79,7 @@ class PythonTests(ast.NodeVisitor):
                 self.modules[f"{node.module}.{it.name}"].add(node.lineno)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        if self._is_added(node):
+        if self._is_added(node) and not self._is_own(node):
             self._use(node.value, node.attr, node.lineno)
         self.generic_visit(node)
 
@@ -137,6 +139,10 @@ class PythonTests(ast.NodeVisitor):
             else:
                 found.add(f"{self._aliases.get(root, root)}{dot}{rest}")
         return found
+
+    def _is_own(self, node: ast.Attribute) -> bool:
+        """Whether it is a member of a class of this file, by the name that this has for itself."""
+        return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") and node.attr in self._members
 
     def _is_added(self, node: ast.stmt | ast.expr) -> bool:
         return any(line in self._added for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))

@@ -7,7 +7,7 @@ exactly is in `chains.needs.python_uses`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from prchain.git.patches import FilePatch
 from prchain.identifiers import code_identifiers, definitions, identifiers, is_code_name
@@ -22,6 +22,7 @@ _QUALIFIED = (
     re.compile(rf"[(,]\s*{_NAME}=(?![=>])"),
     re.compile(rf"(?m)^[ \t]+{_NAME}=(?![=>])"),
 )
+_OF_ITSELF = re.compile(rf"\b(?:self|cls|this)\.{_NAME}")
 _KEYS = re.compile(rf"(?:[{{,]|^)[ \t]*{_NAME}[ \t]*:(?![:=])", re.M)
 _GO_FIELD = re.compile(
     r"(?m)^[ \t]+(?!(?:case|defer|go|goto|return|select|var|const|type|import|else)\b)([a-z]\w*)[ \t]+[\w*\[]"
@@ -60,11 +61,12 @@ def used_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch
             continue
         lexed = lex(patch.added, patch.path)
         used |= code_identifiers(patch.added, patch.path)
-        qualified |= _qualified(lexed.code, patch.path)
+        mine = definitions(patch.added, patch.path).strong | _assigned(lexed.code, patch.path)
+        qualified |= _qualified(_without_own(lexed.code, mine), patch.path)
         qualified |= {value for value in lexed.strings if value.isidentifier() and is_code_name(value)}
         if family_of(patch.path) in ("rust", "go", "javascript"):
             qualified |= _text_keys("\n".join(lexed.strings))
-        own |= definitions(patch.added, patch.path).strong | _assigned(lexed.code, patch.path)
+        own |= mine
     needed = (strong & used - own) | ((strong | weak) & qualified)
     return frozenset(name for name in needed if len(name) >= SHORTEST)
 
@@ -102,6 +104,11 @@ _JS_GLOBAL = re.compile(
     r"(?:\.[^\W\d]\w*)+"
 )
 """Members of what every program in JavaScript has; no source of a repository defines them."""
+
+
+def _without_own(code: str, names: Collection[str]) -> str:
+    """The code without the members that a class uses of itself, where the tests define them."""
+    return _OF_ITSELF.sub(lambda found: " " if found[1] in names else found[0], code)
 
 
 def _qualified(code: str, path: str) -> set[str]:

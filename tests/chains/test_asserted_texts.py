@@ -255,3 +255,11 @@ def test_an_option_is_told_without_the_sign_between_it_and_its_value() -> None:
     source = 'def options():\n    return ["--answers-file"]\n'
     assert texts(source, 'run(f"--answers-file={path}")\n') == ["--answers-file"]
     assert texts(source, 'run("--answers-file=")\n') == ["--answers-file"]
+
+
+def test_a_text_with_the_name_of_its_own_test_is_the_tests_work() -> None:
+    source = 'KEY = "qual_name"\n'
+    test = (
+        'def test_qual_name_here():\n    assert name == f"{cls}.test_qual_name_here"\n    assert key == "qual_name"\n'
+    )
+    assert texts(source, test) == ["qual_name"]

@@ -6,6 +6,7 @@ import pytest
 
 from chains.needs.python_uses import defined_needs, python_needs
 from chains.needs.stage_needs import by_words
+from chains.needs.used_names import used_names
 from prchain.git.patches import FilePatch, Hunk
 
 TEST = "tests/test_pool.py"
@@ -213,3 +214,32 @@ def test_a_function_that_takes_itself_is_a_method_of_a_class_that_is_made_elsewh
     text = "def made():\n    async def alog(self, level): ...\n    def plain(level): ...\n"
     patch = FilePatch("a/levels.py", hunks=(Hunk(1, 0, 1, 3, "", tuple(f"+{line}" for line in text.splitlines())),))
     assert [by_words(name, [patch]).kind for name in ("alog", "plain")] == ["method", "function"]
+
+
+OWN = """
+from a.io import Adder
+
+class TestAdder:
+    _all_keys = set(Adder)
+
+    def test_all(self):
+        assert Adder(self._all_keys)
+
+    @classmethod
+    def keys(cls):
+        return cls._all_keys
+"""
+
+
+def test_what_a_class_of_the_tests_has_itself_is_no_need() -> None:
+    base, landed = {"a/io.py": "class Adder: ...\n"}, {"a/io.py": "class Adder:\n    _all_keys = set()\n"}
+    assert names(base, landed, OWN) == set()
+    assert names(base, landed, OWN.replace("self._all_keys", "Adder._all_keys")) == {"_all_keys"}
+    source, test = FilePatch("a/io.py", hunks=hunks(landed["a/io.py"])), FilePatch(TEST, hunks=hunks(OWN))
+    assert "_all_keys" not in used_names([source], [test])
+    other = FilePatch(TEST, hunks=hunks(OWN.replace("self._all_keys", "Adder._all_keys")))
+    assert "_all_keys" in used_names([source], [other])
+
+
+def hunks(text: str) -> tuple[Hunk, ...]:
+    return (Hunk(1, 0, 1, text.count("\n"), "", tuple(f"+{line}" for line in text.splitlines())),)
