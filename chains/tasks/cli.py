@@ -55,6 +55,12 @@ def tasks() -> None:
 @click.option("--retry", is_flag=True, help="Write those anew that were rejected.")
 @click.option("--renew", is_flag=True, help="Write those anew that other prompts or another model wrote.")
 @click.option("--screen", is_flag=True, help="First let a model (purpose `screen`) say which chains are worth a task.")
+@click.option(
+    "--least-worth",
+    type=click.IntRange(1, 5),
+    metavar="N",
+    help="With --screen: the least worth, 1 to 5, of a chain that gets a task.  [default: 4]",
+)
 @click.option("--review", is_flag=True, help="Also let a model (purpose `review`) say what a query gives away.")
 @db_option
 @json_option
@@ -69,6 +75,7 @@ def build(
     retry: bool,
     renew: bool,
     screen: bool,
+    least_worth: int | None,
     review: bool,
     db: str | None,
     as_json: bool,
@@ -88,12 +95,17 @@ def build(
       prchain tasks build --repository pallets/click --budget 2.50 --workers 8
       prchain tasks build --chain 5f0c --retry
       prchain tasks build --screen --review --dry-run
+      prchain tasks build --screen --least-worth 3
     """
     from chains.tasks.run import TaskRunOptions, open_run
     from chains.tasks.run_report import print_run, run_row
+    from chains.tasks.screening import LEAST_WORTH
 
     settings = Settings.load(db=db, workers=workers)
-    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew, review, screen)
+    if least_worth is not None and not screen:
+        raise UsageError("--least-worth is what --screen goes by; give both")
+    least = (least_worth or LEAST_WORTH) if screen else None
+    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew, review, least)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, budget_usd=budget, progress=progress) as run,

@@ -9,6 +9,7 @@ Every write reads the rows again first, because `chains build` may choose anew d
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from functools import reduce
 from operator import add
 
 from chains.tasks.excerpt import ExcerptLimits
-from chains.tasks.model import FINAL, NOT_REACHED, TaskDraft
+from chains.tasks.model import CHAIN_REJECTED, FINAL, NOT_REACHED, TaskDraft
 from chains.tasks.query import QueryConstructor
 from chains.tasks.rows import (
     StoredTask,
@@ -33,7 +34,8 @@ from chains.tasks.rows import (
     write_draft,
 )
 from chains.tasks.run_report import TaskRunReport
-from chains.tasks.screening import ChainScreener
+from chains.tasks.said import last_screening
+from chains.tasks.screening import ChainScreener, Screening
 from chains.tasks.writer import TaskWriter
 from prchain.errors import ChainGone, GitError, UsageError
 from prchain.leaks.finding import Finder
@@ -66,8 +68,9 @@ class TaskRunOptions(ChainChoice):
     """Write tasks anew that other prompts or another model wrote. Where the new task is rejected, the old one stays."""
     review: bool = False
     """Have every query that passes the leak check read by a reviewer. Its prompt is then one of those of the task."""
-    screen: bool = False
-    """Have every chain screened before anything is written for it. The prompt is then one of those of the task."""
+    least_worth: int | None = None
+    """Have every chain screened before anything is written for it, and write the tasks of those of this worth, 1 to 5,
+    or more. The prompt is then one of those of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +105,18 @@ def open_run(
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
-    asked = ((SCREEN, options.screen), *((purpose, True) for purpose in PURPOSES), (REVIEW, options.review))
+    asked = (
+        (SCREEN, options.least_worth is not None),
+        *((purpose, True) for purpose in PURPOSES),
+        (REVIEW, options.review),
+    )
     purposes = [purpose for purpose, wanted in asked if wanted]
     with (
         closing(Store.open(settings.db, create=False)) as store,
         open_gateway(settings, store, purposes, budget_usd=budget_usd, run=ledger_run) as gateway,
     ):
-        screener = ChainScreener(gateway, ExcerptLimits()) if options.screen else None
+        least = options.least_worth
+        screener = ChainScreener(gateway, ExcerptLimits(), least) if least is not None else None
         constructor = QueryConstructor(gateway, review=options.review)
         writer = TaskWriter(store, constructor, settings.mirrors_dir, screener)
         yield TaskRun(store, gateway, writer, options, progress=progress, secrets=settings.secrets)
@@ -146,9 +154,13 @@ class TaskRun:
             if options.chain is not None:
                 chain_ids = [_selected_id(tx, options.chain, options.strategy)]
             tasks = stored_tasks(tx)
-        standing = {
-            chain_id: tasks[chain_id] for chain_id in chain_ids if chain_id in tasks and self._is_kept(tasks[chain_id])
-        }
+            standing = {
+                chain_id: tasks[chain_id]
+                for chain_id in chain_ids
+                if chain_id in tasks
+                and self._is_kept(tasks[chain_id])
+                and not self._passes(tx, chain_id, tasks[chain_id])
+            }
         units = (
             TaskUnit(chain_id, tasks[chain_id].attempts if chain_id in tasks else 0)
             for chain_id in chain_ids
@@ -199,14 +211,15 @@ class TaskRun:
         with self._store.reading() as tx:
             chain, earlier = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
             stored = stored_tasks(tx, unit.chain_id).get(unit.chain_id)
+            passes = stored is not None and self._is_kept(stored) and self._passes(tx, unit.chain_id, stored)
         if (
             stored is not None
             and stored.outcome in FINAL
-            and (self._is_kept(stored) or stored.attempts != unit.attempts)
+            and ((self._is_kept(stored) and not passes) or stored.attempts != unit.attempts)
         ):
             return UnitResult(unit, stored.outcome, "another run has ended it meanwhile")
         tell("reading the chain")
-        draft = self._writer.draft(chain, self._earlier_draft(earlier, stored), tell)
+        draft = self._writer.draft(chain, self._earlier_draft(earlier, stored), tell, screened=passes)
         with self._counting:
             self._refused.update(draft.refused)
             self._refused.update(finder for stage in draft.stages for finder in stage.refused)
@@ -240,6 +253,17 @@ class TaskRun:
         if self._options.renew and self._outdated(task):
             return False
         return task.outcome in ({READY} if self._options.retry else FINAL)
+
+    def _passes(self, tx: Transaction, chain_id: str, task: StoredTask) -> bool:
+        """Whether a chain that a run of a higher `least_worth` rejected is worth a task in this one, by what the
+        screener said of it then."""
+        least = self._options.least_worth
+        if least is None or task.outcome != CHAIN_REJECTED:
+            return False
+        if json.loads(task.prompts).get(SCREEN) != self._writer.prompts.get(SCREEN):
+            return False
+        said = last_screening(tx, chain_id)
+        return said is not None and not Screening.model_validate(said).faults(least)
 
     def _outdated(self, task: StoredTask) -> bool:
         """Whether other prompts or another model wrote it."""

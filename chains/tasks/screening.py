@@ -29,7 +29,8 @@ HALVINGS = 3
 Relation = Literal["needs", "continues", "mends", "beside", "takes_back"]
 
 LEAST_WORTH = 4
-"""What a chain's worth, 1 to 5, has to be at least: below it readers call a stage trivial, or its link a pretext."""
+"""What a chain's worth, 1 to 5, has to be at least, unless a run says otherwise: below it readers call a stage trivial,
+or its link a pretext."""
 
 _LINKED: frozenset[Relation] = frozenset({"needs", "continues", "mends"})
 _TITLE_LIMIT = 500
@@ -82,12 +83,11 @@ class Screening(BaseModel):
     worth: int = Field(ge=1, le=5, description="what the whole is worth as a task, 1 to 5")
     why: _Words = Field(description="one sentence on what kept it from being more")
 
-    @property
-    def faults(self) -> tuple[str, ...]:
+    def faults(self, least_worth: int = LEAST_WORTH) -> tuple[str, ...]:
         """Why the chain is not worth a task, in words; empty where it is."""
-        return tuple(self._faults())
+        return tuple(self._faults(least_worth))
 
-    def _faults(self) -> Iterator[str]:
+    def _faults(self, least_worth: int) -> Iterator[str]:
         for position, stage in enumerate(self.stages, 1):
             if len(stage.aims) > 1:
                 yield f"stage {position} has several aims"
@@ -102,7 +102,7 @@ class Screening(BaseModel):
                 yield f"stage {position} takes earlier work back"
             elif link.relation not in _LINKED:
                 yield f"stage {position} does not follow from the work before"
-        if self.worth < LEAST_WORTH:
+        if self.worth < least_worth:
             yield f"its worth as a whole is {self.worth} of 5"
 
 
@@ -137,7 +137,9 @@ class _Room:
 class ChainScreener:
     """Screens chains. Safe for several threads, as its gateway is."""
 
-    def __init__(self, gateway: Gateway, limits: ExcerptLimits) -> None:
+    def __init__(self, gateway: Gateway, limits: ExcerptLimits, least_worth: int = LEAST_WORTH) -> None:
+        self.least_worth = least_worth
+        """What the worth of a chain has to be at least."""
         self._gateway = gateway
         self._limits = limits
         self._prompt = load_prompt("chains.tasks", SCREEN)

@@ -73,8 +73,16 @@ class TaskWriter:
             return written
         return [self._screener.estimate(chain, contexts, start // ROUND), *written]
 
-    def draft(self, chain: TaskChain, earlier: TaskDraft | None, tell: Tell = lambda words: None) -> TaskDraft:
-        """The task of a chain; ready stages of `earlier` are kept. `tell` takes what is being written.
+    def draft(
+        self,
+        chain: TaskChain,
+        earlier: TaskDraft | None,
+        tell: Tell = lambda words: None,
+        *,
+        screened: bool = False,
+    ) -> TaskDraft:
+        """The task of a chain; ready stages of `earlier` are kept. `tell` takes what is being written. `screened` says
+        that the screener has found it worth one.
 
         Raises `StoreError`, `PromptError`, and `ChainGone`; a failure of git or of a model is the draft's outcome.
         """
@@ -83,7 +91,7 @@ class TaskWriter:
         except GitError as error:
             unreached = tuple(StageQuery(stage.position, NOT_REACHED) for stage in chain.stages)
             return TaskDraft(chain.id, error.name, scrub_mined(str(error)), stages=unreached)
-        if (rejected := self._rejected(chain, contexts, earlier, tell)) is not None:
+        if not screened and (rejected := self._rejected(chain, contexts, earlier, tell)) is not None:
             return rejected
         stages: list[StageQuery] = []
         for context in contexts:
@@ -113,7 +121,7 @@ class TaskWriter:
         draft = TaskDraft(chain.id, CHAIN_REJECTED, attempts=start, stages=unreached)
         tell("screening")
         try:
-            faults = self._screener.screen(chain, contexts, start // ROUND).faults
+            faults = self._screener.screen(chain, contexts, start // ROUND).faults(self._screener.least_worth)
         except LlmError as error:
             reason = scrub_mined(f"screening: {error}")
             return replace(draft, outcome=error.name, reason=reason, attempts=_next_start(error, start))

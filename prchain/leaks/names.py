@@ -87,7 +87,8 @@ def names(word: Word, name_set: _Names, *, alike: bool = True) -> bool:
         return False
     for text in _singulars(word.text):
         parts = name_parts(text)
-        if parts in name_set.parts and (len(parts) > 1 or word.marked):
+        # The value "module" is not the name `MODULE`.
+        if parts in name_set.parts and (len(parts) > 1 or (word.marked and not is_plain(text))):
             return True
         if len(parts) == 1 and parts[0] in name_set.squashed and not is_plain(text):
             return True

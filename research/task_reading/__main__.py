@@ -21,6 +21,7 @@ from statistics import fmean
 
 import click
 
+from chains.tasks.screening import LEAST_WORTH
 from prchain.terminal import say, say_table
 from research.shares import share
 
@@ -45,17 +46,17 @@ def main(screened: Path, written: Path) -> None:
     """Print the tables of both files, a line for each set."""
     say_table(
         ("set", "chains", "of", "accepted", "mean of wholes", "of the good", "good among them"),
-        [line for name, rows in by_set(read_rows(screened)) for line in screened_lines(name, rows)],
+        [line for name, rows in _with_every(read_rows(screened)) for line in screened_lines(name, rows)],
     )
     say("")
     say_table(
         ("set", "read by two", "same view of good", "wholes one apart or none"),
-        [line for name, rows in by_set(read_rows(screened)) for line in agreement_lines(name, rows)],
+        [line for name, rows in _with_every(read_rows(screened)) for line in agreement_lines(name, rows)],
     )
     say("")
     say_table(
         ("set", "tasks", "stages", "solvable", "in part", "give away", "mean of stages", "mean of wholes"),
-        [written_line(name, rows) for name, rows in by_set(read_rows(written))],
+        [written_line(name, rows) for name, rows in _with_every(read_rows(written))],
     )
 
 
@@ -71,6 +72,11 @@ def by_set(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
         yield name, [row for row in rows if row["set"] == name]
 
 
+def _with_every(rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
+    yield from by_set(rows)
+    yield "every", rows
+
+
 def by_work(rows: Iterable[Row]) -> list[list[Row]]:
     """The rows of all readers of each chain or task, in the order in which these first come."""
     found: dict[tuple[str, str], list[Row]] = {}
@@ -80,10 +86,13 @@ def by_work(rows: Iterable[Row]) -> list[list[Row]]:
 
 
 def screened_lines(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
-    """A line for all chains of a set, and one for those that the screener accepts."""
+    """A line for all chains of a set, one for those that the screener accepts, and one for those that it rejects only
+    because their worth is `LEAST_WORTH` - 1."""
     chains = by_work(rows)
     good = [chain for chain in chains if _whole(chain) >= GOOD]
-    for told, chosen in (("all", chains), ("screened", [chain for chain in chains if chain[0]["faults"] == "0"])):
+    accepted = [chain for chain in chains if chain[0]["faults"] == "0"]
+    near = [chain for chain in chains if (chain[0]["faults"], chain[0]["worth"]) == ("1", str(LEAST_WORTH - 1))]
+    for told, chosen in (("all", chains), ("screened", accepted), (f"worth {LEAST_WORTH - 1}", near)):
         hits = [chain for chain in chosen if chain in good]
         yield (
             f"{name}, {told}",

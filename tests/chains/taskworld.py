@@ -221,7 +221,8 @@ class TaskWorld:
         """A run over the chains with a model, or with a whole gateway."""
         gateway = model if isinstance(model, Gateway) else gateway_of(model)
         chosen = TaskRunOptions(**options)
-        screener = ChainScreener(gateway, ExcerptLimits()) if chosen.screen else None
+        least = chosen.least_worth
+        screener = ChainScreener(gateway, ExcerptLimits(), least) if least is not None else None
         constructor = QueryConstructor(gateway, review=chosen.review)
         writer = TaskWriter(self.store, constructor, self.folder / "mirrors", screener)
         return TaskRun(self.store, gateway, writer, chosen)

@@ -545,3 +545,21 @@ def test_an_option_of_a_later_stage_may_not_be_said_before(mark: str) -> None:
 def test_the_name_in_code_of_an_option_stays_hidden(name: str) -> None:
     found = check(f"{FILLER}Keep `{name}`.", [OPTIONS], 1, kind="query", paths_at_base=PATHS)
     assert "introduced_name" in {finding.kind for finding in found if finding.severity == "leak"}
+
+
+ENUM = stage_facts(
+    1, [], [patch("src/site.py", 'class Site(Enum):\n    MODULE = "module"\n    THREAD = "thread"')], [], set()
+)
+
+
+@pytest.mark.parametrize(
+    "text", ['It has the key "module" then.', "It is the `thread` of it.", "See `sys.modules` for it."]
+)
+def test_a_value_of_plain_english_is_not_the_constant_that_is_spelt_alike(text: str) -> None:
+    found = check(FILLER + text, [ENUM], 1, kind="query", paths_at_base=PATHS)
+    assert "introduced_name" not in {finding.kind for finding in found}
+
+
+def test_the_constant_itself_leaks() -> None:
+    found = check(f"{FILLER}Let `MODULE` be it.", [ENUM], 1, kind="query", paths_at_base=PATHS)
+    assert "introduced_name" in {finding.kind for finding in found}

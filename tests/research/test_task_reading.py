@@ -13,8 +13,8 @@ from research.task_reading.__main__ import (
 )
 
 
-def _screened(faults: str, whole: str, numbers: str = "") -> dict[str, str]:
-    return {"set": "x", "repository": "o/r", "numbers": numbers, "faults": faults, "whole": whole}
+def _screened(faults: str, whole: str, numbers: str = "", worth: str = "4") -> dict[str, str]:
+    return {"set": "x", "repository": "o/r", "numbers": numbers, "worth": worth, "faults": faults, "whole": whole}
 
 
 def _written(numbers: str, **values: str) -> dict[str, str]:
@@ -23,14 +23,14 @@ def _written(numbers: str, **values: str) -> dict[str, str]:
 
 def test_the_accepted_are_those_without_a_fault_and_the_good_those_of_four_or_five() -> None:
     rows = [_screened("0", "5", "1"), _screened("0", "3", "2"), _screened("2", "4", "3"), _screened("1", "2", "4")]
-    everything, accepted = screened_lines("x", rows)
+    everything, accepted, _ = screened_lines("x", rows)
     assert everything[:5] == ("x, all", "4", "1", "4", "3.50")
     assert accepted[:5] == ("x, screened", "4", "1", "2", "4.00")
     assert accepted[5].startswith("50.0%") and accepted[6].startswith("50.0%")
 
 
 def test_a_set_of_which_nothing_was_accepted_has_no_mean() -> None:
-    _, accepted = screened_lines("x", [_screened("1", "2")])
+    _, accepted, _ = screened_lines("x", [_screened("1", "2")])
     assert accepted[4:] == ("-", "-", "-")
 
 
@@ -53,7 +53,7 @@ def test_of_two_readers_scores_are_the_mean_and_what_is_worse_counts() -> None:
 
 def test_a_chain_is_good_by_the_mean_of_its_readers() -> None:
     rows = [_screened("0", "5", "1"), _screened("0", "3", "1"), _screened("0", "4", "2"), _screened("0", "3", "2")]
-    _, accepted = screened_lines("x", rows)
+    _, accepted, _ = screened_lines("x", rows)
     assert accepted[:5] == ("x, screened", "2", "1", "2", "3.75") and accepted[6].startswith("50.0%")
 
 
@@ -80,3 +80,9 @@ def test_the_committed_rows_are_of_the_scale_and_complete() -> None:
             stages, solvable = row["stages"].split(";"), row["solvable"].split(";")
             assert {*stages, row["whole"]} <= set("12345") and set(solvable) <= {"yes", "part", "no"}
             assert len(stages) == len(solvable) == len(row["numbers"].split())
+
+
+def test_a_chain_of_one_fault_and_a_worth_of_three_is_rejected_for_its_worth_alone() -> None:
+    rows = [_screened("1", "4", "1", "3"), _screened("1", "4", "2", "4"), _screened("2", "4", "3", "3")]
+    *_, near = screened_lines("x", rows)
+    assert near[0] == "x, worth 3" and near[3] == "1"
