@@ -146,6 +146,7 @@ def full_query(query: str, told: Sequence[Need]) -> str:
         )
     if texts:
         gap = "; `...` stands for any text" if any("..." in line for line in texts) else ""
+        gap += ", with the escapes of JSON" if any("\\" in line for line in texts) else ""
         parts.append(
             f"Texts that these tests use or compare with, word for word{gap}:\n"
             + "\n".join(f"- {line}" for line in dict.fromkeys(texts))
