@@ -184,8 +184,10 @@ class TaskRun:
             try:
                 with self._store.reading() as tx:
                     chain, draft = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
-                    earlier = self._earlier_draft(draft, stored_tasks(tx, unit.chain_id).get(unit.chain_id))
-                total = reduce(add, self._writer.estimates(chain, earlier), total)
+                    stored = stored_tasks(tx, unit.chain_id).get(unit.chain_id)
+                    passes = stored is not None and self._passes(tx, unit.chain_id, stored)
+                earlier = self._earlier_draft(draft, stored)
+                total = reduce(add, self._writer.estimates(chain, earlier, screened=passes), total)
             except (ChainGone, GitError) as error:
                 unread.append(UnitResult(unit, error.name, scrub_mined(str(error))))
             task.advance()
@@ -258,7 +260,7 @@ class TaskRun:
         """Whether a chain that a run of a higher `least_worth` rejected is worth a task in this one, by what the
         screener said of it then."""
         least = self._options.least_worth
-        if least is None or task.outcome != CHAIN_REJECTED:
+        if least is None or task.outcome != CHAIN_REJECTED or self._options.retry:
             return False
         if json.loads(task.prompts).get(SCREEN) != self._writer.prompts.get(SCREEN):
             return False

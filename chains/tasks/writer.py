@@ -58,8 +58,9 @@ class TaskWriter:
         """Each prompt's name and hash."""
         return self._constructor.prompts | (self._screener.prompts if self._screener else {})
 
-    def estimates(self, chain: TaskChain, earlier: TaskDraft | None) -> list[CostEstimate]:
-        """What the calls for a task cost if every text is clean. Raises `GitError`, `ChainGone`."""
+    def estimates(self, chain: TaskChain, earlier: TaskDraft | None, *, screened: bool = False) -> list[CostEstimate]:
+        """What the calls for a task cost if every text is clean; `screened` as in `draft`. Raises `GitError`,
+        `ChainGone`."""
         contexts = read_chain(self._store, self._repository(chain), chain)
         kept = _ready_stages(earlier)
         starts = {
@@ -69,7 +70,7 @@ class TaskWriter:
         }
         start = _start(earlier.attempts if earlier else 0)
         written = list(self._constructor.estimates(chain, contexts, starts, start))
-        if self._screener is None or kept:
+        if self._screener is None or kept or screened:
             return written
         return [self._screener.estimate(chain, contexts, start // ROUND), *written]
 

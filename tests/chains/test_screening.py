@@ -190,6 +190,8 @@ class TestRun:
         assert world.run(gateway_of(model, ledger), least_worth=4).run().counts == {"chain_rejected": 1}
         assert world.run(gateway_of(model, ledger), least_worth=4).pending().units == ()
         assert world.run(gateway_of(model, ledger)).pending().units == (), "without a screener it stays rejected"
+        _, estimate, _ = world.run(gateway_of(model, ledger), least_worth=3).estimate()
+        assert estimate.calls == 2 * 3 + 1, "a plan and a query a stage, and the overview"
         assert world.run(gateway_of(model, ledger), least_worth=3).run().ready == 1
         assert model.count("screen") == 1, "what was said of it is in the ledger"
         assert world.run(gateway_of(model, ledger), least_worth=4).pending().units == (), "a ready task stays"
