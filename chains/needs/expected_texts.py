@@ -124,14 +124,27 @@ def _js_patterns(line: str, path: str) -> Iterator[Expected]:
 
 def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[Expected]:
     added, scopes = added_lines(patch), Scopes(tree, patch.path)
+    yield from _keywords(tree, added, scopes)
     for found in _python_literals_used(tree, added, scopes):
-        # What tells a test by its own name is the test's work.
-        if not any(test.rpartition("::")[2] in found.text for test in found.tests if "::" in test):
+        if not any(_names_test(found.text, test) for test in found.tests):
             yield found
 
 
-def _python_literals_used(tree: ast.Module, added: Collection[int], scopes: Scopes) -> Iterator[Expected]:
-    added = set(added)
+def _names_test(text: str, test: str) -> bool:
+    """Whether a text tells of a test by its own name: that is the test's work."""
+    name = test.rpartition("::")[2]
+    return "::" in test and "_" in name and name in text
+
+
+def _keywords(tree: ast.Module, added: Collection[int], scopes: Scopes) -> Iterator[Expected]:
+    """The names of arguments that the source may read from a mapping, as in `options.pop("_anchor")`."""
+    for node in ast.walk(tree):
+        for it in node.keywords if isinstance(node, ast.Call) else ():
+            if it.arg is not None and "_" in it.arg and it.value.lineno in added:
+                yield Expected(it.arg, (it.arg,), tuple(sorted(scopes([it.value.lineno]))), "key")
+
+
+def _python_literals_used(tree: ast.Module, added: set[int], scopes: Scopes) -> Iterator[Expected]:
     for node, use in _asserting(tree):
         patterns = {id(it) for it in _patterns(node)}
         for literal, parts in python_literals(node):

@@ -23,6 +23,11 @@ _ORDINAL = re.compile(r"(?i)\b(?:first|second|third|fourth|finally|next|then)(?:
 _URL = re.compile(
     r"(?i)\b(?:https?|ftp|git|ssh)://[\w\[]\S{0,299}|\bwww\.\w\S{1,300}|\b(?:github|gitlab)\.com/\S{1,300}"
 )
+_EXAMPLE_HOST = re.compile(
+    r"(?i)(?:https?|ftp)://(?:[\w-]+@)?(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]"
+    r"|(?:[\w-]+\.)*example\.(?:com|net|org)|(?:[\w-]+\.)+(?:example|test|invalid|localhost))(?=[:/?#]|$)"
+)
+"""Addresses of one's own machine, and those that RFC 2606 and RFC 6761 keep for examples."""
 _AFTER_URL = ".,;:!?'\"`*>)]}"
 """What ends a sentence or a quotation, not an address."""
 _HEX = re.compile(r"(?<![\w-])[0-9a-fA-F]{7,40}(?![\w-])")
@@ -101,8 +106,10 @@ def form_findings(reading: TextReading, kind: str, told: Collection[str] = ()) -
 
 
 def addresses(text: str) -> Iterator[str]:
-    """The addresses of pages and repositories in a text, without the sentence's own signs behind them."""
-    return (match[0].rstrip(_AFTER_URL) for match in _URL.finditer(text))
+    """The addresses of pages and repositories in a text, without the sentence's own signs behind them; not those that
+    are made for examples."""
+    found = (match[0].rstrip(_AFTER_URL) for match in _URL.finditer(text))
+    return (address for address in found if not _EXAMPLE_HOST.match(address))
 
 
 def reference_findings(reading: TextReading, chain: Sequence[StageFacts], kind: str) -> Iterator[Finding]:

@@ -263,3 +263,14 @@ def test_a_text_with_the_name_of_its_own_test_is_the_tests_work() -> None:
         'def test_qual_name_here():\n    assert name == f"{cls}.test_qual_name_here"\n    assert key == "qual_name"\n'
     )
     assert texts(source, test) == ["qual_name"]
+
+
+def test_a_keyword_that_the_source_reads_from_a_mapping_is_told() -> None:
+    source = 'def url_for(view, **options):\n    return options.pop("_anchor", "")\n'
+    assert texts(source, 'assert url_for("x", _anchor="top")\n') == ["_anchor"]
+    assert texts(source, 'assert url_for("x", anchor="top")\n') == []
+
+
+def test_a_test_of_a_short_name_hides_no_text() -> None:
+    test = "def test():\n    assert message == 'the test is over'\n"
+    assert texts("raise Gone('the test is over')\n", test) == ["the test is over"]

@@ -480,13 +480,13 @@ def test_private_names_stay_hidden_whoever_tells_them() -> None:
     assert telling(facts, ["Add `_wake_all`."]).told == frozenset()
 
 
-GIVEN = "see https://example.org/limits/linger; it is too long"
+GIVEN = "see https://till-docs.dev/limits/linger; it is too long"
 
 
 @pytest.mark.parametrize("end", ["", ".", ";", "),", '".', "`."])
 def test_an_address_in_a_text_that_tests_compare_with_may_be_said(end: str) -> None:
     facts = telling(FIRST, [], given=[GIVEN])
-    text = f"{FILLER}Say where the limit is told, https://example.org/limits/linger{end}"
+    text = f"{FILLER}Say where the limit is told, https://till-docs.dev/limits/linger{end}"
     assert "url" in leaks(text)
     for position in (1, 2):
         findings = check(text, [facts, CHAIN[1]], position, kind="query", paths_at_base=PATHS)
@@ -496,7 +496,7 @@ def test_an_address_in_a_text_that_tests_compare_with_may_be_said(end: str) -> N
     assert "url" in {finding.kind for finding in overview}
 
 
-@pytest.mark.parametrize("text", ["https://example.org/limits/linger/2", "https://example.org/limits"])
+@pytest.mark.parametrize("text", ["https://till-docs.dev/limits/linger/2", "https://till-docs.dev/limits"])
 def test_an_address_that_only_begins_like_one_that_is_given_leaks(text: str) -> None:
     facts = telling(FIRST, [], given=[GIVEN])
     assert "url" in {found.kind for found in check(FILLER + text, [facts], 1, kind="query", paths_at_base=PATHS)}
@@ -504,13 +504,13 @@ def test_an_address_that_only_begins_like_one_that_is_given_leaks(text: str) -> 
 
 def test_an_address_that_people_only_said_leaks() -> None:
     facts = telling(FIRST, [GIVEN])
-    text = f"{FILLER}See https://example.org/limits/linger"
+    text = f"{FILLER}See https://till-docs.dev/limits/linger"
     assert "url" in {found.kind for found in check(text, [facts], 1, kind="query", paths_at_base=PATHS)}
 
 
 def test_an_address_is_shown_without_the_sign_behind_it() -> None:
-    found = check(f"{FILLER}See https://example.org/a; then go on.", [FIRST], 1, kind="query", paths_at_base=PATHS)
-    assert [finding.evidence for finding in found if finding.kind == "url"] == ["https://example.org/a"]
+    found = check(f"{FILLER}See https://till-docs.dev/a; then go on.", [FIRST], 1, kind="query", paths_at_base=PATHS)
+    assert [finding.evidence for finding in found if finding.kind == "url"] == ["https://till-docs.dev/a"]
 
 
 OPTIONS = stage_facts(
@@ -563,3 +563,45 @@ def test_a_value_of_plain_english_is_not_the_constant_that_is_spelt_alike(text: 
 def test_the_constant_itself_leaks() -> None:
     found = check(f"{FILLER}Let `MODULE` be it.", [ENUM], 1, kind="query", paths_at_base=PATHS)
     assert "introduced_name" in {finding.kind for finding in found}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://localhost:8000/url-for?a=1",
+        "http://127.0.0.1",
+        "http://[::1]:80/",
+        "https://api.example.com/v1.",
+        "http://shop.test",
+        "ftp://me@files.example/x",
+    ],
+)
+def test_an_address_that_is_made_for_examples_is_no_address(address: str) -> None:
+    found = check(f"{FILLER}It gives {address}", [FIRST], 1, kind="query", paths_at_base=PATHS)
+    assert "url" not in {finding.kind for finding in found}
+
+
+@pytest.mark.parametrize(
+    "address", ["https://example.org.evil.dev/a", "http://localhost.evil.dev", "https://myexample.com/a"]
+)
+def test_an_address_that_only_looks_like_an_example_leaks(address: str) -> None:
+    found = check(f"{FILLER}It gives {address}", [FIRST], 1, kind="query", paths_at_base=PATHS)
+    assert "url" in {finding.kind for finding in found}
+
+
+def test_private_names_in_a_text_that_is_given_may_be_said_with_it() -> None:
+    plain = stage_facts(1, [], [patch("src/net/pool.py", "def url(_scheme): ...")], [], set())
+    text = f"{FILLER}It fails with 'When _scheme is given, more is needed' in src/net/pool.py."
+    assert "introduced_name" in {
+        found.kind for found in check(text, [plain], 1, kind="query", paths_at_base=PATHS) if found.severity == "leak"
+    }
+    given = telling(plain, ["Add _scheme"], given=["When _scheme is given, more is needed"])
+    assert not [
+        found for found in check(text, [given], 1, kind="query", paths_at_base=PATHS) if found.severity == "leak"
+    ]
+
+
+def test_an_example_with_a_number_is_not_the_name_of_a_test_with_one() -> None:
+    facts = stage_facts(1, [], [], [patch("tests/test_it.py", "mid_1 = 1\ndef test_mid_1(): ...")], set())
+    found = check(f"{FILLER}The path is `/mid1` then.", [facts], 1, kind="query", paths_at_base=PATHS)
+    assert "introduced_name" not in {finding.kind for finding in found if finding.severity == "leak"}
