@@ -33,7 +33,9 @@ _LOGGED = re.compile(
 )
 """What logging sets before a message: its level, and the name of its logger, whose points match anything in a pattern.
 A level with a colon and a blank is what programs print themselves."""
-_CODE = re.compile(r"[;{}]\s*$|^\s*(?:def|class|import|from|return|fn|func|const|let|var)\s+\w|\)\s*->|=>|&&|\|\||::")
+_CODE = re.compile(
+    r"(?:[;{]|(?<!\{\d)(?<!\{\d\d)\})\s*$|^\s*(?:def|class|import|from|return|fn|func|const|let|var)\s+\w|\)\s*->|=>|&&|\|\||::"
+)
 _TABLE = re.compile(r"[│┃|].*[│┃|]|[─━]{3}|\+-{2,}\+|\t.*\t")
 
 
@@ -65,9 +67,11 @@ def asserted_texts(
     for literal in (*expected_texts(test_patch, landed), *data_keys(records)):
         expected = _message_of(literal, templates)
         grounds = _meets(expected, templates) if expected.spellings is None else wholes.intersection(expected.spellings)
-        if grounds:
-            texts, tests = met.setdefault(expected.text, (set(), set()))
-            texts |= grounds
+        # Of a line of input the keys in it are needed, not the line.
+        keys = expected.use == "argument" and all(counts(ground, "key") for ground in grounds)
+        for text in (grounds if keys else {expected.text}) if grounds else ():
+            texts, tests = met.setdefault(text, (set(), set()))
+            texts |= {text} if keys else grounds
             tests |= set(expected.tests)
     held = {patch.path: grounds for patch in records if (grounds := _recorded(patch, templates))}
     old = base_holds({text for texts, _ in met.values() for text in texts}.union(*held.values()))

@@ -274,3 +274,15 @@ def test_a_keyword_that_the_source_reads_from_a_mapping_is_told() -> None:
 def test_a_test_of_a_short_name_hides_no_text() -> None:
     test = "def test():\n    assert message == 'the test is over'\n"
     assert texts("raise Gone('the test is over')\n", test) == ["the test is over"]
+
+
+def test_of_a_line_of_input_the_keys_in_it_are_told() -> None:
+    source = 'def read(table):\n    return table["create-args"], table["mount-host"]\n'
+    test = "run('engine = {create-args = [\"--some option\"], mount-host = true}')\n"
+    found = needs(source, test)
+    assert [(need.text, need.withheld) for need in found] == [("create-args", ""), ("mount-host", "")]
+
+
+def test_a_message_that_ends_with_a_pattern_is_no_code() -> None:
+    source = "raise Wrong('it does not satisfy [A-z]{2}')\n"
+    assert [need.withheld for need in needs(source, "match('it does not satisfy [A-z]{2}')\n")] == [""]
