@@ -13,7 +13,7 @@ from prchain.git.mirror import open_mined
 from prchain.git.output import path_text
 from prchain.git.repository import GitRepository
 from prchain.git.trees import EXECUTABLE, FILE, TreeChange, TreeStore
-from prchain.inline_tests import changed_inline_tests
+from prchain.inline_tests import InlineTest, changed_inline_tests
 from prchain.kinds import FileKind, kind_of, language_of
 from prchain.reference import split
 from sql.store import Transaction
@@ -57,8 +57,8 @@ class StagePatch:
     test: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
     test_paths: tuple[bytes, ...] = ()
-    inline_tests: frozenset[str] = frozenset()
-    """Names of tests inside source files that it adds, changes or removes. No overlay lays them over another tree."""
+    inline_tests: frozenset[InlineTest] = frozenset()
+    """The tests inside source files that it adds, changes or removes. No overlay lays them over another tree."""
 
 
 def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
@@ -112,10 +112,14 @@ def stage_patches(git: GitRepository, trees: TreeStore, stages: Sequence[Stage])
         )
 
 
-def _inline_tests(trees: TreeStore, changes: Sequence[TreeChange], source: Collection[str]) -> frozenset[str]:
+def _inline_tests(trees: TreeStore, changes: Sequence[TreeChange], source: Collection[str]) -> frozenset[InlineTest]:
     """`StagePatch.inline_tests`. A renamed file counts as one that goes and one that comes, with all its tests."""
     rust = [change for change in changes if (path := path_text(change.path)) in source and language_of(path) == "rust"]
     sides = [(entry.blob if entry and entry.mode in _TEXTS else None) for it in rust for entry in (it.old, it.new)]
     texts = iter(trees.blobs(blob for blob in sides if blob is not None))
     read = [next(texts).decode(errors="replace") if blob is not None else "" for blob in sides]
-    return frozenset[str]().union(*map(changed_inline_tests, read[::2], read[1::2]))
+    return frozenset(
+        InlineTest(path_text(change.path), name)
+        for change, before, after in zip(rust, read[::2], read[1::2], strict=True)
+        for name in changed_inline_tests(before, after)
+    )

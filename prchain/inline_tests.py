@@ -1,22 +1,31 @@
-"""Tests that stand inside source files, as Rust has them: lines of program text that are no work of their own.
-
-By the layout of rustfmt, not by a parser: an item ends with the first line of its own indentation that closes a brace
-or ends in a semicolon.
-"""
+"""Tests that stand inside source files, as Rust has them: lines of program text that are no work of their own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from prchain.git import FilePatch
 from prchain.git.patches import Hunk
 from prchain.kinds import language_of
+from prchain.rust_items import Attributes, RustText
 
-_ATTRIBUTE = re.compile(r"( *)#\[(?:cfg\((?:all\()?test\b|(?:\w+::)*(?:test|rstest|proptest|test_case|bench)\b)")
+_TEST_ATTRIBUTE = re.compile(
+    r"\s*(?:\w+\s*::\s*)*(?:(?:\w+_)?test(?:_\w+)?|rstest|proptest|quickcheck|bench)\s*(?:\(|$)"
+)
+_CONDITION = re.compile(r"\s*cfg\s*\(")
+_PART = re.compile(r"(?P<open>\w+)\s*\(|(?P<word>\w+)|(?P<close>\))")
+_WHOLE_FILE = re.compile(r"#!\s*\[\s*cfg\s*\(\s*test\s*,?\s*\)\s*\]")
 _TEST_WORD = re.compile(r"test|assert")
-_FUNCTION = re.compile(r"( *)(?:pub(?:\([^)]*\))? +)?(?:async +)?fn +(?P<name>\w+)")
-_LATER_ATTRIBUTE = re.compile(r" *(?:#\[|//)")
+_WORD = re.compile(r"\w+")
+
+
+class InlineTest(NamedTuple):
+    """A function of the inline tests of the file at `path`. `name`: its own behind the modules that it is in there."""
+
+    path: str
+    name: tuple[str, ...]
 
 
 def may_be_inline_tests(files: Sequence[FilePatch]) -> bool:
@@ -27,13 +36,14 @@ def may_be_inline_tests(files: Sequence[FilePatch]) -> bool:
 
 
 def inline_test_lines(text: str) -> frozenset[int]:
-    """The numbers, from 1, of the lines of a Rust file that stand in test modules and test functions."""
-    lines = text.split("\n")
-    found: set[int] = set()
-    for number, line in enumerate(lines, 1):
-        attribute = _ATTRIBUTE.match(line)
-        if attribute is not None and number not in found:
-            found.update(range(number, _end(lines, number, attribute[1]) + 1))
+    """The numbers, from 1, of the lines of a Rust file that stand in what is compiled for tests only: modules,
+    functions, and whatever else has such an attribute."""
+    found, line, at = set[int](), 1, 0
+    for start, end in _inline_tests(RustText(text)):
+        line += text.count("\n", at, start)
+        last = line + text.count("\n", start, end)
+        found.update(range(line, last + 1))
+        line, at = last, end
     return frozenset(found)
 
 
@@ -44,11 +54,19 @@ def changes_inline_tests_only(file: FilePatch, before: str, after: str) -> bool:
     return all(number in (new if mark == "+" else old) for mark, number, _ in changed_lines(file))
 
 
-def changed_inline_tests(before: str, after: str) -> frozenset[str]:
-    """The names of functions in the inline tests of a Rust file whose text differs between its two sides, those that
-    one side alone has included. Helpers count as tests do: the name tells nothing."""
-    old, new = _functions(before), _functions(after)
-    return frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+def changed_inline_tests(before: str, after: str) -> frozenset[tuple[str, ...]]:
+    """The functions of the inline tests of a Rust file that differ between its two sides, by their names behind those
+    of their modules: those that one side alone has, those whose attributes or text differ, and those that use what
+    differs or is gone of the other items of its tests. Helpers count as tests do: the name tells nothing."""
+    old, new = _items(before), _items(after)
+    differ = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    used = {name[-1] for name in differ if name in old and not old[name].is_test}
+    rest = {name: frozenset(_WORD.findall(item.text)) for name, item in new.items() if name not in differ}
+    while users := {name for name, words in rest.items() if not used.isdisjoint(words - {name[-1]})}:
+        differ |= users
+        used = {name[-1] for name in users if not new[name].is_test}
+        rest = {name: words for name, words in rest.items() if name not in users}
+    return frozenset(name for name in differ if any(name in side and side[name].is_function for side in (old, new)))
 
 
 def changed_lines(file: FilePatch) -> Iterator[tuple[str, int, str]]:
@@ -63,25 +81,69 @@ def changed_lines(file: FilePatch) -> Iterator[tuple[str, int, str]]:
             new += mark != "-"
 
 
-def _functions(text: str) -> dict[str, list[str]]:
-    """Name to the text of the inline tests' functions; of several with one name, of all."""
-    lines, found = text.split("\n"), dict[str, list[str]]()
-    for number in sorted(inline_test_lines(text)):
-        function = _FUNCTION.match(lines[number - 1])
-        if function is not None:
-            end = _end(lines, number, function[1])
-            found.setdefault(function["name"], []).extend(lines[number - 1 : end])
+class _TestItem(NamedTuple):
+    """What items of one name come to. Whether one of them is a function, and whether one is a test."""
+
+    text: str
+    is_function: bool
+    is_test: bool
+
+
+def _items(text: str) -> dict[tuple[str, ...], _TestItem]:
+    """The items of the inline tests of a Rust file, by their names behind those of their modules."""
+    rust, found = RustText(text), dict[tuple[str, ...], _TestItem]()
+    tests = {run.start for run in rust.attributes if any(map(_TEST_ATTRIBUTE.match, run.bodies))}
+    spans = _inline_tests(rust)
+    span = next(spans, None)
+    for item in rust.items():
+        while span is not None and span[1] <= item.start:
+            span = next(spans, None)
+        if span is None:
+            break
+        if item.start < span[0]:
+            continue
+        name = (*item.modules, item.name)
+        same = found.get(name, _TestItem("", False, False))
+        found[name] = _TestItem(
+            same.text + text[item.start : item.end],
+            same.is_function or item.kind == "fn",
+            same.is_test or item.start in tests,
+        )
     return found
+
+
+def _inline_tests(rust: RustText) -> Iterator[tuple[int, int]]:
+    """The offsets of each outermost part that is for tests, in order."""
+    if _WHOLE_FILE.search(rust.code):
+        yield 0, len(rust.code)
+        return
+    done = 0
+    for run in rust.attributes:
+        if run.start >= done and _is_for_tests(run):
+            done = rust.end_of(run.end)
+            yield run.start, done
+
+
+def _is_for_tests(run: Attributes) -> bool:
+    return any(
+        _TEST_ATTRIBUTE.match(body) or ((match := _CONDITION.match(body)) and _needs_test(body[match.end() :]))
+        for body in run.bodies
+    )
+
+
+def _needs_test(condition: str) -> bool:
+    """Whether a condition of ``cfg(``, with its last bracket, holds in builds of tests alone."""
+    stack: list[tuple[str, list[bool]]] = [("all", [])]
+    for part in _PART.finditer(condition):
+        if part["open"] is not None:
+            stack.append((part["open"], []))
+        elif part["word"] is not None:
+            stack[-1][1].append(part["word"] == "test")
+        elif len(stack) > 1:
+            name, parts = stack.pop()
+            stack[-1][1].append(any(parts) if name == "all" else name == "any" and bool(parts) and all(parts))
+    return any(stack[0][1])
 
 
 def _shows_tests(hunk: Hunk) -> bool:
     return any(map(_TEST_WORD.search, (hunk.section, *hunk.lines)))
-
-
-def _end(lines: Sequence[str], start: int, indent: str) -> int:
-    """The last line of the item whose first attribute is line `start`; that line itself where the text ends before."""
-    closing = re.compile(rf"{indent}(?:}}|\S.*;\s*$)")
-    for number, line in enumerate(lines[start:], start + 1):
-        if closing.match(line) and not _LATER_ATTRIBUTE.match(line):
-            return number
-    return start

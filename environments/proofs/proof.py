@@ -12,6 +12,7 @@ from environments.suites.outcomes import ClassifiedTests, classify, removed_upst
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
+from prchain.inline_tests import InlineTest
 from prchain.terminal import listed, tally
 from sql.outcomes import PROVED
 
@@ -66,30 +67,23 @@ def prove(
     files: Sequence[str],
     own_files: Collection[str],
     earlier: Sequence[EarlierTests] = (),
-    inline: Collection[str] = (),
+    inline: Collection[InlineTest] = (),
 ) -> Proof:
     """The proof of a stage by runs of `files` on both sides; runs that are not usable are left out.
 
     `own_files` are those of its own test patch. Without any the stage cannot be proved, but earlier stages' tests and
-    P2P tests are still classified. `inline` are the names of tests inside source files that the reference of this
-    stage or an earlier one changes (`environments.stages.StagePatch`): a test that has such a name, and whose file is
-    not among `files`, does not count.
+    P2P tests are still classified. `inline` are the tests inside source files that the reference of this stage or an
+    earlier one changes (`environments.stages.StagePatch`): they do not count (`environments.suites.runner.Runner`).
     """
     usable = [[run for run in runs if run.usable] for runs in (before, after)]
     for side, runs, kept in zip(("before", "after"), (before, after), usable, strict=True):
         if not kept:
             why = unusable(side, runs[0]) if runs else f"{side}: no run"
             return Proof(TESTS_UNUSABLE, why)
+    was, now = ([run.statuses for run in runs] for runs in usable)
     known_runner = RUNNERS.get(runner)
-
-    def is_inline(test: str) -> bool:
-        return (
-            known_runner is not None
-            and known_runner.name_of(test) in inline
-            and known_runner.file_of(test, files) is None
-        )
-
-    classes = classify([run.statuses for run in usable[0]], [run.statuses for run in usable[1]], is_inline)
+    tests = {test for run in (*was, *now) for test in run}
+    classes = classify(was, now, known_runner.inside(tests, inline, files) if known_runner else ())
     removed, broken = _earlier(classes, usable[1], runner, files, earlier)
     if broken:
         return Proof(

@@ -38,6 +38,7 @@ from prchain.errors import BuildFailed, IncompleteRepository, NoRecipe, StateErr
 from prchain.git.output import path_text
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
+from prchain.inline_tests import InlineTest
 from prchain.runs import Tell
 from prchain.settings import Settings
 from prchain.terminal import counted
@@ -197,7 +198,7 @@ class ChainProver:
             files=suite.files,
             own_files=suite.own_files,
             earlier=earlier,
-            inline=frozenset[str]().union(*(patch.inline_tests for patch in work.patches[: stage.position])),
+            inline=frozenset[InlineTest]().union(*(patch.inline_tests for patch in work.patches[: stage.position])),
         )
         reason = _reason(proof.reason) if proof.reason else None
         return replace(found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed)

@@ -5,7 +5,7 @@ Pure. Only `Status.passed` is a pass: a test that is skipped or expected to fail
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from environments.suites.testlogs import Status, did_run
@@ -36,18 +36,17 @@ class ClassifiedTests:
     failing: tuple[str, ...] = ()
     """Not passed in any run, for any other reason."""
     inline: tuple[str, ...] = ()
-    """Stands inside a source file and is the reference's own: no tree of an agent has it, so it is not asked for."""
+    """Stands inside a source file, and is the reference's own or a doc test: an agent's tree need not have it, so it is
+    not asked for."""
 
     def sizes(self) -> dict[str, int]:
         """How many tests each class has."""
         return {name: len(getattr(self, name)) for name in self.__slots__}
 
 
-def classify(
-    before: Sequence[Statuses], after: Sequence[Statuses], is_inline: Callable[[str], bool] = lambda test: False
-) -> ClassifiedTests:
-    """Sort tests by runs of the same tests on B_t plus overlay (`before`) and on M_t (`after`). `is_inline` says which
-    stand inside the source and are changed by the reference.
+def classify(before: Sequence[Statuses], after: Sequence[Statuses], inside: Collection[str] = ()) -> ClassifiedTests:
+    """Sort tests by runs of the same tests on B_t plus overlay (`before`) and on M_t (`after`). `inside` are those that
+    stand inside source files and are not the same on each tree.
 
     A test file that cannot be imported before has no tests there, and the file's own id is an error: its tests are
     missing before, which is a failure, and F2P. So runs that broke off for the infrastructure's reasons must not be
@@ -59,7 +58,7 @@ def classify(
     for test in sorted({test for run in (*before, *after) for test in run}):
         was = [run.get(test, Status.missing) for run in before]
         now = [run.get(test, Status.missing) for run in after]
-        name = "inline" if is_inline(test) else _class_of(was, now)
+        name = "inline" if test in inside else _class_of(was, now)
         classes.setdefault(name, []).append(test)
     return ClassifiedTests(**{name: tuple(tests) for name, tests in classes.items()})
 

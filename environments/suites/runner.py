@@ -14,6 +14,7 @@ from typing import ClassVar
 from environments.suites.canaries.canary import Planter
 from environments.suites.projectfiles import Part
 from environments.suites.testlogs import Status
+from prchain.inline_tests import InlineTest
 
 Parser = Callable[[str], dict[str, Status]]
 """From what a runner printed or wrote to one status a test. Total: a text that is no log of the runner's has no tests.
@@ -55,6 +56,11 @@ def as_paths(files: Sequence[str]) -> list[str]:
 def no_file(test: str, files: Collection[str]) -> str | None:
     """None: the runner's ids name no file."""
     return None
+
+
+def none_inside(tests: Collection[str], changed: Collection[InlineTest], files: Collection[str]) -> frozenset[str]:
+    """None: tests of the runner's languages do not stand inside source files."""
+    return frozenset()
 
 
 def file_before(mark: str) -> Callable[[str, Collection[str]], str | None]:
@@ -148,6 +154,9 @@ class Runner:
     sign: ManifestMarker | None = None
     name_of: Callable[[str], str] = last_name
     """From a test's id to the name of its function, or its title."""
+    inside: Callable[[Collection[str], Collection[InlineTest], Collection[str]], frozenset[str]] = none_inside
+    """From tests' ids, the inline tests that references change and the files that were run to those of the tests that
+    no overlay brings to an agent's tree, for they stand inside source files."""
     plant: Planter | None = None
     """Puts canaries into a test file; None where there are none for this runner."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,8 +17,10 @@ from environments.proofs.proof import (
     file_of,
     prove,
 )
+from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
+from prchain.inline_tests import InlineTest
 from sql.outcomes import PROVED
 
 P, F, E, S = Status.passed, Status.failed, Status.error, Status.skipped
@@ -139,21 +142,57 @@ def test_where_ids_name_no_file_any_touched_one_will_do() -> None:
         assert proof.outcome == outcome
 
 
-def test_what_stands_inside_the_source_of_the_reference_is_not_asked_of_an_agent() -> None:
-    inline, renamed, kept, laid = (
-        f"cart {place}"
-        for place in ("src/lib.rs tests::sums", "src/lib.rs b::sums", "src/lib.rs tests::old", "tests/api.rs sums")
+SUMS = InlineTest("src/b.rs", ("tests", "sums"))
+
+
+def inside_source(tests: Sequence[str], inline: InlineTest, *files: str) -> set[str]:
+    """Those of some tests that pass on both sides which are of the class ``inline``."""
+    runs = [TestRun(dict.fromkeys(tests, P), "", 1.0, 0)]
+    return set(prove(runs, runs, runner="cargo", files=files, own_files=files, inline={inline}).classes.inline)
+
+
+def test_an_inline_test_is_told_from_its_namesakes_by_the_modules_that_cargo_prints() -> None:
+    same, case, other, unit = (
+        f"cart src/lib.rs {name}::sums" for name in ("b::tests", "b::tests", "tests", "c::tests")
     )
-    before = TestRun({kept: P, laid: F, renamed: P}, "", 1.0, 0)
-    after = TestRun({inline: P, kept: P, laid: P, renamed: P}, "", 1.0, 0)
+    tests = (same, f"{case}::case_1", other, unit, "cart src/main.rs tests::sums")
+    assert inside_source(tests, SUMS, "tests/api.rs") == {same, f"{case}::case_1"}
+    assert inside_source(tests, SUMS._replace(path="crates/cart/src/c/mod.rs"), "tests/api.rs") == {unit}
+    assert inside_source(tests[-1:], SUMS._replace(path="src/bin/b/main.rs"), "tests/api.rs") == {tests[-1]}
+
+
+def test_laid_tests_with_the_name_of_an_inline_one_count() -> None:
+    member, module = "cart tests/api/main.rs tests::sums", "cart src/lib.rs c::tests::sums"
+    assert not inside_source((member,), SUMS, "crates/cart/tests/api/main.rs")
+    assert not inside_source((module,), SUMS, "crates/cart/src/c/tests.rs")
+
+
+def test_where_no_test_bears_out_the_path_of_its_file_an_inline_test_is_known_by_its_name() -> None:
+    moved = "cart src/lib.rs unix::tests::sums"
+    assert inside_source((moved, "cart src/lib.rs tests::other"), SUMS, "tests/api.rs") == {moved}
+
+
+def test_doc_tests_whose_ids_hold_their_lines_are_not_asked_of_an_agent() -> None:
+    before, after = (TestRun({f"cart doc src/lib.rs - sum (line {line})": P}, "", 1.0, 0) for line in (2, 7))
+    proof = prove([before], [after], runner="cargo", files=("src/tests.rs",), own_files=("src/tests.rs",))
+    assert proof.classes.sizes() == {**ClassifiedTests().sizes(), "inline": 2}
+
+
+def test_what_stands_inside_the_source_of_the_reference_is_not_asked_of_an_agent() -> None:
+    inline, case, kept = (
+        f"cart src/lib.rs {name}" for name in ("b::tests::sums", "b::tests::sums::case_1", "tests::old")
+    )
+    laid = "cart tests/api.rs sums"
+    before = TestRun({kept: P, laid: F, case: P}, "", 1.0, 0)
+    after = TestRun({inline: P, kept: P, laid: P, case: P}, "", 1.0, 0)
     files = ("tests/api.rs", "src/cart/tests.rs")
-    proof = prove([before], [after], runner="cargo", files=files, own_files=files, inline={"sums"})
+    proof = prove([before], [after], runner="cargo", files=files, own_files=files, inline={SUMS})
     assert (proof.outcome, proof.classes.f2p, proof.classes.p2p) == (PROVED, (laid,), (kept,))
-    assert proof.classes.inline == tuple(sorted((inline, renamed)))
+    assert proof.classes.inline == tuple(sorted((inline, case)))
 
 
 def test_a_stage_whose_only_new_tests_stand_inside_the_source_is_not_proved() -> None:
     test = "cart src/lib.rs tests::sums"
     runs = [TestRun({}, "", 1.0, 0)], [TestRun({test: P}, "", 1.0, 0)]
     files = ("src/cart/tests.rs",)
-    assert prove(*runs, runner="cargo", files=files, own_files=files, inline={"sums"}).outcome == NO_F2P
+    assert prove(*runs, runner="cargo", files=files, own_files=files, inline={SUMS}).outcome == NO_F2P

@@ -9,6 +9,7 @@ import pytest
 
 from environments.stages import read_chain
 from prchain.errors import ChainGone, UsageError
+from prchain.inline_tests import InlineTest
 from sql.chosen import find_chain, selected_ids
 from sql.tables import Selection
 from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world
@@ -109,4 +110,5 @@ def test_a_patch_names_the_tests_that_it_changes_inside_the_source(tmp_path: Pat
     changes[1] = CHANGES[1] | {"src/area.rs": RUST, "tests/area.rs": RUST.replace("squares", "laid")}
     changes[2] = CHANGES[2] | {"src/area.rs": RUST.replace("squares() {}", "squares() { panic!() }")}
     with stage_world(tmp_path, changes) as world:
-        assert [patch.inline_tests for patch in world.patches()] == [{"squares", "kept"}, {"squares"}, set()]
+        squares, kept = (InlineTest("src/area.rs", ("tests", name)) for name in ("squares", "kept"))
+        assert [patch.inline_tests for patch in world.patches()] == [{squares, kept}, {squares}, frozenset()]

@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from environments.suites.canaries.blocks import RUST
 from environments.suites.runner import PARENT, Runner
 from environments.suites.testlogs import Status, join
+from prchain.inline_tests import InlineTest
+from prchain.kinds import FileKind, kind_of
 
 _BINARY = re.compile(r"\s*Running (?:unittests )?(?P<path>\S+) \((?:.*/)?(?P<name>[^/\s]+?)-[0-9a-f]{16}(?:\.exe)?\)")
 _DOC = re.compile(r"\s*Doc-tests (?P<name>\S+)")
@@ -95,6 +97,47 @@ def name_of(test: str) -> str:
     return test.rpartition(" ")[2].rpartition("::")[2]
 
 
+def inside(tests: Collection[str], changed: Collection[InlineTest], files: Collection[str]) -> frozenset[str]:
+    """Every doc test, whose id holds its line, and the tests that are the changed ones, each with its cases.
+
+    A test is known by the modules of its file, where some test of the run bears out the layout of folders, and else by
+    its name behind the modules inside of the file. Those of test targets and of laid files do not count.
+    """
+    laid = [modules for path in files if "src" in path.split("/") and (modules := _modules(path))]
+    names = {test: name for test in tests if (name := _name_inside(test, laid)) is not None}
+    found = {test for test in tests if _place(test) == "doc"}
+    for path, name in changed:
+        whole = (*_modules(path), *name)
+        exact = [test for test, parts in names.items() if parts[: len(whole)] == whole]
+        found.update(exact or (test for test, parts in names.items() if _within(name, parts)))
+    return frozenset(found)
+
+
+def _name_inside(test: str, laid: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The name of a test with its modules; None where it is of a test target, or in a module of a laid file."""
+    if _place(test) == "doc" or kind_of(_place(test)) is FileKind.TEST:
+        return None
+    name = tuple(test.rpartition(" ")[2].split("::"))
+    return None if any(name[: len(modules)] == modules for modules in laid) else name
+
+
+def _place(test: str) -> str:
+    return test.partition(" ")[2].partition(" ")[0]
+
+
+def _within(name: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    return any(parts[at : at + len(name)] == name for at in range(len(parts)))
+
+
+def _modules(path: str) -> tuple[str, ...]:
+    """The modules of a source file in its target, by the layout of folders that Cargo and rustc have."""
+    parts = path.removesuffix(".rs").split("/")
+    parts = parts[len(parts) - parts[::-1].index("src") :] if "src" in parts else parts
+    parts = parts[2:] if parts[:1] == ["bin"] else parts
+    is_root = parts in (["lib"], ["main"]) or parts[-1:] == ["mod"]
+    return tuple(parts[:-1] if is_root else parts)
+
+
 RUNNER = Runner(
     name="cargo",
     template=f"{PARENT} cargo test --offline --no-fail-fast --color never {{files}}",
@@ -109,5 +152,6 @@ RUNNER = Runner(
     project_files=(r"cargo\.toml", r"build\.rs"),
     sections={"cargo.toml": (("test",), ("profile",), ("lib", "test"), ("lib", "harness"), ("package", "build"))},
     name_of=name_of,
+    inside=inside,
     plant=RUST.plant,
 )
