@@ -22,6 +22,8 @@ class PythonModule:
 
     bound: frozenset[str] = frozenset()
     """The names at its top; `ANYTHING` where it cannot be told which."""
+    stars: frozenset[str] = frozenset()
+    """The modules of which it takes every name, as it is written: with dots before those beside it."""
     kinds: dict[str, NeedKind] = field(default_factory=dict)
     """Name at its top to what it is, of those that it defines itself."""
     parameters: dict[str, set[str]] = field(default_factory=dict)
@@ -32,6 +34,8 @@ class PythonModule:
     """Class to its methods and attributes."""
     bases: dict[str, set[str]] = field(default_factory=dict)
     """Class to what it derives from, as it is written: a name behind a dot is of another module."""
+    stem: str = ""
+    """The last part of its own name."""
 
 
 def parsed(text: str | None) -> ast.Module | None:
@@ -42,8 +46,8 @@ def parsed(text: str | None) -> ast.Module | None:
         return None
 
 
-def python_module(tree: ast.Module) -> PythonModule:
-    """What a parsed module has."""
+def python_module(tree: ast.Module, path: str = "") -> PythonModule:
+    """What the parsed module at a path has."""
     parameters: dict[str, set[str]] = {}
     signatures: dict[tuple[str, str], set[str]] = {}
     members: dict[str, dict[str, NeedKind]] = {}
@@ -64,7 +68,16 @@ def python_module(tree: ast.Module) -> PythonModule:
                     own.add(inner.target.id)
             members.setdefault(node.name, {}).update(_members(node))
             bases.setdefault(node.name, set()).update(map(base_name, node.bases))
-    return PythonModule(frozenset(_bound(tree.body)), dict(_kinds(tree.body)), parameters, signatures, members, bases)
+    bound, stars, kinds = frozenset(_bound(tree.body)), frozenset(_stars(tree)), dict(_kinds(tree.body))
+    stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    return PythonModule(bound, stars, kinds, parameters, signatures, members, bases, stem)
+
+
+def _stars(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(names=[ast.alias(name="*")], module=module, level=level):
+                yield "." * level + (module or "")
 
 
 def base_name(node: ast.expr) -> str:
@@ -121,7 +134,8 @@ def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:
                 yield name
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 for alias in names:
-                    yield alias.asname or alias.name.partition(".")[0]
+                    if alias.name != "*":
+                        yield alias.asname or alias.name.partition(".")[0]
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.Expr():
                 yield from (
                     it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)

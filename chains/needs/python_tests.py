@@ -41,6 +41,8 @@ class PythonTests(ast.NodeVisitor):
         """Names of functions, and of their arguments."""
         self.attributes: dict[str, set[int]] = defaultdict(set)
         """Names behind a dot."""
+        self.receivers: dict[str, set[str]] = defaultdict(set)
+        """Names behind a dot to the variables before it."""
         self.named: set[str] = set()
         """Every name that the file uses, on old lines too."""
         self.overridden: dict[tuple[str, str], set[int]] = defaultdict(set)
@@ -94,6 +96,9 @@ class PythonTests(ast.NodeVisitor):
     def _use(self, value: ast.expr, name: str, line: int) -> None:
         """The use of `name` of what `value` is."""
         self.attributes[name].add(line)
+        match value:
+            case ast.Name(id=variable) | ast.Attribute(attr=variable):
+                self.receivers[name].add(variable)
         module = self._aliases.get(ast.unparse(value)) if isinstance(value, ast.Name | ast.Attribute) else None
         if module is not None:
             self.imported[module, name].add(line)

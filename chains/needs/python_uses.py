@@ -18,6 +18,8 @@ from prchain.needs import Need, NeedKind
 
 _ROOTS = ("", "src/", "lib/", "python/")
 """Where packages lie in a repository."""
+_SHORTEST_VARIABLE = 3
+"""Characters of a variable that is named for a class."""
 _PLAIN_BASES = frozenset(
     {"object", "ABC", "abc.ABC", "Protocol", "Generic", "typing.Protocol", "typing.Generic"}
     | {"Exception", "ValueError", "TypeError", "Enum", "enum.Enum"}
@@ -33,9 +35,9 @@ def python_needs(
     old_paths: Collection[str] = (),
 ) -> Iterator[Need]:
     """What added lines of tests in Python need and is not there at B_t: names of modules of the repository that these
-    do not bind, modules that do not exist, parameters that a function does not have, members that a class that the
-    file names does not have, members and parameters of methods that they override in a class of their own. The same
-    need may come more than once.
+    do not bind, modules that do not exist, parameters that a function does not have, members that a class does not have
+    that the file names, or a variable before them, members and parameters of methods that they override in a class of
+    their own. The same need may come more than once.
 
     `at_base` and `landed` read B_t and M_t; `source_paths` are those of the source patch, `old_paths` their old ones.
     """
@@ -70,7 +72,7 @@ def python_needs(
                 yield need("parameter", name, function, parameters[function, name], lines)
         for name, lines in uses.attributes.items():
             for owner, kind, path in members.get(name, ()):
-                if owner in uses.named:
+                if owner in uses.named or any(_is_called(it, owner) for it in uses.receivers[name]):
                     yield need(kind, name, owner, path, lines)
         for (base, name), lines in uses.overridden.items():
             owners = {owner: (kind, path) for owner, kind, path in members.get(name, ())}
@@ -80,6 +82,12 @@ def python_needs(
             places = signatures.get((method, name), {})
             for owner in _introducing(base, places, after):
                 yield need("parameter", name, method, places[owner], lines)
+
+
+def _is_called(variable: str, owner: str) -> bool:
+    """Whether a variable is named for a class, or for the beginning of its name: `resp` for `Response`."""
+    name = variable.replace("_", "").lower()
+    return len(name) >= _SHORTEST_VARIABLE and owner.lstrip("_").lower().startswith(name)
 
 
 def _kind(name: str, module: PythonModule | None, changed: Iterable[PythonModule]) -> NeedKind:
@@ -207,11 +215,15 @@ def _line_of_descent(owner: str, modules: Sequence[PythonModule]) -> set[str] | 
     seen: set[str] = set()
     left = {owner}
     while left:
-        name = left.pop()
-        bases = [it.bases[name] for it in modules if name in it.bases]
+        written = left.pop()
+        module, _, name = written.rpartition(".")
+        stem = module.rpartition(".")[2]
+        found = (it.bases[name] for it in modules if name in it.bases and stem in ("", it.stem))
+        # `class Request(request.Request)` may itself stand in a module `request`.
+        bases = [more for more in found if written not in more]
         if not bases:
             return None
-        seen.add(name)
+        seen |= {written, name}
         left |= {base for more in bases for base in more} - seen - _PLAIN_BASES
     return seen
 
@@ -228,15 +240,13 @@ class _Modules:
         key = (path, reader is self._landed)
         if key not in self._read:
             tree = parsed(reader(path)) if path.endswith(".py") else None
-            self._read[key] = None if tree is None else python_module(tree)
+            self._read[key] = None if tree is None else python_module(tree, path)
         return self._read[key]
 
     def lacks(self, module: str, name: str) -> bool:
         """Whether a module binds a name at M_t, and did not at B_t."""
-        now, before = (self._of_name(module, reader)[1] for reader in (self._landed, self._at_base))
-        if now is None or name not in now.bound:
-            return False
-        return before is None or not before.bound & {name, ANYTHING}
+        now, before = (self._bound(module, reader) for reader in (self._landed, self._at_base))
+        return now is not None and name in now and (before is None or not before & {name, ANYTHING})
 
     def is_new(self, module: str) -> bool:
         """Whether a module exists at M_t, and did not at B_t."""
@@ -250,6 +260,24 @@ class _Modules:
         """The file of a module at M_t."""
         return self._of_name(name, self._landed)[0]
 
+    def _bound(self, module: str, reader: Reader) -> set[str] | None:
+        """What a module binds, with what it takes of others that are read; None where there is no such module."""
+        found = set[str]()
+        left, seen = [module], {module}
+        while left:
+            name = left.pop()
+            path, read = self._of_name(name, reader)
+            if read is None:
+                if name == module:
+                    return None
+                found.add(ANYTHING)
+                continue
+            found |= read.bound
+            stars = {_absolute(star, name, is_package=path.endswith("/__init__.py")) for star in read.stars} - seen
+            left += stars
+            seen |= stars
+        return found
+
     def _of_name(self, module: str, reader: Reader) -> tuple[str, PythonModule | None]:
         path = module.replace(".", "/")
         places = [f"{root}{path}{ending}" for root in _ROOTS for ending in (".py", "/__init__.py")]
@@ -257,3 +285,14 @@ class _Modules:
         return next(
             ((place, found) for place in places if (found := self.of_path(place, reader)) is not None), ("", None)
         )
+
+
+def _absolute(module: str, of: str, *, is_package: bool) -> str:
+    """The name of a module that another one imports with as many dots before it as levels up."""
+    name = module.lstrip(".")
+    dots = len(module) - len(name)
+    if not dots:
+        return name
+    parts = of.split(".")
+    above = parts[: len(parts) + is_package - dots]
+    return ".".join([*above, name] if name else above)

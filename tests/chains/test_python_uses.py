@@ -68,6 +68,19 @@ def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str =
         # What cannot be told is not guessed.
         ({"a.py": "from b import *\n"}, {"a.py": "from b import *\ndef now(): ...\n"}, "from a import now\n", set()),
         ({"a.py": "def (\n"}, {"a.py": "def (\nnow\n"}, "from a import now\n", set()),
+        # All names of a module that can be read are known.
+        (
+            {"a/__init__.py": "from a.io import *\n", "a/io.py": "def then(): ...\n"},
+            {"a/__init__.py": "from a.io import *\nnow = 1\n", "a/io.py": "def then(): ...\n"},
+            "from a import now, then\n",
+            {"now"},
+        ),
+        (
+            {"a/__init__.py": "from .b import *\n", "a/b/__init__.py": "from ..io import *\n", "a/io.py": "then = 1\n"},
+            {"a/__init__.py": "from .b import *\n", "a/b/__init__.py": "from ..io import *\n", "a/io.py": "now = 1\n"},
+            "import a\n\na.now, a.then\n",
+            {"now"},
+        ),
         ({}, {"a.py": "x = 1\n"}, "from other import now\nfrom . import conftest\n", set()),
         # Helpers of tests come with the tests.
         ({}, {"tests/helpers.py": "def now(): ...\n"}, "from tests.helpers import now\n", set()),
@@ -96,6 +109,29 @@ def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str =
             {"close"},
         ),
         ({"a.py": "class C: ...\n"}, {"a.py": "class C:\n    def close(self): ...\n"}, "x.close()\n", set()),
+        # A variable may be named for the class.
+        *(
+            ({"a.py": "class JobPool: ...\n"}, {"a.py": "class JobPool:\n    def close(self): ...\n"}, test, expected)
+            for test, expected in (
+                ("job_pool.close()\n", {"close"}),
+                ("self.job.close()\n", {"close"}),
+                ("jo.close()\n", set()),
+                ("pool.close()\n", set()),
+            )
+        ),
+        # A base behind a dot is of the module of that name, which is not its own.
+        (
+            {"a/pool.py": "class Pool: ...\n", "b/pool.py": "class Pool(pool.Pool): ...\n"},
+            {"a/pool.py": "class Pool:\n    size = 1\n", "b/pool.py": "class Pool(pool.Pool):\n    kind = 1\n"},
+            "Pool().size\nPool().kind\n",
+            {"kind", "size"},
+        ),
+        (
+            {"b/pool.py": "class Pool(pool.Pool): ...\n"},
+            {"b/pool.py": "class Pool(pool.Pool):\n    kind = 1\n"},
+            "Pool().kind\n",
+            set(),
+        ),
         ({"a.py": "class C: ...\n"}, {"a.py": "class C:\n    def f(self): self.size = 1\n"}, "C().size\n", {"size"}),
         (
             {"a.py": "class B:\n    def close(self): ...\nclass C(B): ...\n"},
