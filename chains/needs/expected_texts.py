@@ -184,7 +184,8 @@ def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, Use]]:
     """The parts of a test file whose literals may be needed, and what these are."""
     yield tree, "key"
     yield tree, "argument"
-    compared = {
+    operands = set(_operands(tree))
+    compared = operands | {
         name.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Assert)
@@ -195,6 +196,11 @@ def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, Use]]:
         match node:
             case ast.Assert(test=test):
                 yield test, "assertion"
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Dict() | ast.List() | ast.Tuple() | ast.Set() as value
+            ) if name in operands:
+                # An expected value with a name of its own.
+                yield value, "assertion"
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() | bytes()) as value):
                 # An expected text with a name of its own.
                 if name in compared:
@@ -203,6 +209,16 @@ def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, Use]]:
                 yield node, "assertion"
             case ast.Call(func=ast.Name(id=name)) if name.startswith("assert") or name in _RAISING:
                 yield node, "assertion"
+
+
+def _operands(tree: ast.Module) -> Iterator[str]:
+    """The variables that assertions compare with something, each as a whole."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assert(test=ast.Compare(left=left, comparators=right)):
+                yield from (it.id for it in (left, *right) if isinstance(it, ast.Name))
+            case ast.Call(func=ast.Attribute(attr=name), args=arguments) if name.startswith("assert"):
+                yield from (it.id for it in arguments if isinstance(it, ast.Name))
 
 
 def _patterns(node: ast.AST) -> Iterator[ast.expr]:

@@ -56,6 +56,11 @@ MESSAGE = "raise ValueError(f'cookie {key!r} is too large: {size} bytes')\n"
         ("raise E(\n    'one long '\n    'message'\n)\n", "assert 'long message' in e\n", ["long message"]),
         (MESSAGE, "WANTED = 'is too large'\n\ndef test_a():\n    assert WANTED in str(error)\n", ["is too large"]),
         (MESSAGE, "SENT = 'is too large'\n\ndef test_a():\n    send(SENT)\n    assert error\n", ["is too large"]),
+        # A value that an assertion compares with as a whole is expected, whatever it is named.
+        ("x = {'kty': 'oct'}\n", "want = {'kty': 'oct'}\nassert json.loads(key) == want\n", ["kty", "oct"]),
+        ("x = {'kty': 'oct'}\n", "want = ['kty']\nself.assertEqual(list(key), want)\n", ["kty"]),
+        ("x = 'oct'\n", "want = 'oct'\nself.assertEqual(key, want)\n", ["oct"]),
+        ("x = {'kty': 'oct'}\n", "given = {'kty': 'oct'}\nassert json.loads(dump(given)) == {}\n", []),
         ("x = 'websocket.close'\n", "assert kind == 'websocket.close'\n", ["websocket.close"]),
         ("x = b'closing now'\n", "assert data == b'closing now'\n", ["closing now"]),
         (MESSAGE, "@pytest.mark.parametrize('e', ['is too large'])\ndef test_a(e): ...\n", ["is too large"]),
