@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -60,12 +61,15 @@ def changed_inline_tests(before: str, after: str) -> frozenset[tuple[str, ...]]:
     differs or is gone of the other items of its tests. Helpers count as tests do: the name tells nothing."""
     old, new = _items(before), _items(after)
     differ = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    used = {name[-1] for name in differ if name in old and not old[name].is_test}
-    rest = {name: frozenset(_WORD.findall(item.text)) for name, item in new.items() if name not in differ}
-    while users := {name for name, words in rest.items() if not used.isdisjoint(words - {name[-1]})}:
-        differ |= users
-        used = {name[-1] for name in users if not new[name].is_test}
-        rest = {name: words for name, words in rest.items() if name not in users}
+    users = defaultdict[str, set[tuple[str, ...]]](set)
+    for name, item in new.items():
+        for word in {*_WORD.findall(item.text)} - {name[-1]}:
+            users[word].add(name)
+    left = [name[-1] for name in differ if name in old and not old[name].is_test]
+    while left:
+        more = users.pop(left.pop(), set()) - differ
+        differ |= more
+        left += [name[-1] for name in more if not new[name].is_test]
     return frozenset(name for name in differ if any(name in side and side[name].is_function for side in (old, new)))
 
 

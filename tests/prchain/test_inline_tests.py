@@ -124,6 +124,14 @@ def test_time_grows_with_the_text_alone(piece: str) -> None:
     assert time.process_time() - started < 5
 
 
+def test_a_long_line_of_helpers_that_use_each_other_takes_no_time() -> None:
+    helpers = "".join(f"fn f{number}() {{ f{number + 1}() }}\n" for number in range(20_000))
+    text = f"#[cfg(test)]\nmod tests {{\n{helpers}fn f20000() {{ 0 }}\n}}\n"
+    started = time.process_time()
+    assert len(changed_inline_tests(text, text.replace("{ 0 }", "{ 1 }"))) == 20_001
+    assert time.process_time() - started < 10
+
+
 def test_a_patch_of_tests_alone_is_told_from_work() -> None:
     tests = hunk(17, "-        assert_eq!(area(2), 4);", "+        assert_eq!(area(3), 9);")
     assert may_be_inline_tests([tests]) and changes_inline_tests_only(tests, SOURCE, SOURCE)
