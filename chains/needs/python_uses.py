@@ -61,9 +61,8 @@ def python_needs(
 
         for (place, name), lines in uses.imported.items():
             if repository.lacks(place, name):
-                yield need(
-                    _kind(name, repository.module(place), after.values()), name, "", repository.path(place), lines
-                )
+                path = repository.binding(place, name)
+                yield need(_kind(name, repository.module(place), after.values()), name, "", path, lines)
         for place, lines in uses.modules.items():
             if repository.is_new(place):
                 yield need("module", place.rpartition(".")[2], "", repository.path(place), lines)
@@ -245,8 +244,15 @@ class _Modules:
 
     def lacks(self, module: str, name: str) -> bool:
         """Whether a module binds a name at M_t, and did not at B_t."""
-        now, before = (self._bound(module, reader) for reader in (self._landed, self._at_base))
-        return now is not None and name in now and (before is None or not before & {name, ANYTHING})
+        now, before = (tuple(self._sources(module, reader)) for reader in (self._landed, self._at_base))
+        if not any(read is not None and name in read.bound for _, read in now):
+            return False
+        return not any(read is None or read.bound & {name, ANYTHING} for _, read in before)
+
+    def binding(self, module: str, name: str) -> str:
+        """The file that binds a name of a module at M_t: its own, or that of one of which it takes every name."""
+        found = (path for path, read in self._sources(module, self._landed) if read is not None and name in read.bound)
+        return next(found, self.path(module))
 
     def is_new(self, module: str) -> bool:
         """Whether a module exists at M_t, and did not at B_t."""
@@ -260,23 +266,19 @@ class _Modules:
         """The file of a module at M_t."""
         return self._of_name(name, self._landed)[0]
 
-    def _bound(self, module: str, reader: Reader) -> set[str] | None:
-        """What a module binds, with what it takes of others that are read; None where there is no such module."""
-        found = set[str]()
+    def _sources(self, module: str, reader: Reader) -> Iterator[tuple[str, PythonModule | None]]:
+        """A module and those of which it takes every name, directly or not, with their files; none where there is no
+        such module, and None for each of the others that cannot be read."""
         left, seen = [module], {module}
         while left:
-            name = left.pop()
+            name = left.pop(0)
             path, read = self._of_name(name, reader)
-            if read is None:
-                if name == module:
-                    return None
-                found.add(ANYTHING)
-                continue
-            found |= read.bound
-            stars = {_absolute(star, name, is_package=path.endswith("/__init__.py")) for star in read.stars} - seen
-            left += stars
-            seen |= stars
-        return found
+            if read is not None or name != module:
+                yield path, read
+            stars = [] if read is None else sorted(read.stars)
+            taken = (_absolute(star, name, is_package=path.endswith("/__init__.py")) for star in stars)
+            left += (fresh := [it for it in dict.fromkeys(taken) if it not in seen])
+            seen.update(fresh)
 
     def _of_name(self, module: str, reader: Reader) -> tuple[str, PythonModule | None]:
         path = module.replace(".", "/")

@@ -279,3 +279,11 @@ def test_what_a_class_of_the_tests_has_itself_is_no_need() -> None:
 
 def hunks(text: str) -> tuple[Hunk, ...]:
     return (Hunk(1, 0, 1, text.count("\n"), "", tuple(f"+{line}" for line in text.splitlines())),)
+
+
+def test_a_name_that_a_package_takes_of_its_module_is_in_the_file_of_that() -> None:
+    base = {"a/__init__.py": "from .io import *\n", "a/io.py": ""}
+    tree = {**base, "a/io.py": "def now(): ...\n", TEST: "from a import now\n"}
+    patch = FilePatch(TEST, hunks=(Hunk(1, 1, 1, 1, "", ("+from a import now",)),))
+    (need,) = python_needs([patch], ["a/io.py"], base.get, tree.get)
+    assert (need.kind, need.text, need.path) == ("function", "now", "a/io.py")
