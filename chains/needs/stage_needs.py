@@ -82,9 +82,9 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
 
     records = [file for file in reference.test if is_record(file.path)]
     texts = asserted_texts(reference.code, reference.test, at_landed, base_holds, records)
-    needs = _merged([*exact, *named])
+    needs = merged([*exact, *named])
     names = {need.text for need in needs}
-    needs += _merged(need for need in texts.needed if need.text not in names)
+    needs += merged(need for need in texts.needed if need.text not in names)
     needs += unread(reference.test, at_landed, texts.recorded)
     standing = base_names.standing - {name for name in names if is_code_name(name)}
     return StageNeeds(standing, tuple(needs), frozenset(texts.known))
@@ -105,11 +105,14 @@ def _is_source(path: str) -> bool:
     return kind_of(path) is FileKind.SOURCE and family_of(path) is not None
 
 
-def _merged(needs: Iterable[Need]) -> list[Need]:
-    """Each need once, with the tests of all, by kind and name."""
+def merged(needs: Iterable[Need]) -> list[Need]:
+    """Each need once, with the tests of all, by kind and name; what is no more than a name, only where no other need
+    says what it is."""
     tests: dict[Need, set[str]] = {}
     for need in needs:
         tests.setdefault(replace(need, tests=()), set()).update(need.tests)
+    known = {need.text for need in tests if need.kind not in ("name", "text")}
+    tests = {need: mine for need, mine in tests.items() if need.kind != "name" or need.text not in known}
     found = (replace(need, tests=tuple(sorted(mine))) for need, mine in tests.items())
     return sorted(found, key=lambda need: (need.kind == "text", need.text, need.owner, need.path))
 

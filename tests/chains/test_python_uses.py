@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from chains.needs.python_uses import defined_needs, python_needs
-from chains.needs.stage_needs import by_words
+from chains.needs.stage_needs import by_words, merged
 from chains.needs.used_names import used_names
 from prchain.git.patches import FilePatch, Hunk
+from prchain.needs import Need
 
 TEST = "tests/test_pool.py"
 
@@ -287,3 +288,15 @@ def test_a_name_that_a_package_takes_of_its_module_is_in_the_file_of_that() -> N
     patch = FilePatch(TEST, hunks=(Hunk(1, 1, 1, 1, "", ("+from a import now",)),))
     (need,) = python_needs([patch], ["a/io.py"], base.get, tree.get)
     assert (need.kind, need.text, need.path) == ("function", "now", "a/io.py")
+
+
+def test_a_name_of_which_more_is_known_is_told_once() -> None:
+    needs = [
+        Need("name", "testing", "", "a/__init__.py", ("t",)),
+        Need("module", "testing", "", "a/testing.py", ("t",)),
+    ]
+    assert merged([*needs, Need("name", "other"), Need("text", "testing")]) == [
+        Need("name", "other"),
+        needs[1],
+        Need("text", "testing"),
+    ]
