@@ -24,6 +24,7 @@ _ASSERTING = re.compile(
 )
 _CONSTANT = re.compile(r"\s*(?:export\s+)?(?:const|let|var|static)\s+(?:mut\s+)?([^\W\d]\w*)\b[^=\n]{0,80}=\s*[\"'`]")
 """A line that gives a literal a name."""
+_NAME = re.compile(r"\w+")
 _JS_PATTERN = re.compile(r"(?:[(,:=]|\breturn)\s*/((?:\\.|\[(?:\\.|[^]\\\n])*\]|[^/\\\n[])+)/[dgimsuvy]*")
 _KEY = re.compile(r"(?=.{4,80}$)[-_]{0,2}[^\W\d_][^\W_]*[-_.:/][\w.:/-]*\w=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
 _OPTION_SET = re.compile(r"\s*(--[^\W\d_][\w-]*)=")
@@ -75,7 +76,7 @@ def expected_texts(patches: Sequence[FilePatch], landed: Reader) -> Iterator[Exp
         if tree is not None:
             yield from _python_expected(tree, patch)
             continue
-        asserting = "\n".join(filter(_ASSERTING.search, patch.added))
+        asserting = {word for line in filter(_ASSERTING.search, patch.added) for word in _NAME.findall(line)}
         for value in lex(patch.added, patch.path).strings:
             for line in value.split("\n") if "\n" in value else ():
                 if counts(line, "argument"):
@@ -88,7 +89,7 @@ def expected_texts(patches: Sequence[FilePatch], landed: Reader) -> Iterator[Exp
             ):
                 continue
             named = _CONSTANT.match(line)
-            is_asserted = _ASSERTING.search(line) or (named and re.search(rf"\b{named[1]}\b", asserting))
+            is_asserted = _ASSERTING.search(line) or (named and named[1] in asserting)
             uses: tuple[Use, ...] = ("assertion",) if is_asserted else ("whole", "argument")
             for value in lex([line], patch.path).strings:
                 # A placeholder of a template, as in `${name}: not found`, parts it.

@@ -278,6 +278,13 @@ def test_many_f_strings_and_literals_take_time_in_step_with_them() -> None:
     assert_linear(file_of, lambda text: literals_of(text, "a.py"), 1000)
 
 
+def test_many_constants_with_expected_texts_take_time_in_step_with_them() -> None:
+    def file_of(count: int) -> str:
+        return "".join(f"const want{it} = 'text {it}';\nexpect(x).toBe(want{it});\n" for it in range(count))
+
+    assert_linear(file_of, lambda text: read(MESSAGE, text, suffix="js"), 400)
+
+
 @pytest.mark.parametrize("pattern", ["(?a)(?u)is too large", "is{" + "9" * 5000 + "} too large"])
 def test_a_pattern_that_python_refuses_is_read_as_plain_text(pattern: str) -> None:
     source = f"x = {pattern!r}\n"
