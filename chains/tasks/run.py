@@ -217,7 +217,8 @@ class TaskRun:
         if (
             stored is not None
             and stored.outcome in FINAL
-            and ((self._is_kept(stored) and not passes) or stored.attempts != unit.attempts)
+            and not passes
+            and (self._is_kept(stored) or stored.attempts != unit.attempts)
         ):
             return UnitResult(unit, stored.outcome, "another run has ended it meanwhile")
         tell("reading the chain")

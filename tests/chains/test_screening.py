@@ -226,6 +226,17 @@ class TestRun:
         assert world.run(gateway_of(model, ledger), least_worth=3).run().ready == 1
         assert model.count("screen") == 2
 
+    def test_what_a_run_beside_it_rejects_for_its_worth_is_written_by_one_of_a_lower_least_worth(
+        self, world: TaskWorld
+    ) -> None:
+        ledger, model, says = SqlLedger(world.store, "run"), *scripted()
+        says["screen"] = screening(3) | {"worth": 3}
+        lower = world.run(gateway_of(model, ledger), least_worth=3)
+        (unit,) = lower.pending().units
+        assert world.run(gateway_of(model, ledger), least_worth=4).run().counts == {"chain_rejected": 1}
+        assert lower.work_on(unit, lambda words: None).outcome == "ready"
+        assert model.count("screen") == 1
+
     def test_a_retry_of_rejected_queries_is_not_judged_by_the_screening_of_an_earlier_round(
         self, world: TaskWorld
     ) -> None:
