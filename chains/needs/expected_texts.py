@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from re import _constants, _parser  # type: ignore[attr-defined]  # the standard library's own reading of a pattern
 from typing import Literal
 
-from chains.needs.literals import LONGEST_READ, python_literals
+from chains.needs.literals import LONGEST_READ, python_literals, sayable
 from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_tests import added_lines
 from prchain.git.patches import FilePatch
@@ -24,8 +24,9 @@ _ASSERTING = re.compile(
 )
 _CONSTANT = re.compile(r"\s*(?:export\s+)?(?:const|let|var|static)\s+(?:mut\s+)?([^\W\d]\w*)\b[^=\n]{0,80}=\s*[\"'`]")
 """A line that gives a literal a name."""
+_NAME = re.compile(r"\w+")
 _JS_PATTERN = re.compile(r"(?:[(,:=]|\breturn)\s*/((?:\\.|\[(?:\\.|[^]\\\n])*\]|[^/\\\n[])+)/[dgimsuvy]*")
-_KEY = re.compile(r"(?=.{4,80}$)[-_]{0,2}[^\W\d_]\w*(?:[-_.:/]+\w+)+=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
+_KEY = re.compile(r"(?=.{4,80}$)[-_]{0,2}[^\W\d_][^\W_]*[-_.:/][\w.:/-]*\w=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
 _OPTION_SET = re.compile(r"\s*(--[^\W\d_][\w-]*)=")
 """An option with what stands between it and its value, which is no part of its name."""
 _DATA_KEY = re.compile(r"[\s-]*[\"']?([^\W\d][\w-]{0,79})[\"']?\s*(?::(?:\s|$)|=)")
@@ -75,7 +76,7 @@ def expected_texts(patches: Sequence[FilePatch], landed: Reader) -> Iterator[Exp
         if tree is not None:
             yield from _python_expected(tree, patch)
             continue
-        asserting = "\n".join(filter(_ASSERTING.search, patch.added))
+        asserting = {word for line in filter(_ASSERTING.search, patch.added) for word in _NAME.findall(line)}
         for value in lex(patch.added, patch.path).strings:
             for line in value.split("\n") if "\n" in value else ():
                 if counts(line, "argument"):
@@ -88,7 +89,7 @@ def expected_texts(patches: Sequence[FilePatch], landed: Reader) -> Iterator[Exp
             ):
                 continue
             named = _CONSTANT.match(line)
-            is_asserted = _ASSERTING.search(line) or (named and re.search(rf"\b{named[1]}\b", asserting))
+            is_asserted = _ASSERTING.search(line) or (named and named[1] in asserting)
             uses: tuple[Use, ...] = ("assertion",) if is_asserted else ("whole", "argument")
             for value in lex([line], patch.path).strings:
                 # A placeholder of a template, as in `${name}: not found`, parts it.
@@ -235,9 +236,13 @@ def _patterns(node: ast.AST) -> Iterator[ast.expr]:
 
 def _literal_runs(pattern: str) -> Iterator[str]:
     """The runs of plain characters in a regular expression, at any depth of its groups; the whole where it is none."""
+    yield from map(sayable, _plain_runs(pattern))
+
+
+def _plain_runs(pattern: str) -> Iterator[str]:
     try:
         tokens = _parser.parse(pattern)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, ValueError, OverflowError, RecursionError):  # ValueError: flags at odds, a number of 5,000 digits
         yield pattern
         return
     run: list[str] = []

@@ -69,7 +69,7 @@ def _fixed_parts(text: str) -> tuple[str, ...]:
 
 
 def python_literals(tree: ast.AST) -> Iterator[tuple[ast.expr, tuple[str, ...]]]:
-    """Every string of a tree that is no docstring, as its constant parts."""
+    """Every string of a tree that is no docstring, as its constant parts, `sayable`."""
     prose = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -83,10 +83,19 @@ def python_literals(tree: ast.AST) -> Iterator[tuple[ast.expr, tuple[str, ...]]]
             inside |= {id(it) for it in node.values}
             yield (
                 node,
-                tuple(it.value for it in node.values if isinstance(it, ast.Constant) and isinstance(it.value, str)),
+                tuple(
+                    sayable(it.value)
+                    for it in node.values
+                    if isinstance(it, ast.Constant) and isinstance(it.value, str)
+                ),
             )
-        elif isinstance(node, ast.Constant) and id(node) not in prose | inside:
+        elif isinstance(node, ast.Constant) and id(node) not in prose and id(node) not in inside:
             if isinstance(node.value, str):
-                yield node, (node.value,)
+                yield node, (sayable(node.value),)
             elif isinstance(node.value, bytes):
                 yield node, (node.value.decode("latin-1"),)
+
+
+def sayable(text: str) -> str:
+    """A text that can be stored and told: half of a pair of surrogates, which UTF-8 has not, as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -81,8 +81,18 @@ def _stars(tree: ast.Module) -> Iterator[str]:
 
 
 def base_name(node: ast.expr) -> str:
-    """What a class derives from, as it is written, without the types that a generic one is given."""
-    return ast.unparse(node.value if isinstance(node, ast.Subscript) else node)
+    """What a class derives from, as it is written, without the types that a generic one is given; nothing where no
+    dotted name says it."""
+    return dotted_name(node.value if isinstance(node, ast.Subscript) else node)
+
+
+def dotted_name(node: ast.expr) -> str:
+    """A name, or names joined by dots, as it is written; empty for any other expression."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _parameter_names(arguments: ast.arguments) -> Iterator[str]:
@@ -102,7 +112,7 @@ def _members(node: ast.ClassDef) -> Iterator[tuple[str, NeedKind]]:
     for inner in node.body:
         match inner:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                decorators = {ast.unparse(it).rpartition(".")[2] for it in inner.decorator_list}
+                decorators = {dotted_name(it).rpartition(".")[2] for it in inner.decorator_list}
                 yield inner.name, "attribute" if decorators & {"property", "cached_property", "setter"} else "method"
             case ast.Assign(targets=targets):
                 yield from ((it.id, "attribute") for it in targets if isinstance(it, ast.Name))
@@ -111,7 +121,7 @@ def _members(node: ast.ClassDef) -> Iterator[tuple[str, NeedKind]]:
 
 
 def _kinds(body: Iterable[ast.stmt]) -> Iterator[tuple[str, NeedKind]]:
-    for node in body:
+    for node in _statements(body):
         match node:
             case ast.FunctionDef(name=name, args=args) | ast.AsyncFunctionDef(name=name, args=args):
                 # A class that is made elsewhere gets what takes itself.
@@ -120,13 +130,10 @@ def _kinds(body: Iterable[ast.stmt]) -> Iterator[tuple[str, NeedKind]]:
                 yield name, "class"
             case ast.Assign() | ast.AnnAssign():
                 yield from ((name, "constant") for name in _bound([node]) if name.isupper())
-            case ast.If() | ast.Try() | ast.With():
-                for inner in _inner(node):
-                    yield from _kinds(inner)
 
 
 def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:
-    for node in body:
+    for node in _statements(body):
         match node:
             case ast.FunctionDef(name="__getattr__"):
                 yield ANYTHING
@@ -140,9 +147,16 @@ def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:
                 yield from (
                     it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)
                 )
-            case ast.If() | ast.Try() | ast.With() | ast.For() | ast.While():
-                for inner in _inner(node):
-                    yield from _bound(inner)
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of one scope, those in blocks too, in order. Without recursion: each `elif` is a level."""
+    left = [*reversed([*body])]
+    while left:
+        node = left.pop()
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While):
+            left += reversed([inner for part in _inner(node) for inner in part])
 
 
 def _inner(node: ast.stmt) -> Iterator[list[ast.stmt]]:

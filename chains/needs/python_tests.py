@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
-from chains.needs.python_source import base_name, keyword_parameters
+from chains.needs.python_source import base_name, dotted_name, keyword_parameters
 from prchain.git.patches import FilePatch
 
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*){1,8}")
@@ -28,7 +28,7 @@ def added_lines(patch: FilePatch) -> set[int]:
     return found
 
 
-class PythonTests(ast.NodeVisitor):
+class PythonTests:
     """What the added lines of a test file use, and on which lines."""
 
     def __init__(self, tree: ast.Module, added: Collection[int]) -> None:
@@ -67,25 +67,38 @@ class PythonTests(ast.NodeVisitor):
                 self.named.add(node.id)
             elif isinstance(node, ast.Attribute):
                 self.named.add(node.attr)
-        self.visit(tree)
+        # No `ast.NodeVisitor`: a sum of some hundred texts is nested deeper than Python calls.
+        for node in ast.walk(tree):
+            match node:
+                case ast.Import():
+                    self._read_import(node)
+                case ast.ImportFrom():
+                    self._read_import_from(node)
+                case ast.Attribute():
+                    self._read_attribute(node)
+                case ast.Constant():
+                    self._read_constant(node)
+                case ast.Call():
+                    self._read_call(node)
+                case ast.ClassDef():
+                    self._read_class(node)
 
-    def visit_Import(self, node: ast.Import) -> None:
+    def _read_import(self, node: ast.Import) -> None:
         for name in (it.name for it in node.names if self._is_added(node)):
             self.modules[name].add(node.lineno)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+    def _read_import_from(self, node: ast.ImportFrom) -> None:
         if self._is_added(node) and node.module and not node.level:
             self.modules[node.module].add(node.lineno)
             for it in node.names:
                 self.imported[node.module, it.name].add(node.lineno)
                 self.modules[f"{node.module}.{it.name}"].add(node.lineno)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def _read_attribute(self, node: ast.Attribute) -> None:
         if self._is_added(node) and not self._is_own(node):
             self._use(node.value, node.attr, node.lineno)
-        self.generic_visit(node)
 
-    def visit_Constant(self, node: ast.Constant) -> None:
+    def _read_constant(self, node: ast.Constant) -> None:
         # What a test replaces or loads by its dotted name: a name of a module, or a member of a class of one.
         if isinstance(node.value, str) and _DOTTED.fullmatch(node.value) and node.lineno in self._added:
             owner, _, name = node.value.rpartition(".")
@@ -99,11 +112,11 @@ class PythonTests(ast.NodeVisitor):
         match value:
             case ast.Name(id=variable) | ast.Attribute(attr=variable):
                 self.receivers[name].add(variable)
-        module = self._aliases.get(ast.unparse(value)) if isinstance(value, ast.Name | ast.Attribute) else None
+        module = self._aliases.get(dotted_name(value))
         if module is not None:
             self.imported[module, name].add(line)
 
-    def visit_Call(self, node: ast.Call) -> None:
+    def _read_call(self, node: ast.Call) -> None:
         if self._is_added(node):
             function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             for it in node.keywords:
@@ -112,9 +125,8 @@ class PythonTests(ast.NodeVisitor):
             match node.args:
                 case [value, ast.Constant(value=str(name)), *_] if function in _BY_NAME:
                     self._use(value, name, node.lineno)
-        self.generic_visit(node)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+    def _read_class(self, node: ast.ClassDef) -> None:
         defined = [(name, line) for name, line in _defined(node) if line in self._added]
         methods = [it for it in node.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)]
         taken = [(it.name, arg.arg, arg.lineno) for it in methods for arg in keyword_parameters(it)]
@@ -124,7 +136,6 @@ class PythonTests(ast.NodeVisitor):
             for method, name, line in taken:
                 if line in self._added:
                     self.taken[base, method, name].add(line)
-        self.generic_visit(node)
 
     def _foreign_bases(self, node: ast.ClassDef) -> set[str]:
         """The classes of other files that a class derives from, by their dotted names as far as these are told; those

@@ -213,11 +213,12 @@ class TaskRun:
         with self._store.reading() as tx:
             chain, earlier = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
             stored = stored_tasks(tx, unit.chain_id).get(unit.chain_id)
-            passes = stored is not None and self._is_kept(stored) and self._passes(tx, unit.chain_id, stored)
+            passes = stored is not None and self._passes(tx, unit.chain_id, stored)
         if (
             stored is not None
             and stored.outcome in FINAL
-            and ((self._is_kept(stored) and not passes) or stored.attempts != unit.attempts)
+            and not passes
+            and (self._is_kept(stored) or stored.attempts != unit.attempts)
         ):
             return UnitResult(unit, stored.outcome, "another run has ended it meanwhile")
         tell("reading the chain")
@@ -258,9 +259,9 @@ class TaskRun:
 
     def _passes(self, tx: Transaction, chain_id: str, task: StoredTask) -> bool:
         """Whether a chain that a run of a higher `least_worth` rejected is worth a task in this one, by what the
-        screener said of it then."""
+        screener said of it then. One that is written anew in any case is screened anew."""
         least = self._options.least_worth
-        if least is None or task.outcome != CHAIN_REJECTED or self._options.retry:
+        if least is None or task.outcome != CHAIN_REJECTED or not self._is_kept(task):
             return False
         if json.loads(task.prompts).get(SCREEN) != self._writer.prompts.get(SCREEN):
             return False

@@ -61,6 +61,7 @@ class TaskWriter:
     def estimates(self, chain: TaskChain, earlier: TaskDraft | None, *, screened: bool = False) -> list[CostEstimate]:
         """What the calls for a task cost if every text is clean; `screened` as in `draft`. Raises `GitError`,
         `ChainGone`."""
+        earlier = _reopened(earlier) if screened else earlier
         contexts = read_chain(self._store, self._repository(chain), chain)
         kept = _ready_stages(earlier)
         starts = {
@@ -92,6 +93,7 @@ class TaskWriter:
         except GitError as error:
             unreached = tuple(StageQuery(stage.position, NOT_REACHED) for stage in chain.stages)
             return TaskDraft(chain.id, error.name, scrub_mined(str(error)), stages=unreached)
+        earlier = _reopened(earlier) if screened else earlier
         if not screened and (rejected := self._rejected(chain, contexts, earlier, tell)) is not None:
             return rejected
         stages: list[StageQuery] = []
@@ -107,7 +109,9 @@ class TaskWriter:
         failed = next((stage for stage in stages if stage.outcome not in {READY, NOT_REACHED}), None)
         if failed is not None:
             reason = f"stage {failed.position}: {failed.reason or failed.outcome}"
-            return TaskDraft(chain.id, failed.outcome, reason, stages=tuple(stages))
+            # The round is kept: the next run has to find the reply of the screener that let this one through.
+            start = _start(earlier.attempts if earlier else 0)
+            return TaskDraft(chain.id, failed.outcome, reason, attempts=start, stages=tuple(stages))
         return self._overview(chain, contexts, stages, earlier, tell)
 
     def _rejected(
@@ -213,6 +217,11 @@ def _ready_stages(earlier: TaskDraft | None) -> dict[int, StageQuery]:
 def _start(attempts: int) -> int:
     """The first attempt of the round that begins, or that was interrupted; see `chains.tasks.query.ROUND`."""
     return attempts - attempts % ROUND
+
+
+def _reopened(earlier: TaskDraft | None) -> TaskDraft | None:
+    """The draft of a chain that was rejected when it was screened, back in the round of that screening."""
+    return replace(earlier, attempts=max(_start(earlier.attempts) - ROUND, 0)) if earlier else None
 
 
 def _stage_start(earlier: TaskDraft | None, position: int) -> int:

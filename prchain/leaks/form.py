@@ -94,11 +94,11 @@ _FEWEST_LETTERS = 20
 
 
 def form_findings(reading: TextReading, kind: str, told: Collection[str] = ()) -> Iterator[Finding]:
-    """Everything about the form of a query, an overview or a comment. `told` has the digests of addresses that a solver
+    """Everything about the form of a query, an overview or a comment. `told` has the marks of addresses that a solver
     is given anyway."""
     yield from _lists(reading)
     for address in addresses(reading.text):
-        if digest(address) not in told:
+        if address_mark(address) not in told:
             yield finding("url", "leak", address)
     yield from _length(reading.text, kind)
     yield from _meta(reading, kind)
@@ -110,6 +110,12 @@ def addresses(text: str) -> Iterator[str]:
     are made for examples."""
     found = (match[0].rstrip(_AFTER_URL) for match in _URL.finditer(text))
     return (address for address in found if not _EXAMPLE_HOST.match(address))
+
+
+def address_mark(address: str) -> str:
+    """What stands for an address among the marks of what is told. No literal has it: people may have said an address
+    that the patch adds without the solver having read it."""
+    return digest(f"<{address}>")
 
 
 def reference_findings(reading: TextReading, chain: Sequence[StageFacts], kind: str) -> Iterator[Finding]:

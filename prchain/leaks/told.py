@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from prchain.leaks.code import text_digests
 from prchain.leaks.facts import StageFacts
-from prchain.leaks.folding import digest
-from prchain.leaks.form import addresses
+from prchain.leaks.form import address_mark, addresses
 from prchain.leaks.names import shown_names
 from prchain.leaks.reading import TextReading
 
@@ -26,5 +25,5 @@ def telling(facts: StageFacts, texts: Iterable[str], given: Iterable[str] = ()) 
         reading = TextReading(text, (), ())
         told |= shown_names(reading, names)
         told |= text_digests(reading) & (facts.literals | facts.prose)
-    told.update(digest(address) for text in given for address in addresses(TextReading(text, (), ()).text))
+    told.update(address_mark(address) for text in given for address in addresses(TextReading(text, (), ()).text))
     return replace(facts, told=facts.told | told)

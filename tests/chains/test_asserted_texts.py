@@ -8,6 +8,7 @@ from chains.needs.asserted_texts import AssertedTexts, asserted_texts
 from chains.needs.literals import literals_of, texts_held
 from prchain.git.patches import FilePatch, Hunk
 from prchain.needs import Need
+from tests.growth import assert_linear
 
 
 def patch(path: str, text: str) -> FilePatch:
@@ -291,3 +292,38 @@ def test_of_a_line_of_input_the_keys_in_it_are_told() -> None:
 def test_a_message_that_ends_with_a_pattern_is_no_code() -> None:
     source = "raise Wrong('it does not satisfy [A-z]{2}')\n"
     assert [need.withheld for need in needs(source, "match('it does not satisfy [A-z]{2}')\n")] == [""]
+
+
+@pytest.mark.parametrize("text", ["Name" + "_" * 60 + " |", "a_" * 30 + "b (x"])
+def test_a_text_of_many_underscores_is_read_at_once(text: str) -> None:
+    assert texts(MESSAGE, f"x = {text!r}\n") == []
+
+
+def test_many_f_strings_and_literals_take_time_in_step_with_them() -> None:
+    def file_of(count: int) -> str:
+        return "".join(f"f(f'a {{y}} b {it}')\ng('other {it}')\n" for it in range(count))
+
+    assert_linear(file_of, lambda text: literals_of(text, "a.py"), 1000)
+
+
+def test_many_constants_with_expected_texts_take_time_in_step_with_them() -> None:
+    def file_of(count: int) -> str:
+        return "".join(f"const want{it} = 'text {it}';\nexpect(x).toBe(want{it});\n" for it in range(count))
+
+    assert_linear(file_of, lambda text: read(MESSAGE, text, suffix="js"), 400)
+
+
+@pytest.mark.parametrize("pattern", ["(?a)(?u)is too large", "is{" + "9" * 5000 + "} too large"])
+def test_a_pattern_that_python_refuses_is_read_as_plain_text(pattern: str) -> None:
+    source = f"x = {pattern!r}\n"
+    assert texts(source, f"with raises(E, match={pattern!r}): f()\n") == [pattern]
+
+
+@pytest.mark.parametrize(
+    "test",
+    [r"assert e == 'lone \ud800 half'", r"assert e == f'lone \ud800 half'", r"raises(E, match=r'lone \ud800 half')"],
+)
+def test_half_a_pair_of_surrogates_is_told_as_its_escape(test: str) -> None:
+    (text,) = texts("x = 'lone \\ud800 half'\n", f"{test}\n")
+    assert text == "lone \\ud800 half"
+    assert text.encode()

@@ -300,3 +300,21 @@ def test_a_name_of_which_more_is_known_is_told_once() -> None:
         needs[1],
         Need("text", "testing"),
     ]
+
+
+SUM = " + ".join(["'ab'"] * 600)
+ELIFS = "if x == 0:\n    a = 0\n" + "".join(f"elif x == {it}:\n    a = {it}\n" for it in range(1, 1200))
+
+
+@pytest.mark.parametrize(
+    ("landed", "test"),
+    [
+        ("def now(): ...\n", f"from a import now\n\nassert now() == {SUM}\n"),
+        (f"{ELIFS}def now(): ...\n", "from a import now\n"),
+        (f"class A:\n    @known({SUM})\n    def f(self): ...\n\ndef now(): ...\n", "from a import now\n"),
+        (f"class A(made({SUM})): ...\n\ndef now(): ...\n", "from a import now\n"),
+        ("def now(): ...\n", f"from a import now\n\nclass A(made({SUM})):\n    x = now()\n"),
+    ],
+)
+def test_code_that_is_nested_deeper_than_python_calls_is_read(landed: str, test: str) -> None:
+    assert names({"a.py": ""}, {"a.py": landed}, test) == {"now"}

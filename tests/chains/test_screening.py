@@ -50,6 +50,12 @@ def screen(read: tuple[TaskChain, list[StageContext]], model: FakeModel) -> Scre
     return ChainScreener(gateway_of(model), ExcerptLimits()).screen(*read)
 
 
+def scripted() -> tuple[FakeModel, dict[str, Any]]:
+    """A well-behaved model, and what it answers instead, by purpose."""
+    says: dict[str, Any] = {}
+    return FakeModel(lambda request: says.get(request.purpose) or good_answer(request)), says
+
+
 def linked(relation: str) -> dict[str, Any]:
     """A screening whose last link has this relation."""
     reply = screening(3)
@@ -195,6 +201,65 @@ class TestRun:
         assert world.run(gateway_of(model, ledger), least_worth=3).run().ready == 1
         assert model.count("screen") == 1, "what was said of it is in the ledger"
         assert world.run(gateway_of(model, ledger), least_worth=4).pending().units == (), "a ready task stays"
+
+    def test_a_chain_that_passed_in_a_later_round_is_not_judged_by_an_earlier_one(self, world: TaskWorld) -> None:
+        ledger, model, says = SqlLedger(world.store, "run"), *scripted()
+        says["screen"] = screening(3) | {"worth": 2}
+        world.run(gateway_of(model, ledger), least_worth=4).run()
+        says |= {"screen": screening(3), "plan": EndpointUnreachable("no answer")}
+        report = world.run(gateway_of(model, ledger), least_worth=4, retry=True).run()
+        assert report.counts == {"endpoint_unreachable": 1}
+        del says["plan"]
+        assert world.run(gateway_of(model, ledger), least_worth=4).run().ready == 1
+        assert model.count("screen") == 2
+
+    def test_what_a_lower_least_worth_took_up_is_not_screened_again_where_it_breaks_off(self, world: TaskWorld) -> None:
+        ledger, model, says = SqlLedger(world.store, "run"), *scripted()
+        for worth in (2, 3):
+            says["screen"] = screening(3) | {"worth": worth}
+            report = world.run(gateway_of(model, ledger), least_worth=4, retry=True).run()
+            assert report.counts == {"chain_rejected": 1}
+        says["plan"] = EndpointUnreachable("no answer")
+        report = world.run(gateway_of(model, ledger), least_worth=3).run()
+        assert report.counts == {"endpoint_unreachable": 1}
+        del says["plan"]
+        assert world.run(gateway_of(model, ledger), least_worth=3).run().ready == 1
+        assert model.count("screen") == 2
+
+    def test_what_a_run_beside_it_rejects_for_its_worth_is_written_by_one_of_a_lower_least_worth(
+        self, world: TaskWorld
+    ) -> None:
+        ledger, model, says = SqlLedger(world.store, "run"), *scripted()
+        says["screen"] = screening(3) | {"worth": 3}
+        lower = world.run(gateway_of(model, ledger), least_worth=3)
+        (unit,) = lower.pending().units
+        assert world.run(gateway_of(model, ledger), least_worth=4).run().counts == {"chain_rejected": 1}
+        assert lower.work_on(unit, lambda words: None).outcome == "ready"
+        assert model.count("screen") == 1
+
+    def test_a_retry_of_rejected_queries_is_not_judged_by_the_screening_of_an_earlier_round(
+        self, world: TaskWorld
+    ) -> None:
+        ledger, model, says = SqlLedger(world.store, "run"), *scripted()
+        says["screen"] = screening(3) | {"worth": 2}
+        world.run(gateway_of(model, ledger), least_worth=4).run()
+        says |= {"screen": screening(3), "query": {"query": "Do it."}}
+        report = world.run(gateway_of(model, ledger), least_worth=4, retry=True).run()
+        assert report.counts == {"query_rejected": 1}
+        del says["query"]
+        assert world.run(gateway_of(model, ledger), least_worth=4, retry=True).run().ready == 1
+        assert model.count("screen") == 2
+
+    def test_an_estimate_counts_the_screening_of_what_is_written_anew(self, world: TaskWorld) -> None:
+        model, says = scripted()
+        says["screen"] = screening(3) | {"worth": 3}
+        world.run(gateway_of(model, SqlLedger(world.store, "run")), least_worth=4).run()
+        # Another model has said nothing yet; the ledger in memory is empty.
+        _, calls, _ = world.run(model, least_worth=3, renew=True, review=True).estimate()
+        _, without, _ = world.run(model, renew=True, review=True).estimate()
+        assert calls.calls == without.calls + 1
+        assert world.run(model, least_worth=3, renew=True, review=True).run().ready == 1
+        assert model.count("screen") == 2
 
     def test_another_fault_keeps_a_chain_rejected_at_any_least_worth(self, world: TaskWorld) -> None:
         ledger = SqlLedger(world.store, "run")

@@ -508,6 +508,14 @@ def test_an_address_that_people_only_said_leaks() -> None:
     assert "url" in {found.kind for found in check(text, [facts], 1, kind="query", paths_at_base=PATHS)}
 
 
+def test_an_address_that_the_patch_adds_and_people_only_said_leaks() -> None:
+    facts = telling(
+        stage_facts(1, [], [patch("src/net/pool.py", "HELP = 'https://fix.dev'")], [], set()), ["See https://fix.dev."]
+    )
+    found = check(f"{FILLER}See https://fix.dev first.", [facts], 1, kind="query", paths_at_base=PATHS)
+    assert "https://fix.dev" in {it.evidence for it in found if it.kind == "url"}
+
+
 def test_an_address_is_shown_without_the_sign_behind_it() -> None:
     found = check(f"{FILLER}See https://till-docs.dev/a; then go on.", [FIRST], 1, kind="query", paths_at_base=PATHS)
     assert [finding.evidence for finding in found if finding.kind == "url"] == ["https://till-docs.dev/a"]

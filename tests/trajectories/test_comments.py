@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from environments.stages import Stage
 from environments.suites.outcomes import Grade
 from prchain import errors
-from prchain.git import GitRepository
-from prchain.leaks import Finding
+from prchain.git import FilePatch, GitRepository
+from prchain.git.patches import Hunk
+from prchain.leaks import Finding, stage_facts
 from prchain.llm.model import Request
 from prchain.needs import Need
 from tests.chains.taskworld import QUERIES, FakeModel, gateway_of, shop
@@ -163,6 +164,30 @@ def test_names_that_the_agent_is_told_are_no_secret(chain: tuple[GitRepository, 
     hidden_content = read_hidden(*chain, {1: [Need("name", "round_half_even_cents")]})
     comment = "Nothing calls `round_half_even_cents` where sums are made."
     assert leaks(check(hidden_content)(comment)) == set()
+
+
+def with_option(hidden: HiddenContent) -> HiddenContent:
+    """The same where the patch of the first stage also adds an option."""
+    lines = ("+add('--skip-quarantine')", "+def skip_quarantine(): ...")
+    added = stage_facts(1, (), [FilePatch("src/till/cli.py", hunks=(Hunk(0, 0, 1, 2, "", lines),))], [], ())
+    first, *rest = hidden.stages
+    own = first.facts
+    facts = replace(
+        own,
+        introduced=own.introduced | added.introduced,
+        literals=own.literals | added.literals,
+        told=own.told | added.told,
+    )
+    return HiddenContent((replace(first, facts=facts), *rest))
+
+
+def test_an_option_that_only_the_reference_has_is_found_in_a_comment(hidden: HiddenContent) -> None:
+    comment = "There is no `--skip-quarantine` yet."
+    content = with_option(hidden)
+    assert "--skip-quarantine" in {it.evidence for it in CommentCheck(content, 1)(comment) if it.severity == "leak"}
+    told = CommentCheck(content, 1, told=["Let people give `--skip-quarantine`."])
+    wrote = CommentCheck(content, 1, agent_patch=agents_patch("add('--skip-quarantine')"))
+    assert leaks(told(comment)) == leaks(wrote(comment)) == set()
 
 
 def test_an_earlier_stage_is_over_and_later_ones_are_not(hidden: HiddenContent) -> None:

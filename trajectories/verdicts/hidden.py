@@ -15,6 +15,7 @@ from environments.stages import Stage
 from prchain.git import FilePatch, GitRepository
 from prchain.identifiers import identifiers
 from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_facts
+from prchain.leaks.code import text_digests
 from prchain.leaks.finding import finding
 from prchain.leaks.reading import TextReading
 from prchain.needs import Need
@@ -127,9 +128,10 @@ class CommentCheck:
         known_names = frozenset(identifiers("\n".join([*known_texts, *lines])))
         agent_facts = stage_facts(0, (), list(_smallest_files(files)), (), ())
         self._facts = [_without(stage.facts, agent_facts) for stage in hidden.stages]
-        self._facts[position - 1] = replace(
-            self._facts[position - 1], interface=self._facts[position - 1].interface | known_names
-        )
+        own = self._facts[position - 1]
+        # A query may name every option that its stage adds; a comment only those that the agent read or wrote.
+        known_marks = agent_facts.told.union(*(text_digests(TextReading(known, (), ())) for known in known_texts))
+        self._facts[position - 1] = replace(own, interface=own.interface | known_names, told=own.told & known_marks)
         remaining_stages = hidden.stages[position - 1 :]
         self._numbers = frozenset().union(*(hidden_stage.numbers for hidden_stage in remaining_stages)) - _values(
             [*known_texts, *lines]
