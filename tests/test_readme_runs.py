@@ -173,7 +173,7 @@ MODULES = {
     "prchain": r"Commands:.*\bdemo\b",
     "research.precision": "strict 86.2%.*with borderline 95.4%",
     "research.chain_reading": "every step real 80.6%",
-    "research.task_reading": r"every, screened +106 .* 4\.40 .*\n +2 +8 +16 +16 ",
+    "research.task_reading": r"every, screened +106 .* 4\.40 .*\n *2 +8 +16 +16 ",
     "research.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
     "research.audit_precision": r"second: 20 .*precision 100.0%.*asked first: precision 10/11",
     "research.optimality": "all: average 0.9",
