@@ -15,8 +15,9 @@ from time import monotonic
 _ENDING_SECONDS = 2.0
 """Seconds in which programs may clear away after SIGTERM; git removes its locks and unfinished files."""
 
-_lock = threading.Lock()
-"""Held while a program is started or forgotten; `end_children` keeps it."""
+_lock = threading.RLock()
+"""Held while a program is started or forgotten; `end_children` keeps it. While a thread starts one, the garbage collector
+may close an abandoned reader in the same thread, which forgets its program."""
 
 _running: set[subprocess.Popen[bytes]] = set()
 
@@ -38,11 +39,12 @@ def forget_child(process: subprocess.Popen[bytes]) -> None:
 def end_children() -> None:
     """End all programs that run. From then on no thread starts one, nor makes anything of the end of one."""
     _lock.acquire()  # kept: what is left of this process is its end
-    for process in _running:
+    ending = tuple(_running)
+    for process in ending:
         process.terminate()
     deadline = monotonic() + _ENDING_SECONDS
-    for process in _running:
+    for process in ending:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=max(0.0, deadline - monotonic()))
-    for process in _running:
+    for process in ending:
         process.kill()
