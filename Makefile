@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape tables-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape tables-page lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -72,13 +72,16 @@ status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
 	@$(BIN)/prchain status $(ARGS)
 
 # Also where the environment says otherwise: without compiled modules each process that tests start compiles them anew.
-test test-fast: export PYTHONDONTWRITEBYTECODE :=
+test test-all test-fast: export PYTHONDONTWRITEBYTECODE :=
 
-test-fast: $(DEV) ## Run the tests that were measured to be quick, for a first answer in under a minute: ARGS="-k citations"
-	$(BIN)/python -m pytest -n 2 -m "not slow" --hypothesis-profile fast $(ARGS)
+test-fast: $(DEV) ## Run the tests that are nearest to what changed, for a first answer in a minute: ARGS="--base main"
+	@$(BIN)/python -m tests.fast $(ARGS)
 
-test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on two cores: ARGS="-k citations"; ARGS=--measure says anew which are slow
+test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on two cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
 	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m pytest -n 2 $(ARGS)
+
+test-all: export PRCHAIN_TEST_ALL := 1
+test-all: test ## Run all tests, and walk every point of the tables that `make test` draws from: before a release
 
 test-llm: $(DEV) $(LLM)/.installed ## Ask a real, tiny model behind a real server: proves the wire, not the prose
 	PRCHAIN_TEST_LLM_PYTHON=$(LLM)/bin/python $(BIN)/python -m pytest tests/llm_smoke/smoke.py $(ARGS)

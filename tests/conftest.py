@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import pickle
+import time
 import uuid
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 
 from prchain import settings
+from tests import samples, seconds
 
 if TYPE_CHECKING:
     from tests.trajectories.demoworld import Ran
@@ -29,18 +31,14 @@ STRICT = "PRCHAIN_TEST_STRICT"
 RANDOM = "PRCHAIN_TEST_RANDOM"
 """Set to look for new examples; without it every run has the same ones."""
 
+LONG_RUN = 60.0
+"""Seconds of tests from which a run says which files were slowest."""
+
 OURS_ALONE = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
 """Variables for the run of these tests only, not for the processes that they start."""
 
 OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER, "mini": MINI}
 """Marker of a test to the variable that says where its requirement is."""
-
-
-SLOW = Path(__file__).with_name("slow.txt")
-"""Tests that were measured to be slow, all cases of a test together; `pytest --measure` writes it."""
-
-LONG, SHORT = 0.3, 0.01
-"""Seconds: a test takes long whose cases take more than the first together, and more than the second on average."""
 
 
 hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
@@ -61,53 +59,68 @@ def pytest_report_header() -> list[str]:
         DOCKER: "the tests in containers",
         MINI: "the tests with mini-swe-agent",
     }
-    return [f"{name} is not set: {tests} are skipped" for name, tests in missing.items() if not os.environ.get(name)]
+    walked = "walked whole" if samples.ALL else f"drawn from: PRCHAIN_TEST_SEED={samples.SEED} draws the same again"
+    return [
+        f"tables of kills and faults are {walked}",
+        *(f"{name} is not set: {tests} are skipped" for name, tests in missing.items() if not os.environ.get(name)),
+    ]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--measure", action="store_true", help=f"write into {SLOW.name} which of the tests run take long")
+    parser.addoption("--measure", action="store_true", help=f"write into {seconds.FILE.name} what the tests run take")
+    parser.addoption("--until", type=float, help="seconds since 1970: skip tests that have not begun by then")
+    parser.addoption("--leave-out", action="append", default=[], help="a test, by its id without parameters")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # Under xdist the controller gets the reports of all tests.
-    if config.getoption("--measure") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Measured())
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Measured(config.getoption("--measure")))
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    slow = set(SLOW.read_text(encoding="utf-8").splitlines())
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = set(config.getoption("--leave-out"))
+    tables: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if _function(item.nodeid) in slow or "finished_demo" in getattr(item, "fixturenames", ()):
-            item.add_marker("slow")
+        if item.get_closest_marker("drawn") and seconds.function_of(item.nodeid) not in left:
+            tables[seconds.function_of(item.nodeid)].append(item)
+    run = {item for table, cases in tables.items() for item in _drawn(table, cases)}
+    run |= {it for it in items if seconds.function_of(it.nodeid) not in left | tables.keys()}
+    config.hook.pytest_deselected(items=[item for item in items if item not in run])
+    items[:] = [item for item in items if item in run]
 
 
-def _function(nodeid: str) -> str:
-    """A test's id without its parameters."""
-    return nodeid.partition("[")[0]
+def _drawn(table: str, cases: list[pytest.Item]) -> list[pytest.Item]:
+    marker = cases[0].get_closest_marker("drawn")
+    assert marker is not None
+    return samples.drawn(cases, -(-len(cases) // marker.args[0]), table)
 
 
 class Measured:
-    """Adds up the seconds of tests, and writes the list of slow ones; tests that were not run keep their line."""
+    """Adds up the seconds of tests, and tells of a long run which files took longest."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: bool) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
-        self.cases: Counter[str] = Counter()
-        """Those that were run, and not skipped."""
+        self.kept = kept
+        """Whether they are written into `tests/seconds.txt`."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = _function(report.nodeid)
-        self.seconds[name] += report.duration
-        self.cases[name] += report.when == "call"
+        self.seconds[seconds.function_of(report.nodeid)] += report.duration
 
-    def pytest_sessionfinish(self) -> None:
-        kept = {name for name in SLOW.read_text(encoding="utf-8").splitlines() if not self.cases[name]}
-        ran = {name: self.seconds[name] for name, cases in self.cases.items() if cases}
-        slow = kept | {name for name, took in ran.items() if took > LONG and took / self.cases[name] > SHORT}
-        SLOW.write_text("".join(f"{name}\n" for name in sorted(slow)), encoding="utf-8")
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if sum(self.seconds.values()) > LONG_RUN:
+            terminalreporter.section("twenty slowest files, seconds of one process")
+            for line in seconds.slowest(self.seconds, 20):
+                terminalreporter.write_line(line)
+        if self.kept:
+            seconds.write(self.seconds)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    until = item.config.getoption("--until")
+    if until is not None and time.time() > until:
+        pytest.skip("there was no time left")
     for marker, name in OPTIONAL.items():
         if item.get_closest_marker(marker) and not os.environ.get(name):
             pytest.skip(f"{name} is not set")

@@ -184,7 +184,8 @@ MODULES = {
 ELSEWHERE = {
     "make check": (".ci/run", "make check"),
     "make test": (".ci/run", "make test\n"),
-    "make test-fast": ("Makefile", 'pytest -n 2 -m "not slow" --hypothesis-profile fast $(ARGS)'),
+    "make test-fast": ("Makefile", "-m tests.fast $(ARGS)"),
+    "make test-all": ("Makefile", "test-all: test "),
     "make test-llm": (".ci/run", "make test-llm"),
     "make install": ("Makefile", "demo: $(RUNTIME)"),
     "make test-consumers": ("Makefile", "pytest tests/consumers/consumers.py"),

@@ -90,6 +90,7 @@ def test_the_licence_files_at_the_root_decide(files: dict[str, str], expected: s
     assert licence(tmp_path, {"a.py": "x", **files}) == expected
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("unit", ["permission is hereby granted free of charge ", "a ", "\n\n", "\0", "Copyright "])
 def test_the_time_to_read_hostile_files_grows_as_they_do(unit: str) -> None:
     assert_linear(lambda size: unit * (size // len(unit)), licence_of_text, 50_000)

@@ -81,6 +81,7 @@ def test_each_number_is_claimed_once_whatever_the_text(message: str) -> None:
     assert all(0 <= number < 10**9 for number in found)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     "unit", ["(#1) ", "Merge #1 ", "#1", "closes #1 from x\n", "PR: ", "\n", "(", "Merge branch '"]
 )

@@ -40,6 +40,7 @@ def test_numbers_within_a_subject_stay(line: str) -> None:
     assert plain_subject(line) == line.lower()
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("unit", [" ", "(#1) ", "(#1)", "[1]", "* ", "\t(", "1. ", '"', "#1 "])
 def test_the_time_for_a_line_grows_as_it_does(unit: str) -> None:
     def work(middle: str) -> None:

@@ -580,6 +580,7 @@ HUGE = {
 """GitHub lets a body be 65 kB long."""
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("body", HUGE.values(), ids=HUGE.keys())
 @pytest.mark.parametrize("field", ["body", "commit"])
 def test_the_time_for_a_huge_text_grows_as_it_does(field: str, body: Callable[[int], str]) -> None:

@@ -33,6 +33,7 @@ from sql.tables import Base, Citation, IncompletePart, Landing, LandingFile, Min
 from tests.databases import open_new
 from tests.emulator import Emulator, Fault, Kind, VirtualClock, World, generate_world
 from tests.miner.github_lab import assert_same, facts
+from tests.samples import drawn
 
 PULLS = 22
 SPAWN = multiprocessing.get_context("forkserver")
@@ -225,9 +226,10 @@ class Lab:
         return found
 
     def survives(self, place: str) -> None:
-        """Killed at a place, in the middle of the run and at its end, the next run leaves the calm rows."""
+        """Killed at a place, in the middle of the run or at its end, the next run leaves the calm rows."""
         times = self.passed[place]
-        for number in sorted({times * part // 4 for part in SPREAD.get(place, (2, 4))} - {0}):
+        numbers = sorted({times * part // 4 for part in SPREAD.get(place, (2, 4))} - {0})
+        for number in drawn(numbers, 1, f"times of {place}"):
             database = f"{place}-{number}.db"
             shutil.copy(self.folder / "start.db", self.folder / database)
             assert self.run(database, (place, number)) == -signal.SIGKILL
@@ -266,11 +268,13 @@ def test_these_worlds_have_the_rows_that_a_kill_could_lose(first: Lab, later: La
         assert rows["landings"] and rows["citations"]
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("place", FIRST)
 def test_a_first_run_killed_there_is_gone_on_with(place: str, first: Lab) -> None:
     first.survives(place)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("place", LATER)
 def test_a_later_run_killed_there_is_gone_on_with(place: str, later: Lab) -> None:
     later.survives(place)

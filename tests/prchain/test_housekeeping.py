@@ -36,6 +36,7 @@ def test_subjects_of_work_are_none_of_a_release(subject: str) -> None:
     assert not is_release(subject)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("unit", ["bump ", "release: ", "a", " ", "chore(", "update the "])
 def test_the_time_to_read_hostile_subjects_grows_as_they_do(unit: str) -> None:
     assert_linear(lambda size: unit * (size // len(unit)), lambda subject: housekeeping_of(subject, []), 5000)

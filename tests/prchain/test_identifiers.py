@@ -177,6 +177,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("path", ["a.py", "a.ts", "a.rs", "a.go", "a.java", "a.c", "a.sh"])
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_time_for_hostile_code_grows_as_it_does(path: str, piece: str) -> None:

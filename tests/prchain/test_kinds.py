@@ -283,6 +283,7 @@ def test_a_file_with_an_ending_of_a_language_has_one(ending: str) -> None:
     assert language_of(f"name.{ending}") is not None
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("unit", ["test_", "tests/", "a.", "-", "docs.", "requirements-", "__", "A1Test", "é"])
 def test_the_time_to_read_hostile_paths_grows_as_they_do(unit: str) -> None:
     def work(path: str) -> None:

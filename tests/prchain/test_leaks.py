@@ -281,6 +281,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize("kind", ["query", "issue"])
 def test_the_time_for_hostile_text_grows_as_it_does(piece: str, kind: Kind) -> None:

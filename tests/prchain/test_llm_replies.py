@@ -170,6 +170,7 @@ def test_any_text_gives_an_object_or_is_unfit(text: str) -> None:
         assert fault.words
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("start", "unit"), [("", "{x}"), ('{"a": "', "{"), ("", "{ "), ("", "}")])
 def test_the_time_to_refuse_hostile_texts_grows_as_they_do(start: str, unit: str) -> None:
     def read(text: str) -> None:

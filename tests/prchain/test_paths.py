@@ -70,6 +70,7 @@ def test_prose(path: str, prose: bool) -> None:
     assert is_prose(path) is prose
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("unit", ["changelog", "/", "requirements", ".", "release/", "a-"])
 def test_the_time_to_read_hostile_paths_grows_as_they_do(unit: str) -> None:
     assert_linear(lambda size: unit * (size // len(unit)), lambda path: (is_housekeeping(path), is_prose(path)), 5000)

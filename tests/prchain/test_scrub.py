@@ -223,6 +223,7 @@ def test_scrubbing_is_done_after_one_pass(text: str) -> None:
     assert scrub_mined(once) == once
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,4 +1,4 @@
-"""A run that is killed, by SIGKILL, at every point of its work, each point once.
+"""A run that is killed, by SIGKILL, at points of its work, each point once: at all, or at those that the seed draws.
 
 A point is what the process is about to do, or has just done: a transaction, before and after its commit; a request to a
 model; a command, file or snapshot of a sandbox. Every process goes on where the last one was killed, until it comes to
@@ -19,6 +19,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sql.store import Store, Transaction
+from tests.samples import ALL, is_drawn
+
+ONE_IN = 8
+"""At one of so many points a process is killed, where not at all of them."""
+
+ENOUGH = 100 if ALL else 10
+"""Kills that a run of a test has at least."""
 
 
 class Points:
@@ -27,11 +34,13 @@ class Points:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.seen = set(path.read_text().splitlines()) if path.exists() else set()
+        self.kinds = {json.loads(name)[0] for name in self.seen}
 
     def reach(self, *words: object) -> None:
-        """Come to a point: the process ends here where none has ended before."""
+        """Come to a point: the process ends here where none has ended before, if the point was drawn or is the first of
+        its kind."""
         name = json.dumps(words)
-        if name not in self.seen:
+        if name not in self.seen and (is_drawn(name, ONE_IN) or words[0] not in self.kinds):
             with self.path.open("a") as file:
                 file.write(f"{name}\n")
             os.kill(os.getpid(), signal.SIGKILL)

@@ -237,6 +237,7 @@ def test_the_audit_takes_linear_time_in_the_steps() -> None:
     assert_linear(_ordinary, audit, 250)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_take_linear_time(name: str) -> None:
     def made(size: int) -> list[Entry]:

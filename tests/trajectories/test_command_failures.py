@@ -198,6 +198,7 @@ def test_any_text_is_read(command: str, code: int) -> None:
     assert command_failed(f"set -e; {command}; if; done", code) in {True, False}
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("piece", ["(", "a | (", "x; } | ", "a && ", "a\n", "if a; then ", "bash -c '", "$(", "! "])
 @pytest.mark.parametrize("lead", ["", "set -eo pipefail; "])
 def test_long_commands_take_time_that_grows_with_their_length(piece: str, lead: str) -> None:

@@ -212,6 +212,7 @@ def test_ranges_that_touch_are_one() -> None:
     assert narrowed(((1, 10), (20, END)), ((9, 12),)) == ((9, 10), (20, 21))
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     "part",
     ["cat a;", "<<E ", "'\"", "\n", "(", "(cat a > b;", "cat a | sed -n '1,2p;4,5p' | ", "# '\n", "cat <<a\na\n"],

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from tests.trajectories.curationkills import WINDOWS, model
 from tests.trajectories.curationworld import curation_world
+from tests.trajectories.kills import ENOUGH
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_killed_at_every_point_in_turn_a_curated_run_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
+def test_killed_at_points_in_turn_a_curated_run_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
     tmp_path: Path,
 ) -> None:
     for name in ("calm", "rough"):
@@ -31,7 +32,7 @@ def test_killed_at_every_point_in_turn_a_curated_run_leaves_the_rows_of_a_calm_o
         )
         assert process.returncode == 0, process.stderr[-3000:]
         points = [json.loads(line) for line in (rough.folder / "points").read_text().splitlines()]
-        assert len(points) >= 100
+        assert len(points) >= ENOUGH
         assert {point[0] for point in points} >= {"before", "after", "request", "branch", "snapshot", "restore"}
         assert rough.whole(trajectory) == calm.whole(trajectory)
         stored = Counter(rough.graphs.calls())

@@ -564,6 +564,7 @@ UNITS = [
 ]
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_time_to_read_a_hostile_text_grows_as_it_does(unit: str) -> None:
     """One run of it, in words and in lines of their own."""
@@ -579,6 +580,7 @@ def test_the_time_to_read_a_hostile_text_grows_as_it_does(unit: str) -> None:
         assert_linear(of(unit + separator), work, 25_000)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("unit", ["a.", "a/", "a-", "a"])
 def test_the_time_to_take_a_hostile_text_in_grows_as_it_does(unit: str) -> None:
     def named(size: int) -> list[Entity]:

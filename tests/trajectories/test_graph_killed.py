@@ -1,6 +1,6 @@
 """Process graphs whose process is killed at any moment: the rows at the end, and what is paid.
 
-The first test ends more than a hundred processes by SIGKILL, each at another point; they are forked from one that has
+The first test ends processes by SIGKILL, each at another point; they are forked from one that has
 loaded all modules (`tests.trajectories.graphkills`), and their model and sandboxes are in the process. The others start
 the command itself, with sockets and bubblewrap.
 """
@@ -20,6 +20,7 @@ import pytest
 
 from tests.endpoint import Answer, Call, FakeEndpoint, wait_for
 from tests.trajectories.graphworld import FALLEN, KEPT, distilling, graph_world, is_critic
+from tests.trajectories.kills import ENOUGH
 from tests.trajectories.rolloutworld import answering
 from tests.trajectories.test_rollout_killed import billed
 from trajectories.curation.report import list_graphs
@@ -27,7 +28,7 @@ from trajectories.curation.report import list_graphs
 ROOT = Path(__file__).parents[2]
 
 
-def test_killed_at_every_point_in_turn_a_run_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
+def test_killed_at_points_in_turn_a_run_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
     tmp_path: Path,
 ) -> None:
     for name in ("calm", "rough"):
@@ -43,7 +44,7 @@ def test_killed_at_every_point_in_turn_a_run_leaves_the_rows_of_a_calm_one_and_p
         )
         assert process.returncode == 0, process.stderr
         points = [json.loads(line) for line in (rough.folder / "points").read_text().splitlines()]
-        assert len(points) >= 100
+        assert len(points) >= ENOUGH
         assert {point[0] for point in points} >= {"before", "after", "request", "exec", "write", "snapshot", "restore"}
         assert rough.whole() == calm.whole()
         (name,) = rough.ids()

@@ -433,6 +433,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_time_is_linear_in_a_command_and_in_what_was_shown(piece: str) -> None:
     seed = random.Random(1).random()

@@ -301,6 +301,7 @@ def test_a_changed_letter_within_a_mask_does_not(mask: str, word: str) -> None:
     assert shows(f"{word} 10:20:30 /tmp/{word}/x {mask}", f"{word} 10:20:31 /tmp/{word}z/x {mask}")
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     "text",
     [
@@ -340,6 +341,7 @@ def test_the_time_to_mask_hostile_texts_grows_as_they_do(text: Callable[[int], s
     assert_linear(text, masked, 8000)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     "real_and_claimed",
     [

@@ -637,6 +637,7 @@ def test_time_grows_with_the_number_of_steps() -> None:
     assert_linear(talk, lambda entries: find_all(entries, 0), 25)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     "text",
     [

@@ -19,6 +19,7 @@ from prchain.llm.model import Request
 from prchain.llm.price import Price
 from sql.tables import LlmCall, PrmFinding, PrmWindow, TaskStage, Trajectory
 from tests.memory_ledger import MemoryLedger
+from tests.trajectories.kills import ENOUGH
 from tests.trajectories.prmkills import guided_context, guided_model
 from tests.trajectories.rolloutworld import OVERVIEW, RolloutWorld, rollout_world
 from trajectories.model import EntryKind
@@ -55,7 +56,7 @@ def windows(world: RolloutWorld) -> str:
     return _FOLDER.sub("/testbed", json.dumps(rows))
 
 
-def test_killed_at_every_point_in_turn_a_guided_rollout_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
+def test_killed_at_points_in_turn_a_guided_rollout_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
     worlds: tuple[RolloutWorld, RolloutWorld],
 ) -> None:
     calm, rough = worlds
@@ -69,7 +70,7 @@ def test_killed_at_every_point_in_turn_a_guided_rollout_leaves_the_rows_of_a_cal
     )
     assert process.returncode == 0, process.stderr[-3000:]
     points = [json.loads(line) for line in (rough.folder / "points").read_text().splitlines()]
-    assert len(points) >= 100
+    assert len(points) >= ENOUGH
     assert {point[0] for point in points} == {"before", "after", "request", "command"}
     assert whole(rough, name) == whole(calm, name)
     assert windows(rough) == windows(calm)

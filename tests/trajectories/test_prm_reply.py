@@ -316,6 +316,7 @@ def test_a_rendered_assessment_is_read_as_it_was(
     assert read_reply(rendered(said, key, title, joint, quote), SHIPPED, action=True) == said
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     "piece",
     [

@@ -42,6 +42,7 @@ def test_names_are_held_as_if_all_words_had_been_taken_at_once(shown: list[str],
         assert words.holds_name(name) == holds(given, name)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("unit", ["keep_all ", "absent ", "a_b_c_d_e_f ", "é_keep "])
 def test_time_is_linear_in_texts_and_questions_together(unit: str) -> None:
     def make(size: int) -> list[str]:
