@@ -121,6 +121,7 @@ def test_the_wheel_runs_alone_with_the_locked_packages(installed: Path, tmp_path
     assert "funnel" in output_of(tmp_path, installed / "prchain", "sql", "--list")
 
 
+@pytest.mark.whole
 def test_the_demo_runs_from_the_wheel_to_its_samples(installed: Path, tmp_path: Path) -> None:
     words = ("-m", "prchain", "demo", "--backend", "unsafe-local", "--folder", tmp_path / "demo")
     assert "Done in" in output_of(tmp_path, installed / "python", *words)

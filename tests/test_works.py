@@ -26,6 +26,10 @@ from prchain.errors import (
 from prchain.runs import DEFECT, MAX_FAILURES_IN_A_ROW
 from tests.works import KINDS, UNITS, Case, Kind, run, units
 
+pytestmark = pytest.mark.drawn(2)
+"""Of the six kinds of work, three in each test."""
+
+
 ROOT = Path(__file__).parents[1]
 
 EVERY = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -174,6 +174,7 @@ def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
     assert sorted(test.rpartition(" ")[2] for test in inner.statuses) == ["doubles", "halves", "inner"]
 
 
+@pytest.mark.whole
 def test_a_maven_project_is_tested_with_debians_artifacts_where_the_central_ones_cannot_be_reached(shop: Shop) -> None:
     tests = ["src/test/java/org/example/SmallTest.java"]
     mended = JAVA["src/main/java/org/example/Small.java"].replace("return n;", "return n / 2;")

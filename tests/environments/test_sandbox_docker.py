@@ -34,8 +34,8 @@ from tests.prchain.treeworld import new_store, plant
 IMAGE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 LABEL = "prchain.test"
 ROOT = Path(__file__).parents[2]
-STEPS = 130
-"""An image of Docker can have 125 layers or so."""
+MORE = 6
+"""Steps beyond the layers that a snapshot may have."""
 
 MAKE_ODD_FILES = (
     "mkdir d; ln -s /etc/none link; echo x > d/own; chown 12:34 d/own; chmod 4750 d/own; ln d/own hard; mkfifo pipe; "
@@ -187,19 +187,23 @@ class TestDocker(conformance.Conformance):
             box.forget("none")
             assert len(ours(client)[1]) == images
 
-    def test_more_steps_than_an_image_can_have_layers(self, make: Callable[..., DockerSandbox]) -> None:
-        layers = []
+    @pytest.mark.parametrize("most", [4, pytest.param(flat_image.MOST_LAYERS, marks=pytest.mark.whole)])
+    def test_more_steps_than_an_image_can_have_layers(
+        self, make: Callable[..., DockerSandbox], most: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(environments.sandboxes.docker, "MOST_LAYERS", most)
+        steps, layers = most + MORE, []
         with make() as box:
             environment = box.exec("env").output
-            for step in range(STEPS):
+            for step in range(steps):
                 assert box.exec(f"echo {step} > step{step}; echo {step} >> all").exit_code == 0
                 snapshot = box.snapshot()
                 box.restore(snapshot)
                 layers.append(flat_image.would_have_layers(box._client, box._container))
-            assert box.exec("cat all").output == b"".join(b"%d\n" % step for step in range(STEPS))
-            assert box.exec("ls step* | wc -l").output == b"%d\n" % STEPS
+            assert box.exec("cat all").output == b"".join(b"%d\n" % step for step in range(steps))
+            assert box.exec("ls step* | wc -l").output == b"%d\n" % steps
             assert box.exec("env").output == environment
-        assert max(layers) == flat_image.MOST_LAYERS and layers[-1] < STEPS
+        assert max(layers) == most and layers[-1] < steps
 
     def test_a_flat_snapshot_holds_what_a_commit_holds(
         self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,10 @@ from tests.emulator import Emulator, Fault, Kind, VirtualClock, World, generate_
 from tests.emulator.model import PullRequest
 from tests.miner.github_lab import REPOSITORY, assert_same, facts, mine, opened
 
+pytestmark = pytest.mark.drawn(2)
+"""Of each table of edits."""
+
+
 PULLS = 20
 EVERY_DAY = 10_000
 

@@ -27,6 +27,10 @@ from sql.tables import ArchivedPage, Cursor, PullRequest
 from tests.emulator import WITHHELD, Call, Emulator, Exchange, Fault, Kind, VirtualClock, generate_world
 from tests.miner.github_lab import REPOSITORY, Quiet, assert_same, facts, mine, opened, pages_fetched
 
+pytestmark = pytest.mark.drawn(3)
+"""Of each table of faults."""
+
+
 PULLS = 26
 WORLD = generate_world(11, PULLS)
 """Never changed by these tests."""

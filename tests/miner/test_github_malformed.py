@@ -424,6 +424,7 @@ def page_of(operation: str, variables: dict[str, Any], data: Any) -> Page:
 SMALL = generate_world(31, 7)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("seed", range(16))
 def test_no_mutation_of_an_answer_ends_in_a_traceback(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

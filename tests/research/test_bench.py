@@ -88,6 +88,7 @@ def test_the_entities_bench_times_each_kind_of_text() -> None:
     assert all(0 < measure.value < 5_000 and measure.goal == entities_bench.GOAL for measure in measures)
 
 
+@pytest.mark.whole
 @pytest.mark.docker
 @pytest.mark.usefixtures("bubblewrap")
 def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:

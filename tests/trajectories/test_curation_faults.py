@@ -22,6 +22,9 @@ from sql.tables import CurationCandidate, LlmCall, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, curation_world, said
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
 
+pytestmark = pytest.mark.drawn(3)
+"""Of each table of faults."""
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[CurationWorld]:

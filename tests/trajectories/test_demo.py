@@ -294,6 +294,7 @@ def test_the_chain_that_the_agent_fails_is_accepted_where_a_variant_shows_it_wha
     assert (again.rows(LlmCall, "id"), again.samples) == (calls, samples)
 
 
+@pytest.mark.whole
 @pytest.mark.docker
 def test_it_runs_in_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from environments.images.images import prune_images

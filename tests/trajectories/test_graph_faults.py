@@ -46,6 +46,10 @@ from tests.trajectories.graphworld import (
 from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, answering, bash
 from trajectories.curation.replay import Replayer
 
+pytestmark = pytest.mark.drawn(3)
+"""Of each table of faults."""
+
+
 PATIENCE = 0.4
 """Seconds that a run waits for an answer of an endpoint; right ones come in milliseconds."""
 
