@@ -16,7 +16,7 @@ from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say_next
+from prchain.terminal import counted, present, say_content, say_next
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -344,9 +344,10 @@ def lineage(
 @click.argument("chain", metavar="ID")
 @click.option("--diff", "with_lines", is_flag=True, help="Print the lines of the stage before that each changes, too.")
 @click.option("--reference", is_flag=True, help="Print the reference patch of each stage, too.")
+@click.option("--stage", type=click.IntRange(min=1), metavar="N", help="With --reference: this stage's patch, alone.")
 @db_option
 @json_option
-def show(chain: str, with_lines: bool, reference: bool, db: str | None, as_json: bool) -> None:
+def show(chain: str, with_lines: bool, reference: bool, stage: int | None, db: str | None, as_json: bool) -> None:
     """Print one chain: its stages, why each follows the one before, and what it changes of it. The start of an ID is
     enough.
 
@@ -355,23 +356,32 @@ def show(chain: str, with_lines: bool, reference: bool, db: str | None, as_json:
       prchain chains show 1f0c
       prchain chains show 1f0c --diff
       prchain chains show 1f0c --reference
+      prchain chains show 1f0c --reference --stage 2 | git apply
     """
     from chains.lineage.pages import pairs_with_lines
     from chains.lineage.report import print_changed_lines
     from chains.reference_patches import add_references, print_reference
     from chains.report import chain_page, print_chain
 
+    if stage is not None and (with_lines or not reference):
+        raise UsageError("--stage prints the reference patch of one stage; give --reference, and leave --diff out")
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
         page = chain_page(store, chain)
-        numbers = [stage["number"] for stage in page["stages"]]
+        if stage is not None:
+            page["stages"] = [one for one in page["stages"] if one["position"] == stage]
+            if not page["stages"]:
+                raise UsageError(f"chain {page['id']} has no stage {stage}")
+        numbers = [one["number"] for one in page["stages"]]
         steps = [{"source": later, "target": earlier} for earlier, later in pairwise(numbers)]
         traced = {"repository": page["repository"], "pairs": steps}
         shown = pairs_with_lines(store, traced, len(steps), settings.mirrors_dir) if with_lines and not as_json else []
-        if reference:
-            add_references(store, page, settings.mirrors_dir)
+        references = add_references(store, page, settings.mirrors_dir) if reference else []
+    if stage is not None:
+        present(as_json, page["stages"][0], say_content, references[0])
+        return
     present(as_json, page, print_chain, page)
     for pair, lines in shown:
         print_changed_lines(pair, lines)
-    for stage in page["stages"] if reference and not as_json else ():
-        print_reference(stage)
+    for one, patch in zip(page["stages"], references, strict=False) if not as_json else ():
+        print_reference(one, patch)

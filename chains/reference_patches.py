@@ -9,12 +9,13 @@ from typing import Any
 from chains.history import repositories
 from prchain.errors import UsageError
 from prchain.git import open_mined
-from prchain.terminal import say, say_text
+from prchain.git.patches import patch_fields
+from prchain.terminal import say, say_content
 from sql.store import Store
 
 
-def add_references(store: Store, page: Mapping[str, Any], mirrors: Path) -> None:
-    """Add to every stage of a page its ``reference``: the patch from its base to its landed commit.
+def add_references(store: Store, page: Mapping[str, Any], mirrors: Path) -> list[bytes]:
+    """The patch of each stage of a page, from its base to its landed commit; the stages get it as ``reference``.
 
     Raises `GitError` where the repository cannot be read, and `UsageError` where it is not in the database any more.
     """
@@ -23,13 +24,14 @@ def add_references(store: Store, page: Mapping[str, Any], mirrors: Path) -> None
     if mined is None:
         raise UsageError(f"{page['repository']} has not been mined into this database; `prchain status` lists what has")
     git = open_mined(mined.location, mirrors, mined.host, mined.full_name)
-    for stage in page["stages"]:
-        patch = git.patch_text(stage["base_sha"], stage["landed_sha"])
-        stage["reference"] = patch.decode("utf-8", "replace")
+    patches = [git.patch_text(stage["base_sha"], stage["landed_sha"]) for stage in page["stages"]]
+    for stage, patch in zip(page["stages"], patches, strict=True):
+        stage.update(patch_fields("reference", patch))
+    return patches
 
 
-def print_reference(stage: Mapping[str, Any]) -> None:
-    """Print a stage's reference patch, from the first column on, as other tools read it."""
+def print_reference(stage: Mapping[str, Any], patch: bytes) -> None:
+    """Print a stage's reference patch below a heading, which git and patch(1) pass over."""
     say()
     say(f"reference of stage {stage['position']}, #{stage['number']}:")
-    say_text(stage["reference"])
+    say_content(patch)

@@ -140,9 +140,9 @@ def refetch_command(repository: GitRepository, url: str | None = None) -> str:
 
     `--refetch` asks for what git believes to have, and `--no-filter` outranks a partial clone's own filter.
     """
-    remotes = repository.run("remote").split()
+    remotes = repository.run("remote", named=True).split()
     remote = url or next(iter(["origin"] if "origin" in remotes else remotes), None)
-    is_bare = repository.run("rev-parse", "--is-bare-repository").strip() == "true"
+    is_bare = repository.run("rev-parse", "--is-bare-repository", named=True).strip() == "true"
     heads = _HEADS if is_bare or url or remote is None else _REMOTE_HEADS.format(remote)
     command = ["git", "-C", str(repository.path), "fetch", "--refetch", "--no-filter", remote or "URL"]
     return shlex.join([*command, heads, _PULL_HEADS])

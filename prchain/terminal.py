@@ -1,7 +1,7 @@
 """The output of commands, each kind printed in one way: lines, JSON, tables, lists, and the words for numbers.
 
 All of it may hold mined text, which cannot steer a terminal or forge lines. What stands on a terminal fits its width
-(`prchain.columns`); what goes into a pipe or a file is not folded.
+(`prchain.columns`); what goes into a pipe or a file is not folded, and a patch goes there byte by byte.
 """
 
 from __future__ import annotations
@@ -137,6 +137,20 @@ def say_text(text: str, *, indent: int = 0) -> None:
     """Print a text whole, in its own lines; a tab as the spaces that it stands for."""
     for line in text.removesuffix("\n").split("\n"):
         say_whole(f"{'':<{indent}}{line.removesuffix(chr(13)).expandtabs()}")
+
+
+def say_content(content: bytes) -> None:
+    """Print whole lines of a file, or a patch, which other tools are to read.
+
+    Into a pipe or a file goes every byte as it is. On a terminal a tab is the spaces that it stands for, and everything
+    else that steers, a carriage return too, is shown as its escape, as is a byte that is no UTF-8.
+    """
+    if not sys.stdout.isatty():
+        takes_bytes = hasattr(sys.stdout, "buffer")  # a caller may collect texts in a stream of its own
+        click.echo(content if takes_bytes else content.decode("utf-8", "replace"), nl=False)
+        return
+    for line in content.removesuffix(b"\n").split(b"\n"):
+        click.echo(escaped(line.decode("utf-8", "backslashreplace").expandtabs()))
 
 
 def say_some(lines: Collection[str], most: int, *, indent: int = 4, rest: str = "", err: bool = False) -> None:

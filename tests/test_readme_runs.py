@@ -86,6 +86,7 @@ RULES = {
     "chains yield": Rule(r"reference \*", wants="[OWNER/NAME]"),
     "chains lineage": Rule(r"landed pull requests +13\n", wants="OWNER/NAME[#N]"),
     "chains show": Rule("builds on the one before", wants="ID", replaces=OF_CHAIN),
+    "chains show --reference": Rule("^diff --git a/", replaces={**OF_CHAIN, "N": "1"}),
     "tasks build": Rule("[34] done before|0 tasks to write"),
     "tasks build --review": Rule("[34] done before|[34] ready; 0 done before|0 tasks to write"),
     "tasks list": Rule("4 tasks, 4 ready"),

@@ -13,7 +13,7 @@ from chains.history import MinedRepository
 from chains.lineage.outcomes import LINEAGE_OUTCOMES
 from chains.lineage.shown_lines import ChangedLines
 from chains.lineage.trace import TraceReport
-from prchain.terminal import counted, listed, say, say_counts, say_facts, say_table, say_whole
+from prchain.terminal import counted, listed, say, say_content, say_counts, say_facts, say_table
 from sql.store import Transaction
 from sql.tables import LineageLanding, LineageWalk
 
@@ -104,12 +104,12 @@ def print_changed_lines(pair: Mapping[str, Any], changed: Sequence[ChangedLines]
     for part in changed:
         say(f"  {part.path}:{part.start}" + (f"  {part.function}" if part.function else ""))
         for mark, line in _marked(part):
-            say_whole(f"    {mark} {line}")
+            say_content(b"    %b %b\n" % (mark, line))
 
 
-def _marked(part: ChangedLines) -> Iterator[tuple[str, str]]:
+def _marked(part: ChangedLines) -> Iterator[tuple[bytes, bytes]]:
     """Removed lines, the earlier one's with ``-`` and others' with ``~``, and added ones with ``+``."""
     for line, is_earlier in part.removed:
-        yield "-" if is_earlier else "~", line
+        yield b"-" if is_earlier else b"~", line
     for line in part.added:
-        yield "+", line
+        yield b"+", line

@@ -18,9 +18,9 @@ class ChangedLines:
     """Line number before the later one."""
     function: str
     """The line that begins the function around it; empty where there is none."""
-    removed: tuple[tuple[str, bool], ...]
-    """Text, and whether it was the earlier one's."""
-    added: tuple[str, ...]
+    removed: tuple[tuple[bytes, bool], ...]
+    """Lines without their ends, and whether they were the earlier one's."""
+    added: tuple[bytes, ...]
 
 
 def changed_lines(
@@ -47,10 +47,6 @@ def _shown(file: FileLines, hunk: LineHunk, is_earlier: list[bool]) -> ChangedLi
         (file.old_path or b"").decode("utf-8", "replace"),
         hunk.old_start,
         hunk.section.strip().decode("utf-8", "replace"),
-        tuple((_line(line), mine) for line, mine in zip(hunk.removed, is_earlier, strict=True)),
-        tuple(map(_line, hunk.added)),
+        tuple((line.removesuffix(b"\n"), mine) for line, mine in zip(hunk.removed, is_earlier, strict=True)),
+        tuple(line.removesuffix(b"\n") for line in hunk.added),
     )
-
-
-def _line(line: bytes) -> str:
-    return line.rstrip(b"\r\n").decode("utf-8", "replace").expandtabs(4)

@@ -180,9 +180,8 @@ def show(task: str, diff: bool, db: str | None, as_json: bool) -> None:
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
         page = task_page(store, task)
-        if diff:
-            add_references(store, page, settings.mirrors_dir)
-    present(as_json, page, print_task, page)
+        references = add_references(store, page, settings.mirrors_dir) if diff else []
+    present(as_json, page, print_task, page, references)
 
 
 @tasks.command()

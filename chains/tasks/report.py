@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from sqlalchemy import select
@@ -148,8 +149,11 @@ def _query_fields(stage: Any, f2p: Collection[str] | None) -> dict[str, Any]:
     }
 
 
-def print_task(page: dict[str, Any]) -> None:
-    """Print the page of a task. The plan is not part of it: it may contain the solution."""
+def print_task(page: dict[str, Any], references: Sequence[bytes] = ()) -> None:
+    """Print the page of a task, with a patch after each stage where there are some.
+
+    The plan is not part of it: it may contain the solution.
+    """
     numbers = " > ".join(f"#{stage['number']}" for stage in page["stages"])
     say(f"task {page['chain_id']}  {page['repository']}  {numbers}")
     cost = page["cost"]
@@ -167,7 +171,7 @@ def print_task(page: dict[str, Any]) -> None:
         _print_list("screening", list(screening_words(page["screening"])))
     _print_text("overview", page["overview"], page["findings"])
     _print_said(page["said"])
-    for stage in page["stages"]:
+    for stage, reference in zip_longest(page["stages"], references):
         say()
         say(f"stage {stage['position']}: #{stage['number']} {stage['title']}")
         follows = f"by {stage['relation']}, confidence {stage['confidence'] or 0:.2f}" if stage["relation"] else ""
@@ -191,8 +195,8 @@ def print_task(page: dict[str, Any]) -> None:
         _print_list("hidden tests whose needs are not known", unseen)
         _print_text("query", stage["query"], stage["findings"] or [])
         _print_said(stage["said"])
-        if "reference" in stage:
-            print_reference(stage)
+        if reference is not None:
+            print_reference(stage, reference)
 
 
 def _task_outcome(page: dict[str, Any]) -> str:

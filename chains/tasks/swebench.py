@@ -101,12 +101,15 @@ def eval_script(stage: StageRecord, command: str, setup: Sequence[str] = ()) -> 
 
     First it restores the test files of the stage's start, so that what the model's patch did to them does not count.
     The command is right before the end mark: the harness takes ``$?`` there as its exit code. `command` and each of
-    `setup` are one line. Raises `UsageError` for more, and where a command or the test patch contains a mark.
+    `setup` are one line. Raises `UsageError` for more, where a command or the test patch contains a mark, and where the
+    test patch has a NUL, which bash leaves out (git takes a file for text whose first one is behind 8,000 bytes).
     """
     if any("\n" in line for line in (command, *setup)):
         raise UsageError("a command of an eval script is one line")
     if any(mark in text for mark in (START, END) for text in (command, *setup, stage.test_patch)):
         raise UsageError("an eval script cannot hold the marks that SWE-bench cuts its log by")
+    if "\0" in stage.test_patch:
+        raise UsageError("an eval script cannot hold a test patch with a NUL byte")
     files = parse_patch(stage.test_patch)
     old = sorted({file.old_path or file.path for file in files if file.status not in {"A", "C"}})
     new = sorted({file.path for file in files if file.status in {"A", "C", "R"}})

@@ -294,7 +294,7 @@ def build_logs(settings: Settings) -> Path:
 def version_at(git: GitRepository, commit: str) -> str:
     """The version that a tool would read at a commit from git's tags: that of the nearest tag that looks like one."""
     try:
-        tag = git.run("describe", "--tags", "--abbrev=0", "--match=*[0-9].[0-9]*", commit).strip()
+        tag = git.run("describe", "--tags", "--abbrev=0", "--match=*[0-9].[0-9]*", commit, named=True).strip()
     except GitError:  # there is no such tag
         tag = ""
     return version_of_tags([tag])

@@ -49,6 +49,8 @@ _FOLDERS = ("work", "tmp", "home", "shm")
 _PROGRAMS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl", "localtime", "mime.types")
 """What programs need of the host's /etc, and what reveals nothing about the host."""
+_NO_SYSTEM = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+"""Without isolation git would see the settings and attributes of the machine (git(1))."""
 _ARCHIVES = 600.0
 _IN_MEMORY = 32 << 20
 _BLOCK = 4096
@@ -172,7 +174,7 @@ class LocalSandbox(ChannelledSandbox):
         if self._unsafe:
             (folder / "server").mkdir()
             command = [*server, bounds + SCRIPT, "prchain", "self", str(folder / "server"), "0"]
-            environment["HOME"] = self.config.workdir
+            environment |= {"HOME": self.config.workdir, **_NO_SYSTEM}
             return _start(command, environment, as_nobody=False, reaps=True)
         as_nobody = os.geteuid() == 0
         (folder / "etc").mkdir()

@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from prchain.errors import CloneFailed, DiskFull, NotARepository, no_room
-from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_failure, git_module, git_output
+from prchain.git.environment import local_environment, remote_environment
+from prchain.git.process import git_failure, git_module, git_output
 from prchain.git.repository import GitRepository
 from prchain.scrub import redact
 
@@ -26,8 +27,13 @@ _ALLOWED_URL = re.compile(
 
 _REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/pull/*/head:refs/pull/*/head")
 
+_FETCHED = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+
 # A connection over which nothing has come for a minute is dead.
-_PATIENCE = ("-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
+_PATIENCE = {"http.lowSpeedLimit": "1", "http.lowSpeedTime": "60"}
+
+# The branch that a mirror's HEAD names where the remote names none; `miner.git_source` falls back to it first.
+_FALLBACK = {"init.defaultBranch": "main"}
 
 _UNREACHABLE = re.compile(
     r"Could not resolve host|Failed to connect|Connection (?:refused|timed out|reset)|Network is unreachable"
@@ -64,31 +70,29 @@ def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepos
     """Clone `url` into the bare mirror at `path`, or fetch what is new there: heads, tags and pull heads.
 
     `token`, or the credentials of an http(s) URL, are sent as a header; they are neither written to the mirror's
-    configuration nor visible in the list of processes. What a killed fetch left behind is cleared away first. Raises
-    `CloneFailed`, `DiskFull`, `GitMissing`.
+    configuration nor visible in the list of processes. The remote is asked as the user has set git up (credentials,
+    proxies, ``insteadOf``); the mirror itself has nothing of that. What a killed fetch left behind is cleared away
+    first. Raises `CloneFailed`, `DiskFull`, `GitMissing`.
     """
     git = git_module()
     bare_url, credentials = _without_credentials(url)
     if credentials is None and token and bare_url.lower().startswith("https://"):
         credentials = f"x-access-token:{token}"
-    environment = {**ENVIRONMENT, "GIT_DIR": str(path.absolute()), **_header(credentials)}
+    own = {"GIT_DIR": str(path.absolute())}
+    local, remote = local_environment(own), remote_environment(own, _header(credentials))
     try:
         path.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
         with _locked(path):
             is_new = not (path / "HEAD").exists()
             log.info("%s %s ...", "cloning" if is_new else "fetching", redact(bare_url))
-            runner = git.Git(str(path))
-
-            def run(*arguments: str) -> str:
-                return git_output(runner, ["git", *SAFE_CONFIG, *_PATIENCE, *arguments], environment)
-
             # This changes nothing on an existing mirror, and repairs one whose creation was cut off.
-            run("init", "--bare", "--quiet", "--template=")
-            run("fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", bare_url, *_REFS)
-            head = re.match(r"ref: (refs/heads/\S+)\tHEAD", run("ls-remote", "--symref", bare_url, "HEAD"))
+            git_output(("init", "--bare", "--quiet", "--template="), local, path, _FALLBACK)
+            git_output(("fetch", *_FETCHED, bare_url, *_REFS), remote, path, _PATIENCE)
+            named = git_output(("ls-remote", "--symref", bare_url, "HEAD"), remote, path, _PATIENCE)
+            head = re.match(r"ref: (refs/heads/\S+)\tHEAD", named)
             if head:
-                run("symbolic-ref", "HEAD", head.group(1))
+                git_output(("symbolic-ref", "HEAD", head.group(1)), local, path)
         log.info("%s is up to date after %.1f s", redact(bare_url), time.monotonic() - started)
     except git.exc.GitCommandError as error:
         raise _failure(bare_url, error, tuple(filter(None, (token, credentials)))) from None
@@ -115,11 +119,7 @@ def _header(credentials: str | None) -> dict[str, str]:
     if credentials is None:
         return {}
     basic = base64.b64encode(credentials.encode()).decode()
-    return {
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "http.extraHeader",
-        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
-    }
+    return {"http.extraHeader": f"Authorization: Basic {basic}"}
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Lines are counted by the hunk headers, so a line of the content that looks like 
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -66,6 +67,17 @@ def parse_patch(text: str) -> list[FilePatch]:
     """The files of one patch as git prints it; raises `GitError` for one that is cut off or no patch."""
     lines = _Lines(line.encode("utf-8", "surrogateescape") + b"\n" for line in text.split("\n"))
     return list(_files(lines))
+
+
+def patch_fields(name: str, patch: bytes) -> dict[str, str | None]:
+    """A patch as JSON can hold it, below `name`: its text and, as ``{name}_base64``, its bytes.
+
+    The bytes are None where the text is exact. In that of others, bytes that are no UTF-8 are replaced.
+    """
+    try:
+        return {name: patch.decode(), f"{name}_base64": None}
+    except UnicodeDecodeError:
+        return {name: patch.decode("utf-8", "replace"), f"{name}_base64": base64.b64encode(patch).decode("ascii")}
 
 
 def read_patches(output: Iterable[bytes], shas: list[str]) -> Iterator[list[FilePatch]]:

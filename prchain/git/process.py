@@ -1,7 +1,7 @@
-"""Git processes, started by GitPython, that do nothing but what they are asked for.
+"""Git processes that do nothing but what they are asked for: the one place that starts git.
 
 Repositories are hostile input: no hook, pager, filter, external diff or lazy fetch of theirs runs, and replace refs and
-grafts are ignored.
+grafts are ignored. `prchain.git.environment` says what of the user's counts: for all that is read, nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
@@ -21,54 +21,14 @@ from typing import IO, Any
 
 from prchain.children import forget_child, start_child
 from prchain.errors import DiskFull, GitError, GitMissing, IncompleteRepository
+from prchain.git.environment import NOWHERE, local_environment, options
 from prchain.git.output import BLOCK
 from prchain.scrub import redact
 
 OLDEST_GIT = (2, 38)
 """`git merge-tree --write-tree`, which later stages stand on, came with 2.38."""
 
-ENVIRONMENT = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": os.devnull,
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_LITERAL_PATHSPECS": "1",
-    "GIT_ASKPASS": "true",
-    "LC_ALL": "C",
-    "LANGUAGE": "C",
-}
-
-# A repository's own configuration can name programs to run; these settings outrank it.
-SAFE_CONFIG = (
-    "-c",
-    "safe.directory=*",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.commitGraph=true",
-    "-c",
-    "core.quotePath=false",
-    "-c",
-    "diff.external=",
-    "-c",
-    "diff.renameLimit=1000",
-    "-c",
-    "diff.suppressBlankEmpty=false",
-    "-c",
-    "gc.auto=0",
-    "-c",
-    "log.showSignature=false",
-    "-c",
-    "log.mailmap=false",
-    "-c",
-    "protocol.ext.allow=never",
-)
-
-# Git before 2.39.4 does not know GIT_NO_LAZY_FETCH; it must not reach the remote that a partial clone names either.
-NO_TRANSPORT = {"GIT_ALLOW_PROTOCOL": "none"}
+_MISSING = "git is not installed, or cannot be run; install git 2.38 or newer"
 
 
 @cache
@@ -79,7 +39,7 @@ def git_module() -> Any:
     try:
         version = tuple(int(part) for part in re.findall(r"\d+", git.Git().execute(["git", "version"]))[:2])
     except (git.exc.GitCommandNotFound, git.exc.GitCommandError) as error:
-        raise GitMissing("git is not installed, or cannot be run; install git 2.38 or newer") from error
+        raise GitMissing(_MISSING) from error
     if version < OLDEST_GIT:
         version_text = ".".join(map(str, version))
         raise GitMissing(f"git {version_text} is too old; install git {'.'.join(map(str, OLDEST_GIT))} or newer")
@@ -102,7 +62,9 @@ _DYING_SECONDS = 2.0
 class GitStream:
     """A running git process as a context manager; leaving it checks how the process ended, or ends it.
 
-    Its standard input is `lines`, or the file `feed` from its beginning, or, where both are None, the pipe `input`.
+    Its standard input is `lines`, or the file `feed` from its beginning, or, where both are None, the pipe `input`. It
+    has `local_environment` with the variables `own`, and `SETTINGS` with the settings `config`; it runs in the folder
+    `place`, or where nothing is.
     """
 
     input: IO[bytes]
@@ -111,18 +73,20 @@ class GitStream:
 
     def __init__(
         self,
-        git: Any,
-        environment: dict[str, str],
         arguments: tuple[str, ...],
-        lines: Iterable[str] | None,
+        lines: Iterable[str] | None = (),
+        *,
+        own: Mapping[str, str | None],
+        config: Mapping[str, str] | None = None,
         fine: Collection[int] = (0,),
         feed: IO[bytes] | None = None,
+        place: Path = NOWHERE,
     ) -> None:
-        self._environment = environment
+        self._own = own
         self._fine = fine
-        self._command = ["git", *SAFE_CONFIG, *arguments]
-        self._verb = next((word for word in arguments if word[0] != "-" and "=" not in word), "")
-        self._git = git
+        self._command = ["git", *options(config or {}), *arguments]
+        self._verb = arguments[0]
+        self._place = place
         self._input = feed
         if feed is None and lines is not None:
             self._input = tempfile.TemporaryFile()  # noqa: SIM115  closed on exit
@@ -135,7 +99,13 @@ class GitStream:
     def __enter__(self) -> BufferedReader:
         # GitPython ends the process when its wrapper is collected, so the wrapper is kept.
         stdin = subprocess.PIPE if self._input is None else self._input
-        self._wrapper, self._process = _start(self._git, self._command, self._environment, stdin)
+        environment = local_environment(self._own)
+        try:
+            self._wrapper, self._process = _start(self._command, environment, self._place, stdin)
+        except BaseException:
+            if self._input is not None:
+                self._input.close()
+            raise
         if self._input is None:
             self.input = self._process.stdin
         self._drain = threading.Thread(target=self._read_errors, daemon=True)
@@ -174,9 +144,23 @@ class GitStream:
                 kept_bytes += len(line)
 
 
-def git_output(git: Any, command: list[str], environment: dict[str, str]) -> str:
-    """What a git command prints, without the last newline. Raises GitPython's ``GitCommandError``."""
-    _wrapper, process = _start(git, command, environment, None)
+def run_git(*arguments: str, place: Path, own: Mapping[str, str | None] | None = None, given: bytes = b"") -> bytes:
+    """What git prints in the folder `place`, on standard input `given`; `own` as in `GitStream`. Raises `GitError`."""
+    with tempfile.TemporaryFile() as feed:
+        feed.write(given)
+        with GitStream(arguments, own=own or {}, feed=feed, place=place) as output:
+            return output.read()
+
+
+def git_output(
+    arguments: tuple[str, ...], environment: dict[str, str], place: Path, config: Mapping[str, str] | None = None
+) -> str:
+    """What a git command prints, without the last newline; `environment` is the whole of it.
+
+    Raises GitPython's ``GitCommandError``, and `GitMissing`.
+    """
+    command = ["git", *options(config or {}), *arguments]
+    _wrapper, process = _start(command, environment, place, subprocess.DEVNULL)
     try:
         output, errors = process.communicate()
     except BaseException:
@@ -192,18 +176,25 @@ def git_output(git: Any, command: list[str], environment: dict[str, str]) -> str
 
 
 def _start(
-    git: Any, command: list[str], environment: dict[str, str], stdin: Any
+    command: list[str], environment: dict[str, str], place: Path, stdin: Any
 ) -> tuple[Any, subprocess.Popen[bytes]]:
-    """GitPython's wrapper of a process, and the process; it ends the process when it is collected."""
-    wrappers: list[Any] = []
+    """GitPython's wrapper of a process, and the process; it ends the process when it is collected.
+
+    GitPython does not start it itself: it can only add to the variables of our own process, and git heeds dozens.
+    """
+    wrapper = git_module().Git.AutoInterrupt
 
     def spawn() -> subprocess.Popen[bytes]:
-        wrappers.append(git.execute(command, istream=stdin, as_process=True, env=environment))
-        process: subprocess.Popen[bytes] = wrappers[0].proc
-        return process
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=place, env=environment, stdin=stdin, stdout=pipe, stderr=pipe)
 
-    process = start_child(spawn)
-    return wrappers[0], process
+    try:
+        process = start_child(spawn)
+    except FileNotFoundError as error:
+        if error.filename == command[0]:
+            raise GitMissing(_MISSING) from error
+        raise
+    return wrapper(process, command), process
 
 
 def git_failure(verb: str, errors: str, status: int) -> GitError:

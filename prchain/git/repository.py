@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from io import BufferedReader
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from prchain.errors import GitError, IncompleteRepository, NotARepository, ShallowRepository
+from prchain.errors import GitError, GitMissing, IncompleteRepository, NotARepository, ShallowRepository
+from prchain.git.environment import objects_only
 from prchain.git.line_changes import FileLines, read_line_changes
 from prchain.git.output import (
     LineCount,
@@ -24,7 +26,7 @@ from prchain.git.output import (
     split_nul,
 )
 from prchain.git.patches import FilePatch, read_patches
-from prchain.git.process import ENVIRONMENT, NO_TRANSPORT, GitStream, git_module, only
+from prchain.git.process import GitStream, only
 from prchain.git.words import standing
 
 T = TypeVar("T")
@@ -40,34 +42,37 @@ _SNIFFED = 8000
 
 _PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
 
-_FUNCTIONS = (
-    "-c",
-    f"core.attributesFile={Path(__file__).with_name('functions.gitattributes')}",
-    "-c",
-    "diff.no-functions.xfuncname=^",
-)
+_FUNCTIONS = {
+    "core.attributesFile": str(Path(__file__).with_name("functions.gitattributes")),
+    "diff.no-functions.xfuncname": "^",
+}
 """Settings under which `--function-context` knows where functions begin."""
 
-_INDENTED_FUNCTIONS = (
-    "-c",
-    r"diff.python.xfuncname=^([ \t]*(class|(async[ \t]+)?def)[ \t].*)$",
-    "-c",
-    r"diff.rust.xfuncname=^([ \t]*(pub(\([^)]+\))?[ \t]+)?((async|const|unsafe|extern([ \t]+\"[^\"]+\")?)[ \t]+)*"
-    r"(struct|enum|union|mod|trait|fn|impl|macro_rules!)[< \t]+[^;]*)$",
-)
+_INDENTED_FUNCTIONS = {
+    "diff.python.xfuncname": r"^([ \t]*(class|(async[ \t]+)?def)[ \t].*)$",
+    "diff.rust.xfuncname": (
+        r"^([ \t]*(pub(\([^)]+\))?[ \t]+)?((async|const|unsafe|extern([ \t]+\"[^\"]+\")?)[ \t]+)*"
+        r"(struct|enum|union|mod|trait|fn|impl|macro_rules!)[< \t]+[^;]*)$"
+    ),
+}
 """Settings under which hunks name the function around them with its indentation, which git's own patterns drop."""
 
 
+class _Facts(NamedTuple):
+    shallow: bool
+    object_format: str
+    objects: Path
+
+
 class GitRepository:
-    """A git repository, bare or not, that is only read."""
+    """A git repository, bare or not, that is only read.
+
+    Of its folder only objects and refs are read: settings, attributes, grafts and replace refs there, which no other
+    clone has, change nothing.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Git reads .gitattributes from the folder that it runs in, else from the index; a checkout's must not count.
-        inside = Path(only(path)["GIT_DIR"])
-        self._git = git_module().Git(str(inside if inside.is_dir() else path))
-        no_index = {"GIT_INDEX_FILE": str(inside / "no-index")}
-        self._environment = {**ENVIRONMENT, **NO_TRANSPORT, **only(path), **no_index}
 
     @classmethod
     def open(cls, path: Path) -> GitRepository:
@@ -81,31 +86,61 @@ class GitRepository:
             raise NotARepository(f"{path} is not a folder; give the path of a git repository")
         repository = cls(path)
         try:
-            shallow = repository.run("rev-parse", "--is-shallow-repository").strip()
+            shallow = repository._facts.shallow
+        except GitMissing:
+            raise
         except GitError as error:
             raise NotARepository(f"{path} is not a git repository") from error
-        if shallow == "true":
+        if shallow:
             raise ShallowRepository(f"{path} is a shallow clone; run `git fetch --unshallow` there first")
         return repository
 
-    def run(self, *arguments: str) -> str:
-        """Run one short git command and return its standard output, decoded; raises `GitError`."""
-        with self.stream(*arguments) as output:
+    @property
+    def object_format(self) -> str:
+        """``sha1`` or ``sha256``."""
+        return self._facts.object_format
+
+    @property
+    def objects(self) -> Path:
+        """The folder of its objects."""
+        return self._facts.objects
+
+    def run(self, *arguments: str, named: bool = False) -> str:
+        """What one short git command prints, decoded; `named` as in `stream`. Raises `GitError`."""
+        with self.stream(*arguments, named=named) as output:
             return output.read().decode("utf-8", "replace")
 
-    def stream(self, *arguments: str, lines: Iterable[str] = (), fine: Collection[int] = (0,)) -> GitStream:
+    def stream(
+        self,
+        *arguments: str,
+        lines: Iterable[str] = (),
+        fine: Collection[int] = (0,),
+        config: Mapping[str, str] | None = None,
+        named: bool = False,
+    ) -> GitStream:
         """Start git with `arguments`, feed it `lines` on standard input, and give its output to read.
 
-        `fine` are the exit statuses that are no failure.
+        `fine` are the exit statuses that are no failure, and `config` settings. Git sees the objects alone, by their
+        ids; with `named` the repository's folder: refs, HEAD and settings.
         """
-        return GitStream(self._git, self._environment, arguments, lines, fine)
+        own = only(self.path) if named else objects_only(self.objects, self.object_format)
+        return GitStream(arguments, lines, own=own, config=config, fine=fine)
+
+    @cached_property
+    def _facts(self) -> _Facts:
+        asked = ("--is-shallow-repository", "--show-object-format", "--git-path", "objects")
+        with self.stream("rev-parse", *asked, named=True) as output:
+            answer = output.read()
+        shallow, object_format, objects = answer.split(b"\n", 2)
+        folder = Path(os.fsdecode(objects.removesuffix(b"\n")))
+        return _Facts(shallow == b"true", object_format.decode(), folder.resolve())
 
     def refs(self, *patterns: str) -> dict[str, str]:
         """Full ref name to commit sha, for refs below the patterns; annotated tags are peeled."""
         fields = "%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)"
         found = {}
         # Names may hold what str.splitlines takes for the end of a line.
-        for line in self.run("for-each-ref", f"--format={fields}", *patterns).rstrip("\n").split("\n"):
+        for line in self.run("for-each-ref", f"--format={fields}", *patterns, named=True).rstrip("\n").split("\n"):
             name, *described = line.split(" ")
             for kind, sha in zip(described[::2], described[1::2], strict=True):
                 if kind == "commit":
@@ -115,7 +150,7 @@ class GitRepository:
     def default_branch(self) -> str | None:
         """The branch that HEAD names, without ``refs/heads/``; None where it is detached or there is no such branch."""
         try:
-            name = self.run("symbolic-ref", "--quiet", "HEAD").strip()
+            name = self.run("symbolic-ref", "--quiet", "HEAD", named=True).strip()
         except GitError:
             return None
         return name.removeprefix("refs/heads/") if name in self.refs(name) else None
@@ -123,7 +158,7 @@ class GitRepository:
     def is_partial(self) -> bool:
         """Whether this is a partial clone that lacks blobs; one that was fetched wholly since is none any more."""
         try:
-            self.run("config", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$")
+            self.run("config", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$", named=True)
         except GitError:
             return False
         return bool(self.missing_blobs(self.refs("refs/heads").values()))
@@ -133,9 +168,12 @@ class GitRepository:
 
         Raises `IncompleteRepository` where a commit is missing.
         """
+        commits = list(starts)
+        if not commits:  # git would take HEAD instead
+            return
         fields = "%H%x00%P%x00%T%x00%an%x00%ae%x00%at%x00%cn%x00%ct%x00%B%x00"
         arguments = ("log", "--stdin", "--topo-order", "--encoding=UTF-8", f"--format=tformat:{fields}")
-        with self.stream(*arguments, lines=starts) as output:
+        with self.stream(*arguments, lines=commits) as output:
             parts = split_nul(output)
             for commit in zip(*[parts] * 9, strict=False):  # nine parts each
                 yield raw_commit(*commit)
@@ -174,7 +212,6 @@ class GitRepository:
         """
         pair_list = [(old, new) for old, new in pairs]
         arguments = (
-            *(_FUNCTIONS if functions else ()),
             "diff-tree",
             "--stdin",
             "-r",
@@ -188,7 +225,8 @@ class GitRepository:
             "--dst-prefix=b/",
             *_PLAIN_DIFF,
         )
-        stream = self.stream(*arguments, lines=(f"{new} {old}" for old, new in pair_list))
+        lines = (f"{new} {old}" for old, new in pair_list)
+        stream = self.stream(*arguments, lines=lines, config=_FUNCTIONS if functions else None)
         yield from _whole(stream, lambda output: read_patches(output, [new for _, new in pair_list]))
 
     def line_changes(self, steps: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, list[FileLines]]]:
@@ -198,8 +236,6 @@ class GitRepository:
         attributes, whatever the repository's own say. Raises `IncompleteRepository` where a blob is missing.
         """
         arguments = (
-            *_FUNCTIONS,
-            *_INDENTED_FUNCTIONS,
             "diff-tree",
             "--stdin",
             "--root",
@@ -215,7 +251,8 @@ class GitRepository:
             *_PLAIN_DIFF,
         )
         lines = (f"{commit} {parent}" if parent else commit for commit, parent in steps)
-        yield from _whole(self.stream(*arguments, lines=lines), read_line_changes)
+        stream = self.stream(*arguments, lines=lines, config={**_FUNCTIONS, **_INDENTED_FUNCTIONS})
+        yield from _whole(stream, read_line_changes)
 
     def blame(self, commit: str, path: bytes, ranges: Iterable[tuple[int, int]] = ()) -> list[str]:
         """The first-parent commit that each line of a file is from, of all lines or of ranges (first line, count).
@@ -231,7 +268,9 @@ class GitRepository:
     def branches_with(self, commit: str, branches: Iterable[str]) -> set[str]:
         """Those of some branches, without ``refs/heads/``, whose history has a commit."""
         refs = [f"refs/heads/{branch}" for branch in branches]
-        names = self.run("for-each-ref", f"--contains={commit}", "--format=%(refname)", *refs) if refs else ""
+        if not refs:
+            return set()
+        names = self.run("for-each-ref", f"--contains={commit}", "--format=%(refname)", *refs, named=True)
         return {name.removeprefix("refs/heads/") for name in names.split("\n") if name}
 
     def missing_blobs(self, tips: Iterable[str]) -> set[str]:
@@ -251,9 +290,6 @@ class GitRepository:
         are not ASCII are quoted, as git does by itself.
         """
         arguments = (
-            "-c",
-            "core.quotePath=true",
-            *(_FUNCTIONS if functions else ()),
             "diff-tree",
             "-r",
             "-p",
@@ -268,7 +304,8 @@ class GitRepository:
             new,
             "--",
         )
-        with self.stream(*arguments, *(paths if len(paths) <= _ARGUMENTS else ())) as output:
+        config = {"core.quotePath": "true", **(_FUNCTIONS if functions else {})}
+        with self.stream(*arguments, *(paths if len(paths) <= _ARGUMENTS else ()), config=config) as output:
             patch = output.read()
         return _patch_of_paths(patch, paths) if paths else patch
 

@@ -6,20 +6,30 @@ the missing blobs replaced (git-replace(1)), lets the walk go on; the incomplete
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from prchain.errors import GitError
+from prchain.git.process import GitStream, only
 from prchain.git.repository import GitRepository
-from prchain.git.trees import alternate_line, objects_of
+from prchain.git.trees import alternate_line
 
 
 class StandInRepository(GitRepository):
     """A repository that borrows all objects, and in which some missing blobs are empty."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        del self._environment["GIT_NO_REPLACE_OBJECTS"]
+    def stream(
+        self,
+        *arguments: str,
+        lines: Iterable[str] = (),
+        fine: Collection[int] = (0,),
+        config: Mapping[str, str] | None = None,
+        named: bool = True,
+    ) -> GitStream:
+        """As in `GitRepository`; always in its own folder, whose replace refs count."""
+        own = {**only(self.path), "GIT_NO_REPLACE_OBJECTS": None}
+        return GitStream(arguments, lines, own=own, config=config, fine=fine)
 
     @classmethod
     def over(cls, repository: GitRepository, path: Path, missing: Collection[str]) -> StandInRepository:
@@ -29,12 +39,12 @@ class StandInRepository(GitRepository):
         """
         try:
             (path / "objects" / "info").mkdir(parents=True, exist_ok=True)
-            (path / "objects" / "info" / "alternates").write_text(f"{alternate_line(objects_of(repository))}\n")
+            line = os.fsencode(f"{alternate_line(repository.objects)}\n")
+            (path / "objects" / "info" / "alternates").write_bytes(line)
         except OSError as error:
             raise GitError(f"{path} cannot be written: {error.strerror}") from error
         found = cls(path)
-        object_format = repository.run("rev-parse", "--show-object-format").strip()
-        found.run("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}")
+        found.run("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}")
         with found.stream("hash-object", "-w", "--stdin") as output:
             empty = output.read().decode().strip()
         with found.stream(

@@ -31,8 +31,6 @@ EPOCH = 946_684_800
 """2000-01-01 UTC: the date of commits of our own, so that the same tree always gives the same commit."""
 
 _CONFIG = {
-    "core.attributesFile": os.devnull,
-    "core.excludesFile": os.devnull,
     "core.compression": "1",
     # What these refuse are names that only other systems take for .git; on Linux they are names like any other.
     "core.protectNTFS": "false",
@@ -63,26 +61,6 @@ class TreeChange(NamedTuple):
 class TreeStore(GitRepository):
     """A bare repository that trees, blobs and commits are written to. No ref ever points to any of them."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        own = path.absolute()
-        self._environment |= {
-            "GIT_DIR": str(own),
-            "GIT_COMMON_DIR": str(own),
-            "GIT_OBJECT_DIRECTORY": str(own / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
-            # Otherwise a work tree that our caller's environment names would lend its attributes to merges.
-            "GIT_WORK_TREE": str(own / "empty"),
-            "GIT_INDEX_FILE": str(own / "no-index"),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_SYSTEM": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_PARAMETERS": "",
-            "GIT_ATTR_NOSYSTEM": "1",
-            "XDG_CONFIG_HOME": str(own / "empty"),
-        }
-        self._digest = "sha1"
-
     @classmethod
     def open(cls, path: Path, alternates: Sequence[Path] = ()) -> TreeStore:
         """Open the store at `path`, made when missing, with the repositories `alternates` behind it.
@@ -91,29 +69,21 @@ class TreeStore(GitRepository):
         alternate, `GitError` where object formats differ, `GitMissing`.
         """
         behind = [GitRepository.open(place) for place in alternates]
-        formats = {git_repository.run("rev-parse", "--show-object-format").strip() for git_repository in behind}
+        formats = {git_repository.object_format for git_repository in behind}
         if len(formats) > 1:
             raise GitError(f"{path} cannot borrow from repositories of different object formats")
         path.mkdir(parents=True, exist_ok=True)
         store = cls(path)
         with (path / "prchain.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            (path / "empty").mkdir(exist_ok=True)
             if not (path / "HEAD").exists():
-                new_formats = formats or {"sha1"}
-                # Not --bare: git refuses that beside GIT_WORK_TREE, which cannot be unset, only outranked.
-                store.run("init", "--quiet", "--template=", f"--object-format={new_formats.pop()}")
-                store.run("config", "--unset", "core.worktree")
-                store.run("config", "core.bare", "true")
+                new_format = next(iter(formats), "sha1")
+                store.run("init", "--quiet", "--bare", "--template=", f"--object-format={new_format}")
             _write(path / "info" / "attributes", RAW_ATTRIBUTES)
             if behind:
-                folders = (objects_of(git_repository) for git_repository in behind)
-                _write(
-                    path / "objects" / "info" / "alternates",
-                    "".join(f"{alternate_line(folder)}\n" for folder in folders),
-                )
-        store._digest = store.run("rev-parse", "--show-object-format").strip()
-        if formats and formats != {store._digest}:
+                folders = "".join(f"{alternate_line(git_repository.objects)}\n" for git_repository in behind)
+                _write(path / "objects" / "info" / "alternates", folders)
+        if formats and formats != {store.object_format}:
             raise GitError(f"{path} has another object format than the repository it is to borrow from")
         return store
 
@@ -122,18 +92,15 @@ class TreeStore(GitRepository):
         *arguments: str,
         lines: Iterable[str] | None = (),
         fine: Collection[int] = (0,),
+        config: Mapping[str, str] | None = None,
+        named: bool = True,
         feed: IO[bytes] | None = None,
         environment: Mapping[str, str] | None = None,
-        config: Mapping[str, str] | None = None,
     ) -> GitStream:
-        """As in `GitRepository`; `feed` and no `lines` as in `GitStream`; `environment` and `config` add to git's."""
-        own = {**self._environment, **_configured({**_CONFIG, **(config or {})}), **(environment or {})}
-        return GitStream(self._git, own, arguments, lines, fine, feed)
-
-    @property
-    def object_format(self) -> str:
-        """``sha1`` or ``sha256``."""
-        return self._digest
+        """As in `GitRepository`, always in its own folder; `feed` and no `lines` as in `GitStream`; `environment` adds
+        to git's."""
+        own = {"GIT_DIR": str(self.path.absolute()), **(environment or {})}
+        return GitStream(arguments, lines, own=own, config={**_CONFIG, **(config or {})}, fine=fine, feed=feed)
 
     # ---- reading
 
@@ -192,7 +159,7 @@ class TreeStore(GitRepository):
 
     def hasher(self, kind: str, size: int, content: bytes = b"") -> Any:
         """What computes the id of an object whose content of `size` bytes is yet to come."""
-        return hashlib.new(self._digest, b"%s %d\0" % (kind.encode(), size) + content, usedforsecurity=False)
+        return hashlib.new(self.object_format, b"%s %d\0" % (kind.encode(), size) + content, usedforsecurity=False)
 
     def write_blob(self, content: bytes) -> str:
         """Write one blob; returns its id."""
@@ -247,7 +214,7 @@ class TreeStore(GitRepository):
         refused = [path for path, entry in changes.items() if entry and not is_storable(path, entry.mode)]
         if refused:
             raise GitError(f"{path_text(refused[0])!r} is no name that a tree can hold")
-        zeros = "0" * (64 if self._digest == "sha256" else 40)
+        zeros = "0" * (64 if self.object_format == "sha256" else 40)
         with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tempfile.TemporaryFile() as feed:
             index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
             if base is not None:
@@ -302,21 +269,6 @@ def _content(output: IO[bytes], name: str) -> bytes:
     content = output.read(int(header[2]))
     output.read(1)
     return content
-
-
-def objects_of(repository: GitRepository) -> Path:
-    """The folder of a repository's objects."""
-    objects_path = repository.run("rev-parse", "--git-path", "objects").removesuffix("\n")
-    return (repository.path / objects_path).resolve()
-
-
-def _configured(config: Mapping[str, str]) -> dict[str, str]:
-    """The environment that gives git these settings."""
-    return {
-        "GIT_CONFIG_COUNT": str(len(config)),
-        **{f"GIT_CONFIG_KEY_{place}": name for place, name in enumerate(config)},
-        **{f"GIT_CONFIG_VALUE_{place}": value for place, value in enumerate(config.values())},
-    }
 
 
 def alternate_line(path: Path) -> str:

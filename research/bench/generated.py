@@ -8,14 +8,14 @@ paths (3.8 to 5.3 components, six files a folder).
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
+
+from prchain.git.process import GitStream, only, run_git
 
 MAIN, RELEASE = "refs/heads/main", "refs/heads/release/1.x"
 FIRST_FILES = 2500
@@ -44,7 +44,6 @@ _CITING = (
     "Depends on #{0}",
 )
 _MAINTAINER = b"Maintainer <maintainer@example.org>"
-_ENVIRONMENT = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "LC_ALL": "C"}
 
 Change = tuple[str, bytes | None]
 """A path and its content, or None where it is deleted."""
@@ -210,24 +209,17 @@ class _Generator:
 
 def generate(path: Path, landed: int, *, seed: int = 1) -> Path:
     """Make a bare repository at `path` with so many landed pull requests, packed as a server packs a clone."""
-    _git("init", "--quiet", "--bare", str(path))
-    process = subprocess.Popen(
-        ["git", "-C", str(path), "fast-import", "--quiet", "--force", "--date-format=raw"],
-        stdin=subprocess.PIPE,
-        env=_ENVIRONMENT,
-    )
-    assert process.stdin is not None
-    with process.stdin:
-        _Generator(_Writer(process.stdin), random.Random(seed)).run(landed)
-    if process.wait():
-        raise RuntimeError("git fast-import failed")
-    repository = ("-C", str(path))
-    _git(*repository, "update-ref", "-d", "refs/generated")
-    _git(*repository, "symbolic-ref", "HEAD", MAIN)
-    _git(*repository, "pack-refs", "--all")
-    _git(*repository, "repack", "-a", "-d", "--quiet")
+    run_git("init", "--quiet", "--bare", str(path), place=path.parent)
+    fast_import = GitStream(("fast-import", "--quiet", "--force", "--date-format=raw"), None, own=only(path))
+    with fast_import as output:
+        with fast_import.input:
+            _Generator(_Writer(fast_import.input), random.Random(seed)).run(landed)
+        output.read()
+    for arguments in (
+        ("update-ref", "-d", "refs/generated"),
+        ("symbolic-ref", "HEAD", MAIN),
+        ("pack-refs", "--all"),
+        ("repack", "-a", "-d", "--quiet"),
+    ):
+        run_git(*arguments, place=path)
     return path
-
-
-def _git(*arguments: str) -> None:
-    subprocess.run(["git", *arguments], check=True, env=_ENVIRONMENT)

@@ -23,6 +23,7 @@ from environments.checkouts.state import next_state
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
+from prchain.git.process import GitStream, only, run_git
 from prchain.git.trees import FILE, SUBMODULE, TreeEntry, TreeStore
 from research.bench.measures import Measure
 
@@ -65,13 +66,12 @@ def generated(folder: Path, count: int) -> BenchTrees:
     rng = random.Random(count)
     folder.mkdir()
     path = folder / "mirror.git"
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(path)], check=True)
+    run_git("init", "-q", "--bare", "-b", "main", str(path), place=folder)
     names = [f"src/part{number % 60}/module{number % 7}/file{number}.py" for number in range(count)]
-    command = ["git", "-C", str(path), "fast-import", "--quiet"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
-        assert process.stdin
+    fast_import = GitStream(("fast-import", "--quiet"), None, own=only(path))
+    with fast_import as output, fast_import.input as script:
         for turn in range(LANDINGS + 1):
-            process.stdin.write(
+            script.write(
                 b"commit refs/heads/main\ncommitter B <b@example.org> %d +0000\ndata 1\nx\n" % (1_500_000_000 + turn)
             )
             for name in names if turn == 0 else rng.sample(names, 5):
@@ -79,10 +79,10 @@ def generated(folder: Path, count: int) -> BenchTrees:
                     f"{' ' * rng.randrange(0, 12, 4)}{' '.join(rng.choices(_WORDS, k=6))}\n"
                     for _ in range(rng.randrange(20, 340))
                 ).encode()
-                process.stdin.write(b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(text), text))
-            process.stdin.write(b"\n")
-    if process.returncode:
-        raise RuntimeError("the repository of the bench could not be made")
+                script.write(b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(text), text))
+            script.write(b"\n")
+        script.close()
+        output.read()
     return of_mirror(path, folder)
 
 
@@ -91,10 +91,7 @@ def of_mirror(mirror: Path, folder: Path) -> BenchTrees:
     store = TreeStore.open(folder / "store", [mirror])
     trees = []
     for name in ("HEAD~5", "HEAD"):
-        result = subprocess.run(
-            ["git", "-C", str(mirror), "rev-parse", f"{name}^{{tree}}"], check=True, capture_output=True, text=True
-        )
-        tree = result.stdout.strip()
+        tree = run_git("rev-parse", f"{name}^{{tree}}", place=mirror).decode().strip()
         entries = store.entries(tree)
         with store.stream("cat-file", "--batch-check", lines=(entry.blob for entry in entries.values())) as output:
             missing = {line.split()[0].decode() for line in output if line.rstrip().endswith(b"missing")}

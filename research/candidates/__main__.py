@@ -11,7 +11,6 @@ rejected. Prints how many of each kind are accepted, and how often the judge agr
 from __future__ import annotations
 
 import csv
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -29,7 +28,8 @@ from environments.proofs.proof_rows import read_stages, validations
 from environments.stages import open_git, open_trees, read_chain, stage_patches
 from environments.suites.outcomes import Grade, StateCheck, grade
 from environments.workplace import StageSuite, Workplace
-from prchain.errors import PrchainError
+from prchain.errors import GitError, PrchainError
+from prchain.git.process import run_git
 from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from prchain.needs import full_query, interface_of, parse_needs
 from prchain.settings import Settings
@@ -187,14 +187,14 @@ def patched(trees: TreeStore, base: str, patch: bytes) -> str:
         with trees.to_tar(base) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
             archive.extractall(folder, filter="tar")
         place = Path(folder)
-        command = ["git", "apply", "--whitespace=nowarn", "-"]
-        done = subprocess.run(command, cwd=place, input=patch, capture_output=True, check=False)
-        if done.returncode:
-            raise click.ClickException(f"a patch does not apply: {done.stderr.decode(errors='replace').strip()}")
-        listing = ["git", "apply", "--numstat", "-z", "-"]
+        own = {"GIT_CEILING_DIRECTORIES": str(place.resolve().parent)}
+        try:
+            run_git("apply", "--whitespace=nowarn", "-", place=place, own=own, given=patch)
+        except GitError as error:
+            raise click.ClickException(f"a patch does not apply: {error}") from error
+        listing = ("apply", "--numstat", "-z")
         numbers = b"".join(
-            subprocess.run([*listing, *way], cwd=place, input=patch, capture_output=True, check=True).stdout
-            for way in ([], ["--reverse"])
+            run_git(*listing, *way, "-", place=place, own=own, given=patch) for way in ((), ("--reverse",))
         )
         changes: dict[bytes, TreeEntry | None] = {}
         for path in _paths(numbers):

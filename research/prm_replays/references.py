@@ -54,12 +54,13 @@ def mirror_of(mirrors: Path, repository: str) -> Path:
 def _landing(git: GitRepository, number: int) -> tuple[str, str]:
     """The commit with which a pull request landed on any branch, and the one before it; else its head."""
     subject = re.compile(rf".*\(#{number}\)|Merge pull request #{number} .*")
-    lines = git.run("log", "--all", "--first-parent", "--format=%H %P%x00%s", f"--grep=#{number}").splitlines()
-    for line in lines:
+    format_of_log = "--format=%H %P%x00%s"
+    found = git.run("log", "--all", "--first-parent", format_of_log, f"--grep=#{number}", named=True)
+    for line in found.splitlines():
         names, _, words = line.partition("\0")
         if subject.fullmatch(words) and len(names.split()) > 1:
             landed, base, *_ = names.split()
             return landed, base
-    head = git.run("rev-parse", f"refs/pull/{number}/head").strip()
-    base = git.run("merge-base", head, "HEAD").strip()
+    head = git.run("rev-parse", f"refs/pull/{number}/head", named=True).strip()
+    base = git.run("merge-base", head, "HEAD", named=True).strip()
     return head, base if base != head else git.run("rev-parse", f"{head}^").strip()

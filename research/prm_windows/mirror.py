@@ -35,7 +35,7 @@ def read_trajectories(mirror: Path) -> list[RealTrajectory]:
 
 def _files(repository: GitRepository) -> Iterator[tuple[str, str]]:
     """The names of files' contents, and of the files without folder and ending."""
-    with repository.stream("rev-list", "--objects", "--all", "--missing=allow-any") as output:
+    with repository.stream("rev-list", "--objects", "--all", "--missing=allow-any", named=True) as output:
         for line in output:
             name, _, path = line.rstrip(b"\n").partition(b" ")
             if path.endswith(_SUFFIX):

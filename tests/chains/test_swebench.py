@@ -218,6 +218,7 @@ def test_tests_that_the_harness_takes_for_one_are_left_out_and_named() -> None:
         ({}, {"command": "true\nfalse"}, "one line"),
         ({}, {"command": f"echo '{END}'"}, "marks"),
         ({"test_patch": TEST_PATCH.replace("test_more(): pass", f"'{START}'")}, {}, "marks"),
+        ({"test_patch": TEST_PATCH.replace("test_more(): pass", "'\0'")}, {}, "a NUL byte"),
     ],
 )
 def test_a_stage_that_cannot_be_expressed_is_refused(stage: dict[str, Any], tests: dict[str, Any], words: str) -> None:

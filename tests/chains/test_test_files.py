@@ -27,7 +27,7 @@ def needs_of(folder: Path, after: Mapping[str, str], before: Mapping[str, str]) 
         world.commit("main", {path.encode(): text for path, text in files.items()})
     world.save()
     git = GitRepository(world.path)
-    base, landed = git.run("rev-list", "--reverse", "main").split()
+    base, landed = git.run("rev-list", "--reverse", "main", named=True).split()
     return stage_needs(git, base, landed, split(next(iter(git.patches([(base, landed)]))))).needs
 
 

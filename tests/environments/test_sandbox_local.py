@@ -186,6 +186,13 @@ class TestUnsafe(conformance.Conformance):
             assert len(numbers) == 2 and all(Path(f"/proc/{number}").exists() for number in numbers)
         assert not [number for number in numbers if _runs(number)]
 
+    def test_git_sees_no_settings_and_attributes_of_the_machine(self, make: Callable[..., LocalSandbox]) -> None:
+        with make() as sandbox:
+            assert sandbox.exec("env | grep ^GIT_ | sort").text.split() == [
+                "GIT_ATTR_NOSYSTEM=1",
+                "GIT_CONFIG_NOSYSTEM=1",
+            ]
+
     def test_it_wants_a_folder_of_its_own(self) -> None:
         for workdir in ("/", "relative"):
             with pytest.raises(UsageError):

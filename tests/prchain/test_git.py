@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,9 @@ from prchain.errors import (
     NotARepository,
     ShallowRepository,
 )
-from prchain.git import GitRepository, RawCommit, is_clone_url, path_text, process, update_mirror
+from prchain.git import GitRepository, RawCommit, environment, is_clone_url, path_text, process, update_mirror
+from prchain.git.standins import StandInRepository
+from prchain.git.trees import TreeStore
 from tests.miner.gitworld import EXECUTABLE, FILE, LINK, SUBMODULE, World, facts_of, git, lines
 
 
@@ -411,6 +415,16 @@ class TestBadRepositories:
         for path in (Path("clone"), tmp_path / "clone", Path("clone/.git"), Path("linked"), Path("r.git")):
             assert "refs/heads/main" in GitRepository.open(path).refs("refs/heads")
 
+    @pytest.mark.parametrize("name", [b"caf\xe9", b"new\nline\n", b'quo"te', b"a:b", b"-dash", b" blank "])
+    def test_a_folder_may_have_any_name(self, name: bytes, world: World, tmp_path: Path) -> None:
+        folder = world.save().rename(tmp_path / os.fsdecode(name))
+        repository = GitRepository.open(folder)
+        assert repository.paths_at(repository.refs()["refs/heads/main"]) == {"a.py", "b.py", "run"}
+        trees = TreeStore.open(tmp_path / "trees", [folder])
+        assert trees.paths_at(world.sha("main")) == {"a.py", "b.py", "run"}
+        stand_in = StandInRepository.over(repository, tmp_path / "stand-ins.git", ())
+        assert stand_in.paths_at(world.sha("main")) == {"a.py", "b.py", "run"}
+
     def test_shallow(self, world: World, tmp_path: Path) -> None:
         world.commit("main", {"a.py": "2"})
         git(tmp_path, "clone", "-q", "--bare", "--depth=1", f"file://{world.save()}", "shallow.git")
@@ -543,7 +557,7 @@ class TestHostileRepositories:
         self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
     ) -> None:
         if not known:
-            monkeypatch.delitem(process.ENVIRONMENT, "GIT_NO_LAZY_FETCH")
+            monkeypatch.delitem(environment.ENVIRONMENT, "GIT_NO_LAZY_FETCH")
         evil = tmp_path / "evil"
         new = world.commit("main", {"a.py": None, "moved.py": lines("a") + "x\n"})
         world.save()
@@ -587,7 +601,7 @@ class TestStreams:
         assert next(commits).sha == world.sha("main")
         del commits
         assert threading.active_count() == threads
-        stream = repository.stream("log", "--format=%B", "main")
+        stream = repository.stream("log", "--format=%B", "main", named=True)
         with pytest.raises(KeyError), stream as output:
             output.read(10)
             raise KeyError
@@ -688,22 +702,18 @@ class TestMirror:
     ) -> None:
         token = "ghp_" + "x" * 36
         calls: list[tuple[list[str], dict[str, str]]] = []
-        real = process.git_module().Git.execute
+        real = process._start
 
-        def execute(self: object, command: list[str], **options: object) -> object:
-            environment = options.get("env")
-            assert isinstance(environment, dict)
-            calls.append((command, environment))
+        def start(command: list[str], variables: dict[str, str], *others: Any) -> Any:
+            calls.append((command, variables))
             local = [part.replace("https://example.org/r.git", f"file://{upstream.path}") for part in command]
-            return real(self, local, **options)
+            return real(local, variables, *others)
 
-        monkeypatch.setattr(process.git_module().Git, "execute", execute)
+        monkeypatch.setattr(process, "_start", start)
         update_mirror("https://example.org/r.git", tmp_path / "m.git", token=token)
         update_mirror(f"file://{upstream.path}", tmp_path / "n.git", token=token)
         sent = [
-            any("Basic" in value for value in environment.values())
-            for command, environment in calls
-            if "fetch" in command
+            any("Basic" in value for value in variables.values()) for command, variables in calls if "fetch" in command
         ]
         assert sent == [True, False]
         assert not any(token in part or "Basic" in part for command, _ in calls for part in command)
@@ -760,13 +770,13 @@ def test_credentials_in_a_url_reach_neither_arguments_nor_errors(
     password: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[list[str]] = []
-    real = process.git_module().Git.execute
+    real = process._start
 
-    def execute(self: object, command: list[str], **options: object) -> object:
+    def start(command: list[str], *others: Any) -> Any:
         calls.append(command)
-        return real(self, command, **options)
+        return real(command, *others)
 
-    monkeypatch.setattr(process.git_module().Git, "execute", execute)
+    monkeypatch.setattr(process, "_start", start)
     with pytest.raises(CloneFailed) as caught:
         update_mirror(f"https://me:{password}@127.0.0.1:1/r.git", tmp_path / "m.git")
     assert calls and not any(password in part or "p@ss" in part for command in calls for part in command)

@@ -197,7 +197,7 @@ def test_a_patch_that_git_died_over_is_never_given_as_a_whole_one(tmp_path: Path
 
 
 def test_where_git_died_its_own_words_tell_why_and_not_those_of_its_reader(tmp_path: Path) -> None:
-    repository, *_ = pair(tmp_path, {"a": "1\n"}, {"a": "2\n"})
+    repository, _, new = pair(tmp_path, {"a": "1\n"}, {"a": "2\n"})
 
     def read(*arguments: str) -> None:
         with repository.stream(*arguments) as output:
@@ -207,7 +207,7 @@ def test_where_git_died_its_own_words_tell_why_and_not_those_of_its_reader(tmp_p
     with pytest.raises(GitError, match="git cat-file: fatal: "):
         read("cat-file", "blob", "12" * 20)
     with pytest.raises(GitError, match="the reader's words"):
-        read("rev-parse", "HEAD")
+        read("cat-file", "-t", new)
 
 
 def test_words_and_paths_of_a_commit(tmp_path: Path) -> None:

@@ -460,7 +460,7 @@ def test_without_stages_there_is_nothing_to_say(world: TaskWorld) -> None:
 def references(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     world = shop(tmp_path_factory.mktemp("shop"))
     git = GitRepository.open(world.path)
-    commits = git.run("rev-list", "--reverse", "--first-parent", "main").split()
+    commits = git.run("rev-list", "--reverse", "--first-parent", "main", named=True).split()
     return [git.patch_text(old, new, functions=whole) for old, new in pairwise(commits) for whole in (False, True)]
 
 

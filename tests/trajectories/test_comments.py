@@ -50,7 +50,7 @@ PATCHES: dict[int, dict[str | bytes, Content]] = {
 def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[GitRepository, list[Stage]]:
     world = shop(tmp_path_factory.mktemp("shop"), patches=PATCHES)
     git = GitRepository.open(world.path)
-    commits = git.run("rev-list", "--reverse", "--first-parent", "main").split()
+    commits = git.run("rev-list", "--reverse", "--first-parent", "main", named=True).split()
     # Each pull request lands after an unrelated push: start, push 1, #1, push 2, #2, push 3, #3.
     stages = [Stage(at, at, commits[2 * at - 1], commits[2 * at], "2026-01-01T00:00:00Z") for at in (1, 2, 3)]
     return git, stages
@@ -409,7 +409,7 @@ def test_numbers_lines_and_files_of_a_real_merge_are_hidden(tmp_path: Path) -> N
     )
     world.save()
     git = GitRepository.open(world.path)
-    commits = git.run("rev-list", "--reverse", "main").split()
+    commits = git.run("rev-list", "--reverse", "main", named=True).split()
     [stage] = read_hidden(git, [Stage(1, 7, commits[first - 1], commits[last - 1], "2026-01-01T00:00:00Z")]).stages
     assert stage.new_paths == {"src/moved.py", "src/d.bin"}
     assert stage.numbers == {7777}

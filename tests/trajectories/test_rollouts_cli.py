@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import re
@@ -32,6 +33,7 @@ from trajectories.rollouts.report import list_trajectories
 from trajectories.rollouts.rollout import RunContext, _begin, leave, roll
 from trajectories.rollouts.run import RolloutChoice, RolloutReport, RolloutRun
 from trajectories.rollouts.state import RolloutState
+from trajectories.rollouts.step_diff import StepDiff, print_step_diff
 
 CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
 
@@ -289,10 +291,19 @@ class TestCommands:
         assert run_command([*show, str(changing[0]), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["patch"].startswith("diff --git a/")
         assert run_command([*show, str(quiet)]) == 0
-        assert "changed no file" in capsys.readouterr().out
+        out, err = capsys.readouterr()
+        assert out == "" and "changed no file" in err
         assert run_command([*show, "999"]) == 1
         assert "has no step 999; its last is" in capsys.readouterr().err
         assert run_command([*show, "1", "--messages"]) == 2
+
+    def test_the_patch_of_a_step_is_printed_byte_by_byte(self, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        patch = b"+\tcc -o a a.c\r\n+\x0c\xe9 \xe2\x80\x8b\n\\ No newline at end of file\n"
+        print_step_diff(StepDiff("81c2", 1, 1, patch))
+        assert capsysbinary.readouterr().out == patch
+        row = StepDiff("81c2", 1, 1, patch).row()
+        assert base64.b64decode(row.pop("patch_base64")) == patch
+        assert row == {"trajectory": "81c2", "step": 1, "stage": 1, "patch": patch.decode("utf-8", "replace")}
 
     def test_a_dry_run_rounds_the_tokens_for_people_and_not_for_machines(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]

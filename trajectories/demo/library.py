@@ -6,17 +6,16 @@ People, dates and words are fixed, so every commit has the same sha everywhere.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 from pathlib import Path
 
-from prchain.errors import GitError, GitMissing
+from prchain.errors import GitError
+from prchain.git.process import run_git
 
 REPOSITORY = "demo/measures"
 """Its name, as the list of repositories and the database have it."""
@@ -82,8 +81,6 @@ _MAINTAINER = ("Mara Lindqvist", "mara@measures.example")
 _SITE = ("GitHub", "noreply@measures.example")
 """Who commits what is merged or squashed by a button."""
 _FROM = re.compile(r"^From: (?P<name>[^<\n]+) <(?P<email>[^>\n]+)>$", re.M)
-_SETTINGS = ("-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false")
-_ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "LC_ALL": "C", "TZ": "UTC"}
 
 
 def build(folder: Path) -> bool:
@@ -149,22 +146,11 @@ class _Builder:
             "GIT_COMMITTER_EMAIL": committer[1],
             **({"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at} if at is not None else {}),
         }
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         try:
-            result = subprocess.run(
-                ["git", *_SETTINGS, *arguments],
-                cwd=self._folder,
-                env={**inherited, **_ENVIRONMENT, **people},
-                input=stdin.encode(),
-                capture_output=True,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise GitMissing("git is not installed; install git 2.38 or newer") from None
-        if result.returncode != 0:
-            output = (result.stderr or result.stdout).decode("utf-8", "replace").strip()
-            raise GitError(f"git {arguments[0]} failed while the demo's repository was made: {output}")
-        return result.stdout.decode("utf-8", "replace").rstrip("\n")
+            output = run_git(*arguments, place=self._folder, own={"TZ": "UTC", **people}, given=stdin.encode())
+        except GitError as error:
+            raise GitError(f"git {arguments[0]} failed while the demo's repository was made: {error}") from error
+        return output.decode("utf-8", "replace").rstrip("\n")
 
 
 def _authors(mailbox: str) -> Iterator[tuple[str, str]]:

@@ -565,7 +565,7 @@ def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str
     with closing(Store.open(settings.db, create=False)) as store:
         if step is not None:
             diff = step_diff(store, trajectory, step, mirrors=settings.mirrors_dir, data_dir=settings.data_dir)
-            present(as_json, asdict(diff), print_step_diff, diff)
+            present(as_json, diff.row(), print_step_diff, diff)
             return
         page = trajectory_page(store, trajectory, messages=messages)
     present(as_json, page, print_trajectory, page, brief=brief)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from environments.stages import open_git, open_trees, read_chain
 from prchain.errors import StepUnknown
-from prchain.terminal import say, say_text
+from prchain.git.patches import patch_fields
+from prchain.terminal import say, say_content
 from sql.store import Store, Transaction
 from sql.tables import Trajectory
 from trajectories.options import RolloutOptions
@@ -21,7 +23,11 @@ class StepDiff:
     trajectory: str
     step: int
     stage: int
-    patch: str
+    patch: bytes
+
+    def row(self) -> dict[str, Any]:
+        """For machines."""
+        return {**asdict(self), **patch_fields("patch", self.patch)}
 
 
 def step_diff(store: Store, prefix: str, step: int, *, mirrors: Path, data_dir: Path) -> StepDiff:
@@ -36,18 +42,18 @@ def step_diff(store: Store, prefix: str, step: int, *, mirrors: Path, data_dir: 
         if not RolloutOptions.from_json(options).track_steps:
             raise StepUnknown(f"trajectory {name} kept no trees of its steps (--no-track)")
         if before is None or after in (None, before):
-            return StepDiff(name, step, stage, "")
+            return StepDiff(name, step, stage, b"")
         chain = read_chain(tx, chain_id)
     trees = open_trees(chain, open_git(chain, mirrors), data_dir)
-    return StepDiff(name, step, stage, trees.patch_text(before, str(after)).decode("utf-8", "replace"))
+    return StepDiff(name, step, stage, trees.patch_text(before, str(after)))
 
 
 def print_step_diff(diff: StepDiff) -> None:
-    """Print the patch of a step, from the first column on, as other tools read it."""
+    """Print the patch of a step and nothing else to standard output: other tools read it."""
     if diff.patch:
-        say_text(diff.patch)
+        say_content(diff.patch)
     else:
-        say(f"step {diff.step} of stage {diff.stage} changed no file")
+        say(f"step {diff.step} of stage {diff.stage} changed no file", err=True)
 
 
 def _trees(tx: Transaction, name: str, step: int) -> tuple[int, str | None, str | None]:
