@@ -289,9 +289,16 @@ class EndpointTimeout(EndpointUnreachable, TimeoutError):
 
 
 class EndpointRefused(LlmError):
-    """The endpoint refused the request: a bad key, an unknown model, a parameter it does not take."""
+    """The endpoint refused the request: a bad key, an unknown model, no credit, a parameter it does not take.
+
+    `unexplained` says that it called the request bad (400, 422) in words that name no cause.
+    """
 
     infrastructure: ClassVar[str | None] = "endpoint"
+
+    def __init__(self, message: str, *, billed: bool = False, unexplained: bool = False) -> None:
+        super().__init__(message, billed=billed)
+        self.unexplained = unexplained
 
 
 class EndpointIncompatible(LlmError):

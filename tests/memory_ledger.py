@@ -19,6 +19,7 @@ class _Call:
     reply: Reply | None = None
     began: float = field(default_factory=monotonic)
     seconds: float = 0.0
+    error: str | None = None
 
     @property
     def counted(self) -> float | None:
@@ -60,12 +61,12 @@ class MemoryLedger:
     def release(self, call: int, error: str) -> None:
         """See `Ledger`."""
         with self._lock:
-            self.calls[call].state = "released"
+            self.calls[call].state, self.calls[call].error = "released", error
 
     def lose(self, call: int, error: str) -> None:
         """See `Ledger`."""
         with self._lock:
-            self.calls[call].state = "lost"
+            self.calls[call].state, self.calls[call].error = "lost", error
 
     def spending(self) -> Spending:
         """See `Ledger`."""

@@ -76,7 +76,9 @@ class Sources:
         functions = ast.parse(self.texts[_CONFTEST]).body
         return {
             node.name: [
-                it.module for it in ast.walk(node) if isinstance(it, ast.ImportFrom) and it.module in self.texts
+                it.module
+                for it in ast.walk(node)
+                if isinstance(it, ast.ImportFrom) and it.module and it.module in self.texts
             ]
             for node in functions
             if isinstance(node, ast.FunctionDef)

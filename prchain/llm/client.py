@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from prchain.errors import LlmError, RateLimited
+from prchain.errors import ContextTooLong, LlmError, RateLimited
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.model import Reply, Request
 from prchain.llm.pauses import full_jitter
@@ -88,22 +88,25 @@ class OpenAIModel:
         import httpx2  # noqa: PLC0415  see `Endpoint`
         import openai  # noqa: PLC0415
 
-        from prchain.llm.faults import EndpointFault, fault_of, timed_out  # noqa: PLC0415  it imports the SDK
+        from prchain.llm.faults import EndpointFault, fault_of, fault_within, timed_out  # noqa: PLC0415  they import the SDK
 
         endpoint = self.endpoint
         try:
-            body = endpoint.post(body_of(request, self.name, dialect))
+            body, headers = endpoint.post(body_of(request, self.name, dialect))
         except TimeoutError:
             return EndpointFault(timed_out(endpoint.shown))
         except (openai.OpenAIError, httpx2.HTTPError, OSError) as error:
             return fault_of(error, endpoint.shown, endpoint.secrets, endpoint.wall())
-        return reply_of(body, self.name, endpoint.secrets, endpoint.shown)
+        answer = reply_of(body, self.name, endpoint.secrets, endpoint.shown, endpoint.wall())
+        if isinstance(answer, Reply):
+            return answer
+        return fault_within(answer, headers, endpoint.shown, endpoint.secrets, endpoint.wall())
 
 
 def _other_dialect(fault: EndpointFault, request: Request, dialect: Dialect) -> Dialect | None:
     """The dialect to try where the endpoint refused a parameter that can be sent in another way."""
-    if fault.status not in {400, 422}:
-        return None
+    if fault.status not in {400, 422} or isinstance(fault.error, ContextTooLong):
+        return None  # vLLM names max_completion_tokens where they do not fit beside the prompt
     if request.schema is not None and not dialect.schema_in_words and _RESPONSE_FORMAT.search(fault.words):
         return replace(dialect, schema_in_words=True)
     if not dialect.completion_tokens and "max_completion_tokens" in fault.words:

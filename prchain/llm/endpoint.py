@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -61,8 +61,8 @@ class Endpoint:
         """The endpoint as messages name it: its host and port."""
         return f"the endpoint {urlsplit(self.base_url).netloc.rpartition('@')[2]}"
 
-    def post(self, body: dict[str, Any]) -> bytes:
-        """Send one request, as soon as a slot is free, and return the body of its answer.
+    def post(self, body: dict[str, Any]) -> tuple[bytes, Mapping[str, str]]:
+        """Send one request, as soon as a slot is free, and return the body of its answer and the headers.
 
         Raises what the SDK and its HTTP library raise; `TimeoutError` where the answer does not end in time, and
         `BadReply` where it is far too long.
@@ -79,7 +79,7 @@ class Endpoint:
                         raise BadReply(f"{self.shown} answered with more than {_LARGEST_BODY} bytes", billed=True)
                     if self.clock() > end:
                         raise TimeoutError
-            return b"".join(parts)
+            return b"".join(parts), answer.headers
 
     def be_quiet(self, seconds: float) -> None:
         """The endpoint asks for a pause: no call of any thread starts before it is over."""

@@ -5,22 +5,36 @@ Whether a failed call may have been paid for decides if it may be repeated on th
 - not paid: no connection; any 4xx, 429 too; 500, 503 and 529, by which the endpoint says that it did not answer;
 - perhaps paid: a timeout and a cut connection, after which nobody knows; 502, 504 and 52x, by which a gateway says so
   of the model behind it; a 200 whose body is no reply, but for a web page (`prchain.llm.wire`).
+
+An error within a 200 is the status that its code names, as if it had come with it, and was not paid for: a gateway had
+sent its 200 before the model behind it failed. See OpenRouter's guides "Errors and Debugging" and "Zero Completion
+Insurance".
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 import httpx2
 import openai
 
-from prchain.errors import ContextTooLong, EndpointRefused, EndpointTimeout, EndpointUnreachable, LlmError, RateLimited
-from prchain.scrub import clean_text, redact
+from prchain.errors import (
+    ContextTooLong,
+    EndpointIncompatible,
+    EndpointRefused,
+    EndpointTimeout,
+    EndpointUnreachable,
+    LlmError,
+    RateLimited,
+)
+from prchain.llm.context_words import Cause, cause_of
+from prchain.llm.error_bodies import ErrorBody, read_error
+from prchain.llm.error_codes import is_money, is_rate
+from prchain.llm.wire import FailedAnswer
+from prchain.scrub import redact
 
 _NEVER_CONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
@@ -31,16 +45,8 @@ _AGAIN = {*_EARLY, 429, 500, 503, 529}
 _GATEWAY = {502, 504, *range(520, 528)}
 _GATEWAY_TIMEOUTS = {504, 522, 524}
 
-_TOO_LONG = re.compile(
-    r"context[ _-]?(?:length|window|size)|maximum context|(?:prompt|input|request) is too (?:long|large)"
-    r"|too many (?:input |prompt )?tokens|reduce the length of the (?:messages|prompt|input)",
-    re.I,
-)
-_TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
-
-_NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"}
-
 _LONGEST_WORDS = 300
+"""Characters of an endpoint's words in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ def fault_of(
 ) -> EndpointFault:
     """The fault that an exchange ended in. `where` names the endpoint, `now` is the time in seconds since 1970."""
     if isinstance(error, openai.APIStatusError):
-        return _of_status(error, where, secrets, now)
+        return _of_answer(error, where, secrets, now)
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, _NEVER_CONNECTED):
         detail = redact(" ".join(str(cause).split()), secrets)[:_LONGEST_WORDS] or type(cause).__name__
@@ -93,47 +99,62 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return None
 
 
-def _of_status(error: openai.APIStatusError, where: str, secrets: tuple[str, ...], now: float) -> EndpointFault:
-    status = error.status_code
-    fields = error.body if isinstance(error.body, dict) else {}
-    words = redact(_body_text(error.body), secrets)[:_LONGEST_WORDS]
-    message = f"{where} answered {status}{f': {words}' if words else ''}"
-    codes = {str(fields.get(name)) for name in ("code", "type")}
-    wait = retry_after(error.response.headers, now)
-    if status in {401, 403}:
-        llm_error: LlmError = EndpointRefused(
-            f"{message}; check the key (OPENAI_API_KEY, or api_key_env of the purpose)"
-        )
+def fault_within(
+    answer: FailedAnswer, headers: Mapping[str, str], where: str, secrets: tuple[str, ...], now: float
+) -> EndpointFault:
+    """The fault that an answer of status 200 tells of. A pause that it asks for is in its headers or in the error."""
+    said = answer.error
+    words = redact(said.words, secrets)
+    status = said.status
+    wait = retry_after(headers, now) or said.retry_after
+    code = f" ({redact(said.codes[0], secrets)})" if said.codes else ""
+    detail = f": {words[:_LONGEST_WORDS]}" if words else ""
+    if status is not None or cause_of(words, said.codes) is Cause.CONTEXT:
+        return _of_status(status or 400, said, words, f"{where} answered 200 with an error{code}{detail}", wait, False)
+    if answer.finish:
+        message = f"{where} broke its reply off (finish_reason is {answer.finish!r}){detail}"
+        return EndpointFault(EndpointUnreachable(message, billed=answer.billed), not answer.billed, wait, None, words)
+    message = f"{where} answered with no chat completion; it says{code}{detail}; is llm_base_url right?"
+    return EndpointFault(EndpointIncompatible(message, billed=True))
+
+
+def _of_answer(error: openai.APIStatusError, where: str, secrets: tuple[str, ...], now: float) -> EndpointFault:
+    status, answer = error.status_code, error.response
+    said = read_error(answer.content if answer.is_stream_consumed else error.body, now)
+    words = redact(said.words, secrets)
+    message = f"{where} answered {status}{f': {words[:_LONGEST_WORDS]}' if words else ''}"
+    wait = retry_after(answer.headers, now)
+    return _of_status(status, said, words, message, said.retry_after if wait is None else wait, True)
+
+
+def _of_status(
+    status: int, said: ErrorBody, words: str, message: str, wait: float | None, outside: bool
+) -> EndpointFault:
+    """The fault of a status; `outside` says whether the answer had it itself, and not an error within a 200."""
+    cause = cause_of(words, said.codes, status)
+    if status in {400, 403, 413} and cause is Cause.OTHER and is_rate(said.codes):
+        status = 429  # Groq says 413 of more tokens than it takes in a minute
+    no_money = status == 402 or is_money(said.codes, words)
+    if cause is Cause.CONTEXT:
+        llm_error: LlmError = ContextTooLong(message)
+    elif no_money and status in {400, 402, 403, 429, 500}:
+        llm_error = EndpointRefused(f"{message}; the account has no credit left for it")
+    elif status in {401, 403}:
+        llm_error = EndpointRefused(f"{message}; check the key (OPENAI_API_KEY, or api_key_env of the purpose)")
     elif status == 404:
         llm_error = EndpointRefused(f"{message}; check llm_model and llm_base_url")
     elif 300 <= status < 400:
-        llm_error = EndpointRefused(f"{where} redirects ({status}); set llm_base_url to the address it redirects to")
-    elif status in {400, 413, 422} and (codes & _TOO_LONG_CODES or _TOO_LONG.search(words)):
-        llm_error = ContextTooLong(message)
-    elif status == 413:
-        llm_error = ContextTooLong(f"{message or where}: the request is too large")
-    elif status == 429 and not codes & _NO_MONEY:
+        llm_error = EndpointRefused(f"{message}: it redirects; set llm_base_url to the address it redirects to")
+    elif status == 413 and cause is not Cause.OTHER:
+        llm_error = ContextTooLong(f"{message}: the request is too large")
+    elif status == 429:
         llm_error = RateLimited(message, wait or 0.0)
     elif status in _GATEWAY_TIMEOUTS:
-        llm_error = EndpointTimeout(message, billed=True)
+        llm_error = EndpointTimeout(message, billed=outside)
     elif status >= 500 or status in _EARLY:
-        llm_error = EndpointUnreachable(message, billed=status in _GATEWAY)
+        llm_error = EndpointUnreachable(message, billed=outside and status in _GATEWAY)
     else:
-        llm_error = EndpointRefused(message)
-    again = status in _AGAIN and not isinstance(llm_error, EndpointRefused)
+        llm_error = EndpointRefused(message, unexplained=status in {400, 422} and cause is Cause.UNKNOWN)
+    passes = status in _AGAIN or (status >= 500 and not outside)
+    again = passes and not isinstance(llm_error, EndpointRefused | ContextTooLong)
     return EndpointFault(llm_error, again, wait, status, words)
-
-
-def _body_text(body: Any) -> str:
-    """What an error's body says, in one line; bodies of compatible endpoints have many forms."""
-    if isinstance(body, dict):
-        inner = body.get("error")
-        for value in (
-            body.get("message"),
-            inner.get("message") if isinstance(inner, dict) else inner,
-            body.get("detail"),
-        ):
-            if isinstance(value, str) and value:
-                return " ".join(clean_text(value).split())
-        return ""
-    return " ".join(clean_text(body).split()) if isinstance(body, str) else ""

@@ -20,7 +20,17 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from prchain.errors import BadReply, BudgetExceeded, LlmError, ModelRefused, SettingsError, UsageError
+from prchain.errors import (
+    BadReply,
+    BudgetExceeded,
+    EndpointUnreachable,
+    LlmError,
+    ModelRefused,
+    SettingsError,
+    UsageError,
+)
+from prchain.llm.finishes import broke_off, with_finish
+from prchain.llm.guesses import ContextGuesses
 from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending
 from prchain.llm.model import Message, Model, Reply, Request
 from prchain.llm.pauses import full_jitter
@@ -68,6 +78,10 @@ class Question:
     """Which attempt of the stage that asks."""
     top_p: float | None = None
     """None: what the settings say of the purpose, or the endpoint's own."""
+    prompt_tokens: int | None = None
+    """Of the prompt, where who asks has counted them; None: by its bytes."""
+    context_tokens: int | None = None
+    """Size of the model's context, where who asks knows it; None: what the table of prices says of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +136,8 @@ class Route:
     temperature: float | None = None
     max_tokens: int | None = None
     top_p: float | None = None
+    context_tokens: int | None = None
+    """Size of the model's context; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +171,7 @@ class Gateway:
     _in_flight: int = 0
     _answered: threading.Condition = field(default_factory=threading.Condition, repr=False)
     _asking: set[CallKey] = field(default_factory=set, repr=False)
+    _guesses: ContextGuesses = field(default_factory=ContextGuesses, repr=False)
 
     def __post_init__(self) -> None:
         if self.budget_usd is not None and not (math.isfinite(self.budget_usd) and self.budget_usd >= 0):
@@ -302,11 +319,13 @@ class Gateway:
         key = _key(question, body, ordinal)
         with self._alone(key):
             stored = self.ledger.find(key)
-            return (
+            paid = (
                 _PaidReply(stored.reply, 0.0, True, stored.usd, stored.seconds)
                 if stored is not None
                 else self._pay(question, request, key, body)
             )
+        # The ledger has the reply as it came.
+        return replace(paid, reply=with_finish(paid.reply, request))
 
     def _pay(self, question: Question, request: Request, key: CallKey, body: bytes) -> _PaidReply:
         route = self._route(question.purpose)
@@ -314,19 +333,26 @@ class Gateway:
         most_usd = route.price.most(size, request.max_tokens) if route.price else None
         priced_by = route.price.source if route.price else None
         note = CallNote(question.prompt.name, question.prompt.hash, route.model.name, priced_by)
+        asked = (question.purpose, question.subject, question.sample, question.attempt)
+        tokens = question.prompt_tokens or -(-len(body) // _BYTES_PER_TOKEN)
+        context = question.context_tokens or route.context_tokens
         began = monotonic()
         for tries in range(1, self.repeats + 2):
             with self._reserved(key, note, most_usd) as call:
                 try:
-                    reply = route.model.complete(request)
-                except LlmError as error:
+                    reply = _whole(route.model.complete(request))
+                except LlmError as failure:
+                    error = self._guesses.named(failure, asked, tokens, request.max_tokens, context)
                     (self.ledger.lose if error.billed else self.ledger.release)(call, f"{error.name}: {error}")
+                    if error is not failure:
+                        raise error from failure
                     if not error.billed or tries > self.repeats:
                         raise
                     log.warning("%s of %s: a reply was lost, asking again: %s", key.purpose, key.subject, error.name)
                 else:
                     usd = route.price.of(reply.usage) if route.price else None
                     self.ledger.settle(call, reply, usd)
+                    self._guesses.answered(asked)
                     paid = most_usd if usd is None else usd
                     seconds = monotonic() - began
                     log.debug("%s of %s: answered by %s after %.1f s", key.purpose, key.subject, note.model, seconds)
@@ -390,6 +416,13 @@ def _key(question: Question, body: bytes, ordinal: int) -> CallKey:
         ordinal,
         hashlib.sha256(body).hexdigest(),
     )
+
+
+def _whole(reply: Reply) -> Reply:
+    """The reply. Raises `EndpointUnreachable`, perhaps paid for, where its finish says that it broke off."""
+    if broke_off(reply.finish):
+        raise EndpointUnreachable(f"a reply of {reply.model} broke off (finish is {reply.finish!r})", billed=True)
+    return reply
 
 
 def _only_thought(reply: Reply) -> bool:

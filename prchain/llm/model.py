@@ -75,7 +75,8 @@ class Reply:
     text: str
     model: str
     finish: str = "stop"
-    """``stop``, ``length``, ``tool_calls``, ``content_filter`` or what else the endpoint says."""
+    """``stop``, ``length``, ``tool_calls``, ``content_filter`` or what else the endpoint says; what it says for
+    ``length`` and ``content_filter`` is called so by the gateway (`prchain.llm.finishes`)."""
     refusal: str | None = None
     reasoning: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()

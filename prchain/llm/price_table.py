@@ -97,6 +97,14 @@ def table_price(base_url: str, model: str) -> TablePrice | None:
     return TablePrice(found, provider)
 
 
+def table_context(base_url: str, model: str) -> int | None:
+    """The size of the context of `model` in tokens, by the table; None where it does not say, or the base URL is no
+    provider's own."""
+    provider = provider_of(base_url)
+    found = provider.find_model(model) if provider else None
+    return found.context_window if found else None
+
+
 def provider_of(base_url: str) -> Provider | None:
     """The provider at this URL, by the patterns of the table; None for any other host, proxies of a provider included.
 

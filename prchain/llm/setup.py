@@ -8,7 +8,7 @@ from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import Ledger
 from prchain.llm.price import Price, Pricing
-from prchain.llm.price_table import table_price
+from prchain.llm.price_table import table_context, table_price
 from prchain.llm.scripted import ScriptedModel
 from prchain.settings import PurposeSettings, Settings
 
@@ -86,6 +86,7 @@ def _route(
         temperature=purpose.temperature,
         top_p=purpose.top_p,
         max_tokens=purpose.max_tokens,
+        context_tokens=table_context(address[0], model),
     )
 
 

@@ -12,15 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prchain.errors import EndpointIncompatible
+from prchain.llm.error_bodies import ErrorBody, read_error
+from prchain.llm.finishes import broke_off
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.replies import in_words, keys_in_words
-from prchain.scrub import clean_text, redact, redact_reply
+from prchain.scrub import clean_text, redact_reply
 
 _MOST_TOKENS = 2**31 - 1
 """A larger count of tokens is no count; it would not fit the ledger's column either."""
 
 _WEB_PAGE = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml|!--)", re.I)
 """How a web page begins: what a site, or a proxy's login, answers to any address."""
+
+_LONGEST_FINISH = 32
 
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>", re.S)
 
@@ -38,6 +42,17 @@ class Dialect:
 
 
 PLAIN = Dialect()
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAnswer:
+    """An answer of status 200 that is no reply: an error stands in its place, or it broke off."""
+
+    error: ErrorBody
+    finish: str = ""
+    """How it says that it broke off, where it does."""
+    billed: bool = False
+    """Whether what came of a reply may have been paid for."""
 
 
 def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str, Any]:
@@ -79,8 +94,11 @@ def most_bytes(request: Request, model: str, body: bytes) -> int:
     return max(len(body), len(_json(body_of(request, model, Dialect(schema_in_words=True)))))
 
 
-def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = (), where: str = "the endpoint") -> Reply:
-    """The reply that an answer's body holds, without the secrets and without characters that no database takes.
+def reply_of(
+    body: bytes, model: str, secrets: tuple[str, ...] = (), where: str = "the endpoint", now: float = 0.0
+) -> Reply | FailedAnswer:
+    """The reply that an answer's body holds, without the secrets and without characters that no database takes; or the
+    error that it holds instead, which is not cleaned. `now` is the time in seconds since 1970.
 
     Raises `EndpointIncompatible`, which names the endpoint as `where`. It counts as billed, since a model may have
     worked, but for a web page: what serves pages asks no model.
@@ -97,18 +115,30 @@ def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = (), where: str 
         answer = json.loads(body)
     except (ValueError, RecursionError):
         raise broken("no JSON") from None
+    if isinstance(answer, list) and answer and isinstance(answer[0], dict) and answer[0].get("error"):
+        return FailedAnswer(read_error(answer, now))
     if not isinstance(answer, dict):
         raise broken("no object")
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices:
-        detail = _error_words(answer.get("error"))
-        raise broken(f"no choices; it says: {redact(detail, secrets)}" if detail else "no choices")
-    choice = choices[0]
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(message, dict):
+        error = read_error(answer, now, surely=False)
+        if error.words:
+            return FailedAnswer(error)
+        raise broken("no choices")
+    choice = choices[0] if isinstance(choices[0], dict) else {}
+    message = choice.get("message")
+    reply = _reply(answer, choice, message, model) if isinstance(message, dict) else None
+    failed = _failed(answer, choice, reply, now)
+    if failed is not None:
+        return failed
+    if reply is None:
         raise broken("no message")
+    return _cleaned(_without_thought(reply), secrets)
+
+
+def _reply(answer: dict[str, Any], choice: dict[str, Any], message: dict[str, Any], model: str) -> Reply:
     calls = message.get("tool_calls")
-    reply = Reply(
+    return Reply(
         text=_content(message.get("content")),
         model=_text(answer.get("model")) or model,
         finish=_text(choice.get("finish_reason")) or "stop",
@@ -117,7 +147,25 @@ def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = (), where: str 
         tool_calls=tuple(map(_tool_call, calls)) if isinstance(calls, list) else (),
         usage=_usage(answer.get("usage")),
     )
-    return _cleaned(_without_thought(reply), secrets)
+
+
+def _failed(answer: dict[str, Any], choice: dict[str, Any], reply: Reply | None, now: float) -> FailedAnswer | None:
+    """The error beside or in place of a reply, at the top, in the choice or in its message; None where there is none.
+
+    An error without a status beside a whole reply is none: some endpoints fill the field whatever happens.
+    """
+    message = choice.get("message")
+    places = (answer, choice, message if isinstance(message, dict) else {})
+    error = next((read_error(place["error"], now) for place in places if place.get("error")), ErrorBody())
+    finish = _text(choice.get("finish_reason"))
+    if broke_off(finish):
+        tokens_out = reply.usage.tokens_out if reply is not None else None
+        said = reply is not None and bool(reply.text or reply.reasoning or reply.tool_calls)
+        return FailedAnswer(error, finish[:_LONGEST_FINISH], billed=said if tokens_out is None else tokens_out > 0)
+    said_nothing = reply is None or not (reply.text.strip() or reply.refusal or reply.tool_calls)
+    if error.status is not None or (error.words and said_nothing):
+        return FailedAnswer(error)
+    return None
 
 
 def _json(body: dict[str, Any]) -> bytes:
@@ -188,11 +236,6 @@ def _count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
-def _error_words(error: Any) -> str:
-    words = _text(error.get("message")) if isinstance(error, dict) else _text(error)
-    return " ".join(clean_text(words).split())[:200]
-
-
 def _without_thought(reply: Reply) -> Reply:
     """The reply with a leading ``<think>`` block, where the endpoint leaves it in the text, moved to its reasoning."""
     thought = _THOUGHT.match(reply.text)
@@ -209,7 +252,7 @@ def _cleaned(reply: Reply, secrets: tuple[str, ...]) -> Reply:
         reply,
         text=clean(reply.text),
         model=clean(reply.model)[:255],
-        finish=clean(reply.finish)[:32],
+        finish=clean(reply.finish)[:_LONGEST_FINISH],
         refusal=clean(reply.refusal) if reply.refusal else None,
         reasoning=clean(reply.reasoning) if reply.reasoning else None,
         tool_calls=tuple(ToolCall(clean(c.id), clean(c.name), clean(c.arguments)) for c in reply.tool_calls),

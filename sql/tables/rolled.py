@@ -107,7 +107,7 @@ class TrajectoryMessage(Base):
     content: Mapped[str] = mapped_column(Text)
     reasoning: Mapped[str | None] = mapped_column(Text)
     tool_calls: Mapped[str] = mapped_column(Text)
-    """JSON list of ``{"id", "name", "arguments"}``; arguments are the raw text."""
+    """JSON list of ``{"id", "name", "arguments"}``; arguments are the raw text, decoded where it was encoded twice."""
     tool_call_id: Mapped[str | None] = mapped_column(String(255))
     tool_name: Mapped[str | None] = mapped_column(String(64))
     error: Mapped[str | None] = mapped_column(String(32))
@@ -115,8 +115,9 @@ class TrajectoryMessage(Base):
     did not do what was asked. Null where nothing was."""
     details: Mapped[str] = mapped_column(Text)
     """JSON object: for an assistant turn ``finish``, ``refusal``, ``model``, ``dropped`` (messages that the request
-    left out to fit the context); for an observation ``exit_code``, ``timed_out``, ``omitted``, ``limit``, ``view`` (a
-    path that was shown, with its lines)."""
+    left out to fit the context), ``decoded_twice`` (ids of calls whose arguments were JSON text of JSON text); for an
+    observation ``exit_code``, ``timed_out``, ``omitted``, ``limit``, ``view`` (a path that was shown, with its
+    lines)."""
     tokens_in: Mapped[int | None]
     tokens_cached: Mapped[int | None]
     tokens_out: Mapped[int | None]

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -150,7 +150,7 @@ def test_the_readers_of_windows_send_their_schema_and_end_in_a_finding_or_a_name
     bodies: list[dict[str, Any]] = []
     post = Endpoint.post
 
-    def noted(self: Endpoint, body: dict[str, Any]) -> bytes:
+    def noted(self: Endpoint, body: dict[str, Any]) -> tuple[bytes, Mapping[str, str]]:
         bodies.append(body)
         return post(self, body)
 

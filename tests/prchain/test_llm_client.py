@@ -275,6 +275,50 @@ def test_a_pause_that_one_call_is_told_holds_for_all_calls_of_the_endpoint(
     assert clock.slept == [25]
 
 
+LIMITED = {"error": {"code": 429, "message": "Provider returned error", "metadata": {"raw": "m is rate-limited"}}}
+BROKEN_OFF = {
+    "choices": [
+        {"finish_reason": "error", "message": {"content": ""}, "error": {"code": 502, "message": "the stream closed"}}
+    ],
+    "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "slept"),
+    [
+        (raw(LIMITED, billed=False), [0.5]),
+        (raw(LIMITED, billed=False, headers={"retry-after": "40"}), [40.5]),
+        (raw([LIMITED], billed=False), [0.5]),
+        (raw(BROKEN_OFF, billed=False), [0.5]),
+    ],
+)
+def test_an_error_within_a_200_that_passes_is_waited_for_and_asked_again(
+    part: Part, slept: list[float], fake: FakeEndpoint, model: OpenAIModel, clock: FakeClock
+) -> None:
+    fake.part = in_turn(part, completion())
+    assert model.complete(asking()).text == "fine"
+    assert clock.slept == slept and len(fake.bill) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "calls"),
+    [
+        (LIMITED, errors.RateLimited, 4),
+        (BROKEN_OFF, errors.EndpointUnreachable, 4),
+        ({"error": {"code": 402, "message": "pay"}}, errors.EndpointRefused, 1),
+        ({"error": {"code": 400, "message": "prompt is too long"}}, errors.ContextTooLong, 1),
+    ],
+)
+def test_an_error_within_a_200_that_stays_ends_as_its_status_does_and_costs_nothing(
+    body: Any, kind: type[errors.LlmError], calls: int, fake: FakeEndpoint, model: OpenAIModel
+) -> None:
+    fake.part = raw(body, billed=False)
+    with pytest.raises(kind, match=r"answered 200 with an error \(\d+\): ") as caught:
+        model.complete(asking())
+    assert not caught.value.billed and len(fake.calls) == calls
+
+
 def test_money_that_ran_out_is_no_limit_to_wait_for(fake: FakeEndpoint, model: OpenAIModel) -> None:
     fake.part = error(429, "You exceeded your quota", code="insufficient_quota")
     with pytest.raises(errors.EndpointRefused, match="quota"):
@@ -300,6 +344,23 @@ def test_money_that_ran_out_is_no_limit_to_wait_for(fake: FakeEndpoint, model: O
             "20 tokens",
         ),
         (error(413), errors.ContextTooLong, False, "too large"),
+        (
+            lambda call: Answer(
+                400, b'[{"error": {"message": "input token count (9) exceeds the maximum number of tokens"}}]'
+            ),
+            errors.ContextTooLong,
+            False,
+            "token count",
+        ),
+        (error(500, "the request exceeds the available context size"), errors.ContextTooLong, False, "500"),
+        (
+            error(
+                400, "max_completion_tokens is too large: 50. The maximum context length is 9, your prompt has 8 tokens"
+            ),
+            errors.ContextTooLong,
+            False,
+            "too large",
+        ),
         (error(502, billed=True), errors.EndpointUnreachable, True, "502"),
         (error(504, billed=True), errors.EndpointTimeout, True, "504"),
         (error(524, billed=True), errors.EndpointTimeout, True, "524"),

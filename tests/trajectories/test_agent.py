@@ -37,6 +37,7 @@ from tests.trajectories.agentworld import (
     work,
 )
 from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
+from trajectories.options import MAX_TOKENS
 from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.context import OLD_GUIDANCE, used_by
 from trajectories.scaffolds.kinds.react import ReactScaffold
@@ -149,6 +150,8 @@ def test_several_calls_are_run_in_order_and_what_comes_after_the_submission_is_n
     assert record.entries[-1].tree == "t" and record.tree_calls == 1
 
 
+CUT_INSIDE = ToolCall("z", "bash", '{"command": "cat > long.py <<EOF\\nx = 1\\nx = 1')
+
 BAD_TURNS = [
     (says(""), "empty"),
     (says("", reasoning="only thought"), "empty"),
@@ -165,6 +168,11 @@ BAD_TURNS = [
     (says("", finish="content_filter"), "refusal"),
     (says("", call(command="ls"), finish="length"), "cut_off"),
     (says("and then", finish="length"), "cut_off"),
+    (says("", call(command="ls"), finish="MAX_TOKENS"), "cut_off"),
+    (says("", call(command="ls"), finish="model_length"), "cut_off"),
+    (says("", call(command="touch part1", id="a"), CUT_INSIDE, usage=Usage(100, 0, MAX_TOKENS)), "cut_off"),
+    (says("", CUT_INSIDE, finish="stop", usage=Usage(100, 0, MAX_TOKENS + 1)), "cut_off"),
+    (says("", call(command="ls"), finish="SAFETY"), "refusal"),
 ]
 
 
@@ -183,6 +191,46 @@ def test_a_faulty_turn_is_kept_the_model_is_told_and_nothing_of_it_is_run(reply:
     assert observation.kind is EntryKind.OBSERVATION and observation.error == fault and len(observation.content) > 20
     assert observation.role == ("tool" if reply.tool_calls else "user")
     requires_valid(model.requests[-1].messages)
+
+
+@pytest.mark.parametrize(
+    ("calls", "usage", "ran"),
+    [
+        ((call(command="one", id="a"), CUT_INSIDE), Usage(100, 0, MAX_TOKENS - 1), ["one"]),
+        ((call(command="one", id="a"), CUT_INSIDE), Usage(), ["one"]),
+        ((CUT_INSIDE, call(command="two", id="a")), Usage(100, 0, MAX_TOKENS), ["two"]),
+        ((call(command="one", id="a"), call(command="two", id="b")), Usage(100, 0, MAX_TOKENS), ["one", "two"]),
+    ],
+)
+def test_a_reply_that_was_not_cut_off_runs_what_can_be_run(
+    calls: tuple[ToolCall, ...], usage: Usage, ran: list[str]
+) -> None:
+    sandbox = sandbox_of()
+    work(Model([says("", *calls, usage=usage), SUBMIT]), sandbox=sandbox)
+    assert sandbox.asked == ran
+
+
+def test_arguments_that_were_encoded_twice_are_run_and_the_step_says_so() -> None:
+    sandbox, once = sandbox_of(), json.dumps({"command": "ls -a"})
+    twice = ToolCall("b", "bash", json.dumps(once))
+    model = Model([says("", call(command="one", id="a"), twice), says("", ToolCall("c", "submit", '"{}"'))])
+    attempt, record = work(model, sandbox=sandbox)
+    assert attempt.ending is Ending.SUBMITTED and sandbox.asked == ["one", "ls -a"]
+    turn, last = record.entries[0], record.entries[3]
+    assert [tool_call.arguments for tool_call in turn.tool_calls] == ['{"command": "one"}', once]
+    assert (turn.error, turn.details["decoded_twice"], last.details["decoded_twice"]) == (None, ["b"], ["c"])
+    sent = next(message for message in model.requests[-1].messages if message.tool_calls)
+    assert sent.tool_calls[1].arguments == once
+    assert "decoded_twice" not in work(Model([SUBMIT]))[1].entries[0].details
+
+
+@pytest.mark.parametrize("finish", ["error", "abort", "failed", "network_error"])
+def test_a_reply_that_broke_off_is_no_turn_and_is_asked_for_again(finish: str) -> None:
+    sandbox, ledger = sandbox_of(), MemoryLedger()
+    model = Model([says("", call(command="rm"), finish=finish), SUBMIT])
+    attempt, record = work(model, sandbox=sandbox, ledger=ledger)
+    assert attempt.ending is Ending.SUBMITTED and sandbox.asked == []
+    assert faults(record) == [None] and [it.state for it in ledger.calls] == ["lost", "stored"]
 
 
 def test_faults_in_a_row_end_the_attempt_and_a_turn_that_did_something_starts_the_count_again() -> None:

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult
 from prchain import errors
+from prchain.llm.client import OpenAIModel
+from prchain.llm.endpoint import Endpoint
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.model import Message, Reply, Request, Usage
+from tests.endpoint import Answer, Call, FakeEndpoint, completion
 from tests.environments.scripted_sandbox import ScriptedResult
 from tests.memory_ledger import MemoryLedger
-from tests.trajectories.agentworld import SUBMIT, Model, opening, requires_valid, runs, sandbox_of, spec, work
+from tests.trajectories.agentworld import SUBMIT, Memory, Model, opening, requires_valid, runs, sandbox_of, spec, work
 from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.context import BYTES_PER_TOKEN, Conversation, left_out, used_by
@@ -123,6 +129,56 @@ def test_elide_keeps_every_request_within_the_context_and_says_what_was_left_out
         assert dropped["observations"] == sum(elided(request.messages))
     changes = {turn.details.get("dropped", {}).get("below") for turn in turns}
     assert 2 <= len(changes) < 12, "much is left out at a time, so that prefixes last"
+
+
+def test_elide_leaves_out_more_where_the_endpoint_still_refuses() -> None:
+    model = Model([*[runs()] * 9, TOO_LONG, TOO_LONG, SUBMIT])
+    attempt, _ = work(model, sandbox=sandbox_of(LONG), scaffold=scaffold(overflow="elide"))
+    assert attempt.ending is Ending.SUBMITTED
+    counts = [sum(elided(request.messages)) for request in model.requests[-3:]]
+    assert 0 == counts[0] < counts[1] < counts[2]
+
+
+def test_elide_takes_hold_of_a_refusal_that_is_taken_for_too_long_by_a_guess() -> None:
+    bad = errors.EndpointRefused("h answered 400: Bad Request", unexplained=True)
+    near = scaffold(context_tokens=7_800, overflow="elide")
+    model = Model([*[measured] * 7, bad, SUBMIT])
+    attempt, _ = work(model, sandbox=sandbox_of(LONG), scaffold=near)
+    assert attempt.ending is Ending.SUBMITTED
+    assert sum(elided(model.requests[-1].messages)) > sum(elided(model.requests[-2].messages))
+    with pytest.raises(errors.EndpointRefused):
+        work(Model([*[measured] * 2, bad]), sandbox=sandbox_of(LONG), scaffold=near)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, [{"error": {"code": 400, "message": "The input token count (9) exceeds the maximum number of tokens"}}]),
+        (500, {"object": "error", "message": "prompt is longer than the maximum model length of 9"}),
+        (200, {"error": {"code": "context_length_exceeded", "message": "no"}}),
+    ],
+)
+def test_elide_takes_hold_whatever_the_endpoint_calls_it(status: int, body: object) -> None:
+    called = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    sizes: list[int] = []
+
+    def part(asked: Call) -> Answer:
+        sizes.append(asked.size)
+        if asked.size > 30_000:
+            return Answer(status, json.dumps(body).encode())
+        return completion("Look.", finish_reason="tool_calls", tool_calls=[called])(asked)
+
+    with FakeEndpoint(part) as fake:
+        endpoint = Endpoint(fake.url)
+        gateway = Gateway(MemoryLedger(), Route(OpenAIModel("m", endpoint)))
+        attempt = scaffold(overflow="elide").attempt(
+            gateway, sandbox_of(LONG), spec(stage_limits=AgentLimits(steps=12)), Memory()
+        )
+        endpoint.close()
+    assert attempt.ending is Ending.STEP_LIMIT
+    refused = [at for at, size in enumerate(sizes) if size > 30_000]
+    assert refused and all(sizes[at + 1] < sizes[at] for at in refused)
+    assert gateway.spending().refused == len(refused) and gateway.spending().calls == 12
 
 
 def test_elide_ends_where_the_last_steps_alone_are_too_long() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain import errors
+from prchain.llm.client import OpenAIModel
+from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import CostEstimate, Gateway, Route
 from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
 from tests.chains.taskworld import FakeModel, gateway_of
+from tests.endpoint import Answer, Call, FakeEndpoint, completion
 from tests.memory_ledger import MemoryLedger
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.hostile import HOSTILE, SAYS, hostile_patches
@@ -343,6 +347,30 @@ def test_a_prompt_that_is_too_long_is_halved_twice_and_then_the_attempt_is_unsco
     always = FakeModel(lambda request: errors.ContextTooLong("too long"))
     assert ask(always, reference, hostile["huge padding"]).error == "context_too_long"
     assert len(always.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, b'{"error": {"code": "1261", "message": "Prompt \\u8d85\\u957f"}}'),
+        (500, b"the request exceeds the available context size"),
+        (200, b'{"error": {"code": 400, "message": "prompt is too long: 9 tokens > 5 maximum"}}'),
+    ],
+)
+def test_patches_are_shortened_whatever_the_endpoint_calls_a_full_context(
+    patches: Patches, status: int, body: bytes
+) -> None:
+    reference, _, hostile = patches
+
+    def part(asked: Call) -> Answer:
+        return Answer(status, body) if asked.size > 50_000 else completion(json.dumps(VERDICT))(asked)
+
+    with FakeEndpoint(part) as fake:
+        endpoint = Endpoint(fake.url)
+        judgement = ask(Gateway(MemoryLedger(), Route(OpenAIModel("m", endpoint))), reference, hostile["huge padding"])
+        endpoint.close()
+        assert len(fake.calls) > 1
+    assert judgement.score == 0.25
 
 
 def test_padding_does_not_push_out_what_the_reference_touches(patches: Patches) -> None:

@@ -206,6 +206,8 @@ BAD_TURNS = [
     (says("", call(command="ls"), finish="content_filter"), "refusal"),
     (says("", call(command="ls"), finish="length"), "cut_off"),
     (says("and then {{ error }}", finish="length"), "cut_off"),
+    (says("", call(command="ls"), finish="MAX_TOKENS"), "cut_off"),
+    (says("", call(command="ls"), ToolCall("z", "bash", '{"command": "x'), usage=Usage(9, 0, 8192)), "cut_off"),
 ]
 
 

@@ -32,7 +32,7 @@ from trajectories.scaffolds.taking_up import (
     with_end,
     workspace,
 )
-from trajectories.scaffolds.turns import ParsedReply, named_calls
+from trajectories.scaffolds.turns import ParsedReply, decoded_twice, named_calls
 
 PURPOSE = "agent"
 """The purpose of the agent's questions, in settings and ledger."""
@@ -193,7 +193,7 @@ class AttemptLoop:
             reasoning=None if reply.reasoning is None else clean_text(reply.reasoning),
             tool_calls=agent_reply.calls,
             error=None if parsed.fault is None else str(parsed.fault),
-            details={**self._details(reply, parsed), **agent_reply.details},
+            details={**self._details(agent_reply, parsed), **agent_reply.details},
             tokens_in=reply.usage.tokens_in,
             tokens_cached=reply.usage.tokens_cached,
             tokens_out=reply.usage.tokens_out,
@@ -238,15 +238,13 @@ class AttemptLoop:
             conversation.elide(cut_to(room))
         if self._is_full():
             return None
-        try:
-            return self._complete()
-        except ContextTooLong as error:
-            refused = error
-        if elides and conversation.elide(cut_to(conversation.size().tokens)):
+        while True:
             try:
                 return self._complete()
             except ContextTooLong as error:
                 refused = error
+            if not (elides and conversation.elide(cut_to(conversation.size().tokens))):
+                break
         self._reason = f"the endpoint does not take the next prompt ({conversation.size()}): {refused}"
         return None
 
@@ -275,6 +273,8 @@ class AttemptLoop:
             sample=spec.sample,
             attempt=spec.attempt,
             top_p=settings.top_p,
+            prompt_tokens=self._conversation.size().tokens,
+            context_tokens=settings.context_tokens,
         )
         return self._gateway.complete(question, self._tools)
 
@@ -302,10 +302,13 @@ class AttemptLoop:
         stage, chain = spec.stage_used + self._used, spec.chain_used + self._used
         return stage.over(spec.stage_limits) or chain.over(spec.chain_limits)
 
-    def _details(self, reply: Reply, parsed: ParsedReply) -> dict[str, Any]:
+    def _details(self, agent_reply: AgentReply, parsed: ParsedReply) -> dict[str, Any]:
+        reply = agent_reply.reply
         details: dict[str, Any] = {"finish": reply.finish, "model": reply.model, **self._conversation.record()}
         if reply.refusal:
             details["refusal"] = clean_text(reply.refusal)
+        if twice := decoded_twice(reply, agent_reply.calls):
+            details["decoded_twice"] = twice
         if reply.usage.tokens_in is None or reply.usage.tokens_out is None:
             details["estimate"] = estimate(self._conversation.size(), reply)
         if parsed.fault is not None:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from prchain.llm.finishes import decoded_again
 from prchain.llm.model import Message, Reply, ToolCall
 from prchain.scrub import clean_text
 from trajectories.model import Entry, TurnFault
@@ -55,7 +56,8 @@ class ParsedReply:
 def named_calls(reply: Reply, step: int) -> tuple[ToolCall, ...]:
     """The reply's calls in storable characters, each with an id of its own.
 
-    The id is ours where the model's is missing, a duplicate within the reply, or too long.
+    The id is ours where the model's is missing, a duplicate within the reply, or too long. Arguments that were encoded
+    as JSON twice, as vLLM does with models that encode them themselves, are decoded once (`decoded_twice` says which).
     """
     ids: set[str] = set()
     calls = []
@@ -66,8 +68,15 @@ def named_calls(reply: Reply, step: int) -> tuple[ToolCall, ...]:
             while id_ in ids:
                 id_ += "_"
         ids.add(id_)
-        calls.append(ToolCall(id_, clean_text(call.name), clean_text(call.arguments)))
+        arguments = decoded_again(call.arguments) or call.arguments
+        calls.append(ToolCall(id_, clean_text(call.name), clean_text(arguments)))
     return tuple(calls)
+
+
+def decoded_twice(reply: Reply, calls: tuple[ToolCall, ...]) -> list[str]:
+    """The ids of those of the calls (`named_calls`) whose arguments the reply had encoded twice."""
+    pairs = zip(reply.tool_calls, calls, strict=True)
+    return [call.id for raw, call in pairs if decoded_again(raw.arguments) is not None]
 
 
 def read_turn(reply: Reply, calls: tuple[ToolCall, ...], tools: Mapping[str, Tool], ending: str) -> ParsedReply:
