@@ -26,8 +26,8 @@ class LogParser(NamedTuple):
 
 
 LOG_PARSERS = {
-    # Splits the line at blanks.
-    "pytest": LogParser("parse_log_pytest", re.compile(r"\s*(\S+).*", re.S)),
+    # Splits the line at blanks. A file with "[" or "::" in its path cannot be given to pytest, and is in no log.
+    "pytest": LogParser("parse_log_pytest", re.compile(r"\s*(?![^:]*\[)(?![^\[\s]*?::[^\[\s]*\.py::)(\S+).*", re.S)),
     # "method (place)", where the place is the whole id from Python 3.11 on.
     "unittest": LogParser("parse_log_django", re.compile(r"((?:.*\.)?([^.]*))", re.S), r"\2 (\1)"),
     # The line names the test without its package, host/path/package.TestName/sub.

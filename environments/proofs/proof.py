@@ -13,7 +13,7 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.inline_tests import InlineTest
-from prchain.terminal import listed, tally
+from prchain.terminal import counted, listed, tally
 from sql.outcomes import PROVED
 
 UNPROVED = "unproved"
@@ -21,6 +21,8 @@ UNPROVED = "unproved"
 NOT_REACHED = "not_reached"
 TESTS_UNUSABLE = "tests_unusable"
 """No runner, or out of time or memory, on either side."""
+NOTHING_COLLECTED = "nothing_collected"
+"""The runner found no test in the files that it was given, on M_t."""
 NO_F2P = "no_f2p"
 """There are tests, and none goes from failing to passing."""
 REFERENCE_FAILS = "reference_fails"
@@ -85,6 +87,12 @@ def prove(
     tests = {test for run in (*was, *now) for test in run}
     classes = classify(was, now, known_runner.inside(tests, inline, files) if known_runner else ())
     removed, broken = _earlier(classes, usable[1], runner, files, earlier)
+    left_out = dict.fromkeys(it for run in usable[1] for it in run.left_out)
+    without = f"; left out: {listed(list(left_out), _SHOWN)}" if left_out else ""
+    if not any(now) and (own_files or broken):
+        code = usable[1][0].exit_code
+        why = f"no test was found in {counted(len(files), 'file')}" + (f" (exit code {code})" if code else "")
+        return Proof(NOTHING_COLLECTED, why + without, classes, removed)
     if broken:
         return Proof(
             EARLIER_BROKEN, f"{len(broken)} of earlier stages' F2P: {listed(broken, _SHOWN)}", classes, removed
@@ -97,7 +105,7 @@ def prove(
     wrong = [test for test in (*classes.failing, *classes.broken) if _may_be_of(test, runner, files, own_files)]
     if wrong:
         return Proof(REFERENCE_FAILS, f"{len(wrong)} fail on M_t: {listed(wrong, _SHOWN)}", classes, removed)
-    return Proof(NO_F2P, sizes, classes, removed)
+    return Proof(NO_F2P, sizes + without, classes, removed)
 
 
 def _earlier(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, fil
 from environments.proofs.proof_rows import StageProof, read_stages
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
+from environments.suites.testruns import LEFT_OUT
 from prchain.errors import UsageError
 from prchain.terminal import counted, say
 from sql.chosen import find_chain
@@ -70,6 +72,8 @@ def _stage_row(
     row |= {"removed": list(proof.removed), "earlier_broken": earlier_broken(proof, earlier)}
     if tests:
         row["tests"] = {name: list(names) for name, names in dataclasses.asdict(proof.classes).items()}
+    notes = [note for run in runs for note in json.loads(run["notes"])]
+    row["left_out"] = sorted({note.removeprefix(LEFT_OUT) for note in notes if note.startswith(LEFT_OUT)})
     last = _decisive_run(runs)["tail"] if runs and _has_failed(proof.outcome) else ""
     row["runs"] = [{name: value for name, value in run.items() if name not in {"tail", "notes"}} for run in runs]
     row["last_lines"] = [line for line in last.splitlines() if line.strip()][-_LAST_LINES:]
@@ -136,6 +140,8 @@ def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
     for name, words in (("removed", "removed or rewritten upstream"), ("earlier_broken", "broken here")):
         if stage[name]:
             yield f"  {counted(len(stage[name]), 'F2P test')} of earlier stages {words}"
+    if stage["left_out"]:
+        yield f"  left out, since the runner cannot be given them: {', '.join(stage['left_out'])}"
     if stage["image"]:
         yield f"  in {stage['image']}" + (f"; its checkout: {stage['stage_image']}" if stage["stage_image"] else "")
     if stage["runs"]:

@@ -6,7 +6,6 @@ chain are written together when the chain ends. A command that was killed goes o
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -31,8 +30,7 @@ from environments.proofs.stage_images import stage_image
 from environments.sandboxes.engine import engine_failures
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
-from environments.suites.plaincommands import plain_command
-from environments.suites.runners import RUNNERS
+from environments.suites.plaincommands import plain_command, plain_files
 from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace
 from prchain.errors import BuildFailed, IncompleteRepository, NoRecipe, StateError
 from prchain.git.output import path_text
@@ -225,7 +223,7 @@ def _command(workplace: Workplace, files: Sequence[str]) -> str:
     """One line that runs the files and prints how each test ended: the recipe's own command where it has one."""
     plan = workplace.provided.plan
     if plan.test and "{tools}" not in plan.test and "\n" not in plan.test:
-        return plan.test.replace("{files}", shlex.join(RUNNERS[plan.runner].arguments(files)))
+        return plan.test.replace("{files}", plain_files(plan.runner, files))
     return plain_command(plan.runner, files)
 
 

@@ -12,6 +12,12 @@ from environments.suites.runners import RUNNERS
 
 
 def plain_command(runner: str, files: Sequence[str]) -> str:
-    """One line of shell, for the tree's root; `runner` is a name of `environments.suites.runners`."""
+    """One line of bash, for the tree's root; `runner` is a name of `environments.suites.runners`."""
+    return RUNNERS[runner].plain.format(files=plain_files(runner, files)).strip()
+
+
+def plain_files(runner: str, files: Sequence[str]) -> str:
+    """The files as words of bash, without those for which the runner would run none (`Runner.left_out`)."""
     known_runner = RUNNERS[runner]
-    return known_runner.plain.format(files=known_runner.files_text(files)).strip()
+    left_out = known_runner.left_out(files, plain=True)
+    return known_runner.files_text([path for path in files if path not in left_out] or files)

@@ -6,6 +6,7 @@ functions; `environments.suites.testruns` runs tests with it.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import ClassVar
 from environments.suites.canaries.canary import Planter
 from environments.suites.projectfiles import Part
 from environments.suites.testlogs import Status
+from prchain.git.output import path_name
 from prchain.inline_tests import InlineTest
 
 Parser = Callable[[str], dict[str, Status]]
@@ -49,8 +51,20 @@ class TestCommand:
 
 
 def as_paths(files: Sequence[str]) -> list[str]:
-    """The files as paths, of which none looks like an option."""
-    return list(dict.fromkeys(f"./{path}" if path.startswith("-") else path for path in files))
+    """The files as paths, of which none looks like an option, or like a file of options (``@file`` of argparse)."""
+    return list(dict.fromkeys(f"./{path}" if path.startswith(("-", "@")) else path for path in files))
+
+
+def shell_word(text: str) -> str:
+    """A word that bash takes for this text, in one line; what cannot be printed is written by its bytes."""
+    if text.isprintable():
+        return shlex.quote(text)
+    shown = (chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}" for byte in _bytes(text))
+    return f"$'{''.join(shown)}'"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def no_file(test: str, files: Collection[str]) -> str | None:
@@ -64,11 +78,13 @@ def none_inside(tests: Collection[str], changed: Collection[InlineTest], files: 
 
 
 def file_before(mark: str) -> Callable[[str, Collection[str]], str | None]:
-    """For ids that begin with the path of the test's file and this mark."""
+    """For ids that begin with the path of the test's file and this mark, which a path can hold, too."""
 
     def file_of(test: str, files: Collection[str]) -> str | None:
         path = test.partition(mark)[0]
-        return path if path in files else None
+        if path in files:
+            return path
+        return next((it for it in files if mark in it and (test == it or test.startswith(f"{it}{mark}"))), None)
 
     return file_of
 
@@ -79,10 +95,21 @@ def last_name(test: str) -> str:
 
 
 def name_behind(mark: str) -> Callable[[str], str]:
-    """For ids whose name stands behind the last such mark, before parameters."""
+    """For ids whose name stands behind the last such mark."""
 
     def name_of(test: str) -> str:
-        return test.partition("[")[0].rpartition(mark)[2]
+        return test.rpartition(mark)[2]
+
+    return name_of
+
+
+def function_behind(mark: str) -> Callable[[str], str]:
+    """For ids whose function stands behind the file or class and such a mark, perhaps behind more of them, before
+    parameters, which can hold marks; so can brackets stand in the name of a file."""
+
+    def name_of(test: str) -> str:
+        place, found, name = test.partition(mark)
+        return (name if found else place).partition("[")[0].rpartition(mark)[2]
 
     return name_of
 
@@ -139,6 +166,10 @@ class Runner:
     """From paths of test files to the arguments that have the runner run them."""
     separator: str = " "
     """Between those arguments."""
+    refused: str = ""
+    """Regular expression, searched for in a path: the runner cannot be given this file, or gives up all for it."""
+    plain_refused: str = ""
+    """The same for a file that it cannot be given in `plain`, though our reporter can."""
     file_of: Callable[[str, Collection[str]], str | None] = no_file
     """From a test's id and the files that were run to the test's file; None where the id does not tell."""
     steering: tuple[str, ...] = ()
@@ -165,6 +196,15 @@ class Runner:
         """The runner's own command."""
         return TestCommand(self.template, self.name, "{tools}" in self.template, self.options)
 
+    def given(self, files: Sequence[str]) -> list[str]:
+        """The arguments that have the runner run these files, by their `path_text`."""
+        return self.arguments([path_name(path) for path in files])
+
     def files_text(self, files: Sequence[str]) -> str:
-        """The text in the place of ``{files}`` in a command, quoted for the shell."""
-        return self.separator.join(map(shlex.quote, self.arguments(files)))
+        """The text in the place of ``{files}`` in a command, quoted for bash, in one line."""
+        return self.separator.join(map(shell_word, self.given(files)))
+
+    def left_out(self, files: Sequence[str], *, plain: bool = False) -> tuple[str, ...]:
+        """Those of some files that the runner cannot be given, for it takes their names for something else."""
+        patterns = [pattern for pattern in (self.refused, self.plain_refused if plain else "") if pattern]
+        return tuple(path for path in files if any(re.search(pattern, path) for pattern in patterns))

@@ -32,8 +32,9 @@ from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResults
 from environments.suites.runner import Runner, TestCommand
 from environments.suites.runners import RUNNERS
-from environments.suites.testlogs import EventLog, Status, failures, read_events
+from environments.suites.testlogs import EventLog, Status, failures, join, read_events
 from prchain.errors import RunnerMissing, SandboxFileError
+from prchain.git.output import name_text
 
 REPORT_LIMIT = 64 << 20
 """Bytes of a report that are read; 100,000 tests of pytest sign about 40 MB."""
@@ -55,6 +56,10 @@ _ENVIRONMENT = {
 }
 
 
+LEFT_OUT = "left out: "
+"""Begins those of `TestRun.notes` that name a file, folder or target that the runner cannot be given."""
+
+
 @dataclass(frozen=True, slots=True)
 class TestRun:
     """One run. `statuses` holds what was seen; what is not in it is missing."""
@@ -70,7 +75,8 @@ class TestRun:
     infra: str | None = None
     """Why the run says nothing: runner_missing, report_too_large, or the name of a sandbox's error."""
     notes: tuple[str, ...] = ()
-    """Signs that somebody meddled: foreign lines, gaps, tampered parts of the runner, distrusted passes."""
+    """Signs that somebody meddled: foreign lines, gaps, tampered parts of the runner, distrusted passes. And what was
+    left out."""
     observed: RunnerBaseline = field(default_factory=RunnerBaseline)
     """What was loaded and replaced in the runner."""
     cheats: tuple[str, ...] = ()
@@ -85,6 +91,11 @@ class TestRun:
     def usable(self) -> bool:
         """Whether tests may be classified by this run: one that was out of time or memory tells only of the machine."""
         return self.infra is None and not self.timed_out
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The files, folders and targets that the runner cannot be given."""
+        return tuple(note.removeprefix(LEFT_OUT) for note in self.notes if note.startswith(LEFT_OUT))
 
 
 RUNNER_MISSING = RunnerMissing("").name
@@ -109,16 +120,21 @@ def run_tests(
     M_t) and left alone; without one, the runner loads what it finds, and canaries say nothing.
 
     Raises what the sandbox raises (`SandboxError`): the engine's failures are no result. Without files nothing is run.
+    Files that the runner cannot be given are left out, and named in `TestRun.notes`.
     """
+    runner = RUNNERS[command.runner]
+    left_out = runner.left_out(files)
+    files = [path for path in files if path not in left_out]
+    named = [LEFT_OUT + path for path in left_out]
     if not files:
-        return TestRun({}, "", 0.0, 0)
+        return TestRun({}, "", 0.0, 0, notes=tuple(named))
     known = baseline or RunnerBaseline()
     expected = set(known.slots)
     tools = f"/tmp/.{secrets.token_hex(12)}"
     report, key = f"{tools}/{secrets.token_hex(8)}", secrets.token_bytes(32)
     for name, content in _reporters().items():
         sandbox.write(f"{tools}/{name}", content)
-    runner = RUNNERS[command.runner]
+    given = runner.given(files)
     order = {
         "key": key.hex(),
         "report": report,
@@ -128,8 +144,9 @@ def run_tests(
         "hooks": known.hooks,
         "arguments": [
             *(argument.replace("{tools}", tools) for argument in command.arguments),
-            *runner.arguments(files),
+            *given,
         ],
+        "files": given,
     }
     result = sandbox.exec(
         _filled(command.template, files=runner.files_text(files), tools=tools, report=report),
@@ -146,6 +163,7 @@ def run_tests(
     if command.signed:
         events = read_events(log, key, timed_out=result.timed_out)
         infra = infra or (None if events.started or result.timed_out else RUNNER_MISSING)
+        named += [LEFT_OUT + name_text(what) for what in events.left_out]
         notes = [f"overruled: {test}" for test in events.overruled]
         notes += [f"refused a hook of the tree: {what}" for what in events.refused]
         notes += [f"took longer than {TEST_SECONDS:g} s: {test}" for _, test in events.overtime]
@@ -166,7 +184,11 @@ def run_tests(
         notes += doubts
     results = CanaryResults(canaries, statuses, runner.name_of, lambda test: runner.file_of(test, files))
     cheats += [f"a test that must not pass passes: {slot}" for slot in sorted(results.passed()) if slot in expected]
-    must_fail = any(it.kind is not CanaryKind.SKIP and it.slot in expected for it in canaries)
+    # What the runner refused to be given in this tree holds none that could fail.
+    not_run = {path for path in files if LEFT_OUT + " ".join(runner.given([path])) in named}
+    must_fail = any(
+        it.kind is not CanaryKind.SKIP and it.slot in expected and it.file not in not_run for it in canaries
+    )
     if must_fail and not (command.signed and runner.reports) and exit_code == 0:
         cheats.append("exit code 0 although a test must fail")
     if command.signed:
@@ -181,7 +203,7 @@ def run_tests(
         result.timed_out,
         exit_code is not None,
         infra,
-        tuple(notes),
+        (*named, *notes),
         observed.with_canaries(results.fit()),
         tuple(cheats),
         tuple(sorted(set(results.copied(expected)))),
@@ -189,8 +211,10 @@ def run_tests(
 
 
 def printed_statuses(runner: Runner, events: EventLog) -> dict[str, Status]:
-    """What a runner's output says, signed by its parent, with the tests that took too long, in the log's own ids."""
-    statuses = runner.parse(events.printed)
+    """What a runner's output says, signed by its parent, with the tests that took too long, in the log's own ids. Each
+    file that it wrote is read by itself: what one holds says nothing of another."""
+    texts = events.files or (events.printed,)
+    statuses = join(report for text in texts for report in runner.parse(text).items())
     for printed, late in events.overtime:
         for test in runner.parse(printed):
             if test == late or test.endswith(f" {late}") or test == late.replace(" ", "."):

@@ -105,6 +105,19 @@ def path_text(path: bytes) -> str:
     return path.decode("utf-8", "backslashreplace")
 
 
+def path_name(text: str) -> str:
+    """The other way round: the name of the file that `path_text` tells, as Python has it (`os.fsdecode` of UTF-8)."""
+    path = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode("utf-8", "surrogateescape"))
+    return path.decode("utf-8", "surrogateescape")
+
+
+def name_text(name: str) -> str:
+    """A text that holds names of files as Python has them, with ``\\xNN`` for what is no text."""
+    return _NO_TEXT.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", name)
+
+
+_ESCAPE = re.compile(rb"\\x([89a-f][0-9a-f]|5c)")
+_NO_TEXT = re.compile("[\udc80-\udcff]")
 _LIKE_AN_ESCAPE = re.compile(rb"\\(?=x(?:[89a-f][0-9a-f]|5c))")
 
 

@@ -10,6 +10,7 @@ import pytest
 from environments.proofs.proof import (
     EARLIER_BROKEN,
     NO_F2P,
+    NOTHING_COLLECTED,
     REFERENCE_FAILS,
     TESTS_UNUSABLE,
     UNPROVED,
@@ -51,7 +52,7 @@ def proved(
         (run(a=F, b=P), run(a=P, b=P), PROVED),
         (run(b=P), run(a=P, b=P), PROVED),
         (run(a=P, b=P), run(a=P, b=P), NO_F2P),
-        (run(), run(), NO_F2P),
+        (run(), run(), NOTHING_COLLECTED),
         (run(a=F, b=F), run(a=P, b=F), PROVED),
         (run(a=F, b=P), run(a=F, b=P), REFERENCE_FAILS),
         (run(a=P, b=P), run(a=F, b=P), REFERENCE_FAILS),

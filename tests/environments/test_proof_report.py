@@ -91,6 +91,15 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
     ]
 
 
+def test_show_names_the_files_that_were_left_out(world: StageWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    failed_proof(world)
+    notes = ("left out: a b/x_test.go", "overruled: x")
+    for ordinal in (1, 2):
+        StoredRuns(world.store, world.chain_id, 1).keep("after", ordinal, "key", a_run("", notes=notes))
+    assert run(["environments", "show", world.chain_id[:3]]) == 0
+    assert "  left out, since the runner cannot be given them: a b/x_test.go\n" in capsys.readouterr().out
+
+
 def test_show_names_the_tests_where_it_is_asked_to(world: StageWorld, capsys: pytest.CaptureFixture[str]) -> None:
     failed_proof(world)
     assert run(["environments", "show", world.chain_id, "--tests"]) == 0

@@ -45,7 +45,7 @@ NAMES_RUNNERS = {
     # The language of that name.
     "environments/briefing.py": {"go"},
     "environments/suites/reporters/python_reporter.py": {"pytest", "unittest"},
-    "environments/suites/reporters/parent_reporter.py": {"go", "cargo", "surefire"},
+    "environments/suites/reporters/parent_kinds.py": {"go", "cargo", "surefire"},
     # The modules of that name: the one that a skip needs, and those that no setup script may put something before.
     "environments/suites/canaries/python.py": {"pytest"},
     "environments/suites/setup_script.py": {"pytest", "unittest"},

@@ -17,10 +17,10 @@ from environments.suites.runners import RUNNERS
 from environments.suites.runners.cargo import parse_cargo
 from environments.suites.runners.go import parse_go
 from environments.suites.runners.mocha import parse_mocha
-from environments.suites.runners.pytest import parse_pytest
 from environments.suites.runners.surefire import parse_surefire
 from environments.suites.runners.unittest import parse_unittest
 from environments.suites.testlogs import Status, join, read_events, sign, worst
+from environments.suites.testlogs.pytest_text import parse_pytest
 
 KEY = b"\x00\xff"
 
@@ -165,6 +165,11 @@ test_lies (tests.test_a.Till.test_lies) ... ok
 FAIL: test_lies (tests.test_a.Till.test_lies)
 ----------------------------------------------------------------------
 Traceback (most recent call last):
+
+----------------------------------------------------------------------
+Ran 9 tests in 0.003s
+
+FAILED (failures=2, errors=1, skipped=1, expected failures=1, unexpected successes=1)
 """
 
 
@@ -285,7 +290,7 @@ def test_a_go_package_that_fails_by_itself_is_an_error() -> None:
 CARGO = """   Compiling till v0.1.0 (/testbed)
      Running unittests src/lib.rs (target/debug/deps/till-08a90677e73daa2f)
 
-running 4 tests
+running 3 tests
 test tests::adds ... ok
 test tests::slow ... ignored, takes hours
 test tests::panics - should panic ... ok

@@ -22,9 +22,10 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from parent_kinds import Kind
     from python_reporter import Log
 
 ROUNDS = 8
@@ -33,131 +34,6 @@ PIECE = 1 << 16
 _PR_SET_DUMPABLE = 4
 _LINGER = 2.0
 """Seconds in which output is read after the command ended; a process that it left behind may hold the pipe."""
-
-
-class Slow:
-    """The tests that run, by their name, and since when; tells which of them have run for too long."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since: dict[str, float] = {}
-
-    def begin(self, test: str, ago: float = 0.0) -> None:
-        """It runs, since so many seconds."""
-        self._since.setdefault(test, time.monotonic() - ago)
-
-    def end(self, test: str) -> None:
-        """It does not run."""
-        self._since.pop(test, None)
-
-    def late(self) -> list[str]:
-        """Those that took too long."""
-        now = time.monotonic()
-        return [test for test, since in self._since.items() if now - since > self._seconds]
-
-
-class Go:
-    """``go test -json``. A test is named by package and name, with a space between."""
-
-    files = None
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def commands(self, command: list[str], late: list[str]) -> list[list[str]]:
-        """What runs all tests but the late ones: where a folder has one, its other tests by their names, for
-        ``-skip`` is newer than go 1.20."""
-        words = [word for word in command if not word.startswith(".")]
-        folders = [word for word in command if word.startswith(".")]
-        plain, others = list(folders), []
-        for folder in folders if late else ():
-            listed = subprocess.run(
-                [*(word for word in words if word != "-json"), "-list", ".", folder],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-            ).stdout.splitlines()
-            package = next((line.split("\t")[1] for line in listed if line.startswith("ok") and "\t" in line), "")
-            without = {
-                name.partition("/")[0] for it in late for path, _, name in [it.partition(" ")] if path == package
-            }
-            if without:
-                names = [line for line in listed if re.fullmatch(r"(?:Test|Example|Fuzz)\w*", line)]
-                plain.remove(folder)
-                others.append(
-                    [*words, "-run", f"^({'|'.join(name for name in names if name not in without)})$", folder]
-                )
-        return [*([[*words, *plain]] if plain else []), *others]
-
-    def line(self, line: str, slow: Slow) -> None:
-        """Take an event: what waits for others that run beside it, or has subtests that end, is not slow."""
-        if not line.startswith('{"'):
-            return
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(event, dict) or not isinstance(event.get("Test"), str):
-            return
-        test, action = f"{event.get('Package')} {event['Test']}", event.get("Action")
-        if action in ("run", "cont"):
-            slow.begin(test)
-        elif action in ("pause", "pass", "fail", "skip"):
-            slow.end(test)
-        parent = test.rpartition("/")[0]
-        while parent and action in ("run", "pass", "fail", "skip"):
-            slow.end(parent)
-            if action != "run":
-                slow.begin(parent)
-            parent = parent.rpartition("/")[0]
-
-
-class Cargo:
-    """``cargo test``. A test is named as its harness does."""
-
-    files = None
-    _START = re.compile(r"test (\S.*?)(?: - should panic)? \.\.\. ?")
-    _LONG = re.compile(r"test (\S.*?) has been running for over (\d+) seconds")
-    _END = re.compile(r"test (\S.*?)(?: - should panic)? \.\.\. .*")
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def commands(self, command: list[str], late: list[str]) -> list[list[str]]:
-        """The command, with the late ones skipped."""
-        skips = [word for test in late for word in ("--skip", test)]
-        return [[*command, "--", "--exact", *skips] if late else command]
-
-    def line(self, line: str, slow: Slow) -> None:
-        """Take a line, or the beginning of one that is not at its end: a harness with one thread names a test before
-        it runs it; one with several threads names those that take over a minute."""
-        if found := self._START.fullmatch(line):
-            slow.begin(found[1])
-        elif found := self._LONG.fullmatch(line):
-            slow.begin(found[1], float(found[2]))
-        elif found := self._END.fullmatch(line):
-            slow.end(found[1])
-
-
-class Surefire:
-    """Maven. JUnit 5 has a limit of its own for each test; with others the whole run has one."""
-
-    files = re.compile(r"(?:.*/)?target/surefire-reports/TEST-[^/]*\.xml")
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def commands(self, command: list[str], late: list[str]) -> list[list[str]]:
-        """The command with JUnit's limit."""
-        return [[*command, f"-Djunit.jupiter.execution.timeout.testable.method.default={self._seconds:g} s"]]
-
-    def line(self, line: str, slow: Slow) -> None:
-        """Maven's output names no test that runs."""
-
-
-KINDS: dict[str, Any] = {"go": Go, "cargo": Cargo, "surefire": Surefire}
 
 
 class Output:
@@ -178,9 +54,9 @@ class Output:
         return [*lines, self._rest]
 
 
-def run(command: list[str], kind: Any, log: Log, seconds: float) -> tuple[int, list[str]]:
+def run(command: list[str], kind: Kind, log: Log) -> tuple[int, list[str]]:
     """Run a command: its exit code, and the tests that took too long, for which it was ended."""
-    slow, output = Slow(seconds), Output(log)
+    slow, output = kind.slow(), Output(log)
     child = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
@@ -210,6 +86,30 @@ def run(command: list[str], kind: Any, log: Log, seconds: float) -> tuple[int, l
     return code, late
 
 
+def run_all(commands: list[list[str]], kind: Kind, log: Log) -> tuple[int, list[str]]:
+    """Run commands, up to one in which a test takes too long: their exit code, and those tests.
+
+    A command that is refused, for it fails and says nothing of any test, is run part by part; a part that is refused is
+    left out, and its exit code says nothing of the others.
+    """
+    code, refused, is_all_refused = 0, 0, True
+    left = list(commands)
+    while left:
+        command = left.pop(0)
+        kind.has_said = not kind.refuses
+        found, late = run(command, kind, log)
+        if late:
+            return found, late
+        if kind.has_said or not found:
+            code, is_all_refused = code or found, False
+        elif len(parts := kind.parts(command)) > 1:
+            left[:0] = parts
+        else:
+            refused = found
+            kind.left_out.append(command[-1])
+    return refused if is_all_refused else code, []
+
+
 def reports(pattern: re.Pattern[str]) -> list[str]:
     """The files below the working directory whose path matches; links are not followed."""
     found = [os.path.join(folder, name) for folder, _, names in os.walk(".") for name in names]
@@ -220,7 +120,9 @@ def reports(pattern: re.Pattern[str]) -> list[str]:
 
 def main(command: list[str]) -> int:
     """Run the order on standard input; the command's exit code."""
-    from python_reporter import Log  # noqa: PLC0415  beside it in a sandbox, where it is no module of a package
+    # Beside it in a sandbox, where they are no modules of a package.
+    from parent_kinds import KINDS  # noqa: PLC0415
+    from python_reporter import Log  # noqa: PLC0415
 
     order = json.load(sys.stdin)
     if shutil.which(command[0]) is None:
@@ -233,12 +135,7 @@ def main(command: list[str]) -> int:
         os.remove(path)
     late: list[str] = []
     for number in range(ROUNDS):
-        code, more = 0, list[str]()
-        for one in kind.commands(command, late):
-            found, more = run(one, kind, log, order["seconds"])
-            code = code or found
-            if more:
-                break
+        code, more = run_all(kind.commands(command, late), kind, log)
         if not more:
             break
         late += more
@@ -246,9 +143,11 @@ def main(command: list[str]) -> int:
             log.say("overtime", what=test)
         if number < ROUNDS - 1:
             log.say("again")
+    for what in kind.left_out:
+        log.say("left_out", what=what)
     for path in reports(kind.files) if kind.files else ():
         with open(path, encoding="utf-8", errors="replace") as file:
-            log.say("output", text=file.read())
+            log.say("file", text=file.read())
     code = 128 - code if code < 0 else code
     log.say("end", exit=code)
     return code

@@ -1,9 +1,9 @@
 """Runs pytest or unittest and signs what becomes of every test; see `environments.suites.testlogs.events`.
 
 Runs as a script inside a sandbox. Standard input holds one JSON object: ``key`` (hex), ``report`` (path of the log),
-``runner`` (pytest or unittest), ``arguments``, ``seconds``, which one test may take, and for pytest ``plugins`` (those
-that are loaded, by entry point; null: all that are installed) and ``hooks`` (files of the tree that may implement
-hooks; null: any). The key never stands in the
+``runner`` (pytest or unittest), ``arguments``, ``files`` (those of them that name what is run), ``seconds``, which one
+test may take, and for pytest ``plugins`` (those that are loaded, by entry point; null: all that are installed) and
+``hooks`` (files of the tree that may implement hooks; null: any). The key never stands in the
 environment, in the command line or in a file, all of which the code under test could read.
 """
 
@@ -11,6 +11,7 @@ environment, in the command line or in a file, all of which the code under test 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
 import json
@@ -334,13 +335,40 @@ def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
             clock.stop()
 
     log.say("start", runner="pytest")
-    arguments, known = list(order["arguments"]), order["plugins"]
+    left_out = _without_path(order["files"])
+    for path in left_out:
+        log.say("left_out", what=path)
+    arguments, known = [it for it in order["arguments"] if it not in left_out], order["plugins"]
     if known is not None:
         os.environ[_AUTOLOAD] = "1"
         arguments = [*(part for name in known for part in ("-p", name)), *arguments]
     code = int(pytest.main(arguments, plugins=[HookGuard(log, order["hooks"]), *plugins, PhaseLimits()]))
     finish(code)
     return code
+
+
+def _without_path(files: list[str]) -> list[str]:
+    """Have pytest take names of files for paths that hold what marks a part of a file in its node ids (``[``, ``::``).
+    Those that are not there, or that it cannot be given, for it would run none of the others."""
+    import _pytest.main
+
+    gone = [path for path in files if not os.path.exists(path)]
+    odd = [path for path in files if ("[" in path or "::" in path) and path not in gone]
+    resolve = getattr(_pytest.main, "resolve_collection_argument", None)
+    if resolve is None:  # pytest 5 and older, which have brackets in paths
+        return [*gone, *(path for path in odd if "::" in path)]
+    if odd:
+
+        def resolved(invocation_path: Any, arg: str, *more: Any, **named: Any) -> Any:
+            if arg not in odd:
+                return resolve(invocation_path, arg, *more, **named)
+            # As the file's folder, whose name may be as odd, down from one that there is.
+            found = resolve(invocation_path, os.curdir, *more, **{**named, "as_pypath": False})
+            path = (found[0] if isinstance(found, tuple) else found.path) / arg
+            return (path, []) if isinstance(found, tuple) else dataclasses.replace(found, path=path)
+
+        _pytest.main.resolve_collection_argument = resolved
+    return gone
 
 
 def _digests(paths: list[str]) -> list[str]:
@@ -401,7 +429,7 @@ def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
 
     log.say("start", runner="unittest")
     watched = _watched_in_unittest()
-    suite = unittest.defaultTestLoader.loadTestsFromNames(order["arguments"])
+    suite = unittest.TestSuite(_loaded(name) for name in order["arguments"])
     pending = [suite]
     while pending:
         for test in pending.pop():
@@ -418,6 +446,24 @@ def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
             log.say("tampered", what=name)
     log.say("end", exit=code)
     return code
+
+
+def _loaded(name: str) -> Any:
+    """The tests of a module; for one that cannot be imported, whatever it raises, a test that fails under its name: the
+    loader of unittest knows of `ImportError` alone, and lets others end the run."""
+    import unittest
+
+    try:
+        return unittest.defaultTestLoader.loadTestsFromName(name)
+    except (Exception, SystemExit) as error:  # what the module raises can be anything
+        reason = error
+
+        def failed(self: Any) -> None:
+            raise reason
+
+        # As unittest calls modules that lack something that they import.
+        case = type("_FailedTest", (unittest.TestCase,), {"__module__": "unittest.loader", name: failed})
+        return case(name)
 
 
 def _load_runner() -> None:

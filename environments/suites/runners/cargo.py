@@ -7,75 +7,59 @@ from collections.abc import Collection, Sequence
 
 from environments.suites.canaries.blocks import RUST
 from environments.suites.runner import PARENT, Runner
-from environments.suites.testlogs import Status, join
+from environments.suites.testlogs import Status, join, uncoloured
+from environments.suites.testlogs.libtest import read_binary
 from prchain.inline_tests import InlineTest
 from prchain.kinds import FileKind, kind_of
 
-_BINARY = re.compile(r"\s*Running (?:unittests )?(?P<path>\S+) \((?:.*/)?(?P<name>[^/\s]+?)-[0-9a-f]{16}(?:\.exe)?\)")
-_DOC = re.compile(r"\s*Doc-tests (?P<name>\S+)")
-_TEST = re.compile(r"test (?P<test>.+?)(?: - should panic)? \.\.\. (?:.*?)(?P<word>ok|FAILED|ignored(?:, .*)?)")
-_START = re.compile(r"test (?P<test>\S.*?)(?: - should panic)? \.\.\. ?.*")
-_LONG = re.compile(r"test (?P<test>\S.*?) has been running for over \d+ seconds")
-_RESULT = re.compile(
-    r"test result: (?:ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<ignored>\d+) ignored;.*"
-)
-_WORDS = {"ok": Status.passed, "FAILED": Status.failed}
+_FILE_NAME = re.compile(r"-[0-9a-f]{16}(?:\.exe)?\)$")
 
 
 def parse_cargo(log: str) -> dict[str, Status]:
     """The tests of ``cargo test``, as ``crate path/of/target.rs test::name`` (``crate doc name`` for doc tests).
 
-    Standard error has to be in the log, because the names of the test binaries stand there. A binary's lines count
-    only when they agree with the counts of its last ``test result`` line: one that ended without it, or whose output
-    holds lines that its harness did not write, leaves no test passed (each is an error).
+    Standard error has to be in the log, because the names of the test binaries stand there. How the lines of a binary
+    are read, and when they are believed, is told in `environments.suites.testlogs.libtest`: one that ended without its
+    result, or whose lines contradict it, leaves no test passed (each is an error).
     """
     reports: list[tuple[str, Status]] = []
     place, lines = "", list[str]()
-    for line in [*log.splitlines(), "   Doc-tests end"]:
-        if found := _BINARY.fullmatch(line) or _DOC.fullmatch(line):
-            reports.extend((f"{place} {test}".strip(), status) for test, status in _binary(lines))
-            path = found.groupdict().get("path") or "doc"
-            place, lines = f"{found['name']} {path}", []
+    for line in [*re.split(r"\r?\n", uncoloured(log)), "   Doc-tests end"]:
+        if heading := _heading(line):
+            reports.extend((f"{place} {test}".strip(), status) for test, status in read_binary(lines))
+            place, lines = heading, []
         else:
             lines.append(line)
     return join(reports)
 
 
-def _binary(lines: list[str]) -> list[tuple[str, Status]]:
-    found: list[tuple[str, Status]] = []
-    counts: tuple[int, ...] | None = None
-    summaries, in_failures = 0, False
-    long: list[str] = []
-    for line in lines:
-        in_failures = in_failures or line == "failures:"  # what failing tests printed follows
-        if result := _RESULT.fullmatch(line):
-            counts = (int(result["passed"]), int(result["failed"]), int(result["ignored"]))
-            summaries += 1
-        elif in_failures:
-            continue
-        elif test := _TEST.fullmatch(line):
-            found.append((test["test"], _WORDS.get(test["word"], Status.skipped)))
-        elif slow := _LONG.fullmatch(line):
-            long.append(slow["test"])
-        elif start := _START.fullmatch(line):
-            found.append((start["test"], Status.error))
-    names = {test for test, _ in found}
-    cut_off = [(test, Status.error) for test in long if test not in names]
-    if not found and counts is None:
-        return cut_off
-    tallied = tuple(
-        sum(status is kind for _, status in found) for kind in (Status.passed, Status.failed, Status.skipped)
-    )
-    if counts == tallied and summaries == 1 and len(names) == len(found):
-        return found
-    return [*((test, Status.error if status is Status.passed else status) for test, status in found), *cut_off]
+def _heading(line: str) -> str:
+    """The name and file of the binary that a line begins the output of; empty for another line.
+
+    Cargo prints such lines in columns, behind what the binary before left without the end of a line.
+    """
+    if hashed := _FILE_NAME.search(line):
+        before, _, words = line[: hashed.start()].rpartition("Running ")
+        path, _, binary = words.rpartition(" (")
+        path, name = path.removeprefix("unittests "), binary.rpartition("/")[2]
+        return f"{name} {path}" if path and name and _ends_in_columns(before, 5) else ""
+    before, mark, name = line.rpartition("Doc-tests ")
+    return f"{name} doc" if mark and name and " " not in name and _ends_in_columns(before, 3) else ""
+
+
+def _ends_in_columns(before: str, width: int) -> bool:
+    return not before.strip() or before.endswith(" " * width)
 
 
 def targets(files: Sequence[str]) -> list[str]:
     """``--test name`` for integration tests; with any other file nothing, which runs the whole package's tests, for
     unit tests live in the source."""
-    names = [_target(path) for path in files]
+    names = [_target(path) for path in files if not _HELPER.fullmatch(path)]
     return [] if None in names else [part for name in dict.fromkeys(names) for part in ("--test", str(name))]
+
+
+_HELPER = re.compile(r"tests/[^/]+/mod\.rs")
+"""A module that targets share: for what is no target Cargo runs none."""
 
 
 def _target(path: str) -> str | None:
@@ -147,6 +131,8 @@ RUNNER = Runner(
     parse=parse_cargo,
     reports=False,
     arguments=targets,
+    # The name of no crate; some are patterns for --test.
+    refused=r"^tests/(?!\w[\w-]*(?:\.rs$|/))",
     file_of=file_of,
     steering=(r"\.nextest\.toml", r"(?:\.cargo|\.config)/[^/]*(?:config|nextest|extensions)[^/]*"),
     project_files=(r"cargo\.toml", r"build\.rs"),

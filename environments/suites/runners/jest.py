@@ -13,6 +13,7 @@ RUNNER = Runner(
     typed="jest --ci FILES",
     files=r"\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/(?:[^/]+/)*[^/]+\.[cm]?[jt]sx?$",
     parse=javascript.results,
+    refused=javascript.REFUSED,
     file_of=javascript.file_of,
     steering=(r"jest\.(?:config|setup)\.\w+", *javascript.STEERING),
     project_files=javascript.PROJECT_FILES,

@@ -36,6 +36,7 @@ RUNNER = Runner(
     typed="mocha FILES",
     files=r"(?:\.|-|_)?(?:test|spec)\.[cm]?[jt]s$|(?:^|/)(?:tests?|spec)/(?:[^/]+/)*[^/]+\.[cm]?[jt]s$",
     parse=parse_mocha,
+    refused=javascript.REFUSED,
     file_of=javascript.file_of,
     steering=(r"\.mocharc(?:\.\w+)?", r"mocha\.opts", *javascript.STEERING),
     project_files=javascript.PROJECT_FILES,

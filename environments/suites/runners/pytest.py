@@ -1,4 +1,4 @@
-"""pytest: its logs, the files that steer it, and the names of test files that a repository sets for it.
+"""pytest: the files that steer it, and the names of test files that a repository sets for it.
 
 PyGithub, for one, names its test files ``tests/Repository.py`` and sets ``python_files = "tests/*.py"``. Read as pytest
 reads it (its reference: "Configuration file formats", "python_files"): the first file of `CONFIG_FILES` that has a
@@ -8,33 +8,15 @@ the file's name. Only files in the root are looked at.
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from configparser import ConfigParser, Error
 from fnmatch import fnmatchcase
 from typing import Any
 
 from environments.suites.canaries.python import plant_python
-from environments.suites.runner import OwnNames, Runner, file_before, name_behind
-from environments.suites.testlogs import Status, join
-
-_TERMINAL = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
-_WORDS = {
-    "PASSED": Status.passed,
-    "FAILED": Status.failed,
-    "ERROR": Status.error,
-    "SKIPPED": Status.skipped,
-    "XFAIL": Status.xfail,
-    "XPASS": Status.xpass,
-}
-_WORD = "|".join(_WORDS) + r"|SUBFAILED(?:\[.*?\]|\(.*?\))*"
-"""pytest 9 reports a failed subtest beside its test, which it calls passed."""
-_VERBOSE = re.compile(rf"(?P<test>\S+?::.*) (?P<word>{_WORD})(?: \(.*\))? +\[ *\d+%\]")
-_WORKER = re.compile(rf"\[gw\d+\] \[ *\d+%\] (?P<word>{_WORD}) (?P<test>\S.*?) *")
-_SUMMARY = re.compile(r"=+ short test summary info =+")
-_SUMMARY_LINE = re.compile(rf"(?P<word>{_WORD}) (?P<test>\S.*)")
-_SUMMARY_END = re.compile(r"=+ .*\bin [\d.]+s.* =+")
+from environments.suites.runner import OwnNames, Runner, file_before, function_behind
+from environments.suites.testlogs.pytest_text import parse_pytest
 
 CONFIG_FILES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 """In the order in which pytest looks for them."""
@@ -42,41 +24,6 @@ CONFIG_FILES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyp
 _INI_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest", "tox.ini": "pytest", "setup.cfg": "tool:pytest"}
 _NEVER = frozenset({"__init__.py", "conftest.py", "setup.py"})
 """An ``__init__.py`` that is named stands for its whole folder in some versions of pytest."""
-
-
-def parse_pytest(log: str) -> dict[str, Status]:
-    """The tests of ``pytest -rA`` or ``pytest -v``, xdist's lines too.
-
-    The output of a test can hold such lines as well; only what stands behind the last heading of the summary is read
-    as summary, and a test of two words has the worse one. ``SKIPPED [1] path:7: why`` names no test and is left out.
-    Ids end before `` - message``; one with `` - `` in its brackets is kept whole.
-    """
-    return join(_pytest(_TERMINAL.sub("", log).splitlines()))
-
-
-def _pytest(lines: list[str]) -> Iterator[tuple[str, Status]]:
-    heading = max((n for n, line in enumerate(lines) if _SUMMARY.fullmatch(line)), default=len(lines))
-    for line in lines[:heading]:
-        if found := _VERBOSE.fullmatch(line) or _WORKER.fullmatch(line):
-            yield found["test"], _status(found["word"])
-    for line in lines[heading + 1 :]:
-        if _SUMMARY_END.fullmatch(line):
-            return
-        found = _SUMMARY_LINE.fullmatch(line)
-        if found and not (found["word"] == "SKIPPED" and re.match(r"\[\d+\] ", found["test"])):
-            yield _without_message(found["test"]), _status(found["word"])
-
-
-def _status(word: str) -> Status:
-    return _WORDS.get(word, Status.failed)
-
-
-def _without_message(text: str) -> str:
-    for cut in re.finditer(" - ", text):
-        test = text[: cut.start()]
-        if test.count("[") <= test.count("]"):
-            return test
-    return text
 
 
 def python_files(texts: Mapping[str, str]) -> tuple[str, ...]:
@@ -204,5 +151,7 @@ RUNNER = Runner(
     },
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
     plant=plant_python,
-    name_of=name_behind("::"),
+    name_of=function_behind("::"),
+    # Node ids hold both; our reporter has them taken for paths.
+    plain_refused=r"\[|::",
 )

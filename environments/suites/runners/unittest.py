@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 
 from environments.suites.canaries.python import plant_python
-from environments.suites.runner import Runner
+from environments.suites.runner import Runner, name_behind
 from environments.suites.testlogs import Status, join
 
-_LINE = re.compile(
-    r"(?P<method>[^\s()]+) \((?P<place>[^\s()]+)\)(?: [(\[][^\n]*[)\]])?(?:\n.*?)?? \.\.\. "
-    r"(?:.*?)(?P<word>ok|FAIL|ERROR|skipped(?: .*)?|expected failure|unexpected success)",
-    re.S,
+_START = re.compile(
+    r"(?<![^\s()])(?P<method>[^\s()]{1,2000}) \((?P<place>[^\s()]{1,400})\)(?: [(\[][^\n]{0,200}[)\]])?"
+    r"(?:\n[^\n]{0,200}?)?? \.\.\.(?: |(?=\n)|$)"
 )
-_START = re.compile(r"^(?:  )?[^\s()]+ \([^\s()]+\)", re.M)
+_WORD = re.compile(r"(?P<word>ok|FAIL|ERROR|skipped(?: .*)?|expected failure|unexpected success)$")
 _WORDS = {
     "ok": Status.passed,
     "FAIL": Status.failed,
@@ -24,30 +22,49 @@ _WORDS = {
     "unexpected success": Status.xpass,
 }
 _HEADING = re.compile(r"^=+\n(?P<word>ERROR|FAIL): (?P<method>[^\s()]+) \((?P<place>[^\s()]+)\)", re.M)
+_OF_ALL = re.compile(r"\.(?:setUp|tearDown)(?:Class|Module)$")
+"""Of what is no test, and is named where it fails."""
+_RESULT = re.compile(r"^Ran (?P<tests>\d+) tests? in [\d.]+s\n+(?:OK|FAILED|NO TESTS RAN)(?: \(.*\))?$", re.M)
 
 
 def parse_unittest(log: str) -> dict[str, Status]:
     """The tests of ``python -m unittest -v``, by their dotted ids (``tests.test_a.Case.test_b``).
 
     Python 3.11 and newer print the whole id in the brackets, older ones the class alone; a docstring takes a second
-    line. What a test prints may stand between ``...`` and its word.
+    line. What a test prints may stand between ``...`` and its word, over several lines, and before the next test on its
+    line: the word that ends the last line of all that stands before the next test counts, and a test without one is an
+    error. Nothing passed in a run without its result (``Ran 3 tests in 0.1s``), or that names more tests than it ran.
     """
     log = log.replace("\r\n", "\n")
     body = log.partition("\n" + "=" * 70)[0]
-    starts = [found.start() for found in _START.finditer(body)]
-    reports = []
-    for start, end in pairwise([*starts, len(body)]):
-        if found := _LINE.fullmatch(body[start:end].partition("\n" + "-" * 70)[0].strip()):
-            word = found["word"].split(" '")[0]
-            status = Status.skipped if word.startswith("skipped") else _WORDS[word]
-            reports.append((_dotted(found["method"], found["place"]), status))
+    starts = list(_START.finditer(body))
+    reports, without_word = list[tuple[str, Status]](), list[tuple[str, Status]]()
+    for found, end in zip(starts, [*(it.start() for it in starts[1:]), len(body)], strict=False):
+        word = _word(body[found.end() : end].partition("\n" + "-" * 70)[0])
+        (reports if word else without_word).append((_dotted(found["method"], found["place"]), word or Status.error))
     for found in _HEADING.finditer(log):
         reports.append((_dotted(found["method"], found["place"]), _WORDS[found["word"]]))
-    return join(reports)
+    statuses = {**join(without_word), **join(reports)}
+    ran = [int(found["tests"]) for found in _RESULT.finditer(log)]
+    if ran and sum(not _OF_ALL.search(test) for test in statuses) <= ran[-1]:
+        return statuses
+    return {test: Status.error if status is Status.passed else status for test, status in statuses.items()}
+
+
+def _word(text: str) -> Status | None:
+    """The last result that ends a line."""
+    for line in reversed(text.split("\n")):
+        if found := _WORD.search(line.rstrip()):
+            word = found["word"]
+            return Status.skipped if word.startswith("skipped") else _WORDS[word]
+    return None
 
 
 def _dotted(method: str, place: str) -> str:
-    return place if place.endswith(f".{method}") else f"{place}.{method}"
+    """The id of a test; where the whole id is in the brackets, what stands before the method was printed."""
+    name = place.rpartition(".")[2]
+    is_whole = place.endswith(f".{method}") or (method.endswith(name) and name.startswith("test"))
+    return place if is_whole else f"{place}.{method}"
 
 
 def modules(files: Sequence[str]) -> list[str]:
@@ -75,8 +92,11 @@ RUNNER = Runner(
     files=r"(?:^|/)tests?[^/]*\.py$",
     parse=parse_unittest,
     arguments=modules,
+    # No dotted name of a module.
+    refused=r"(?:^|/)[^/]*\.[^/]*/|\.[^/]*\.py$",
     file_of=file_of,
     steering=(r"(?:site|user)customize\.py",),
     shadows=(r"unittest/__init__\.py", r"unittest\.py"),
     plant=plant_python,
+    name_of=name_behind("."),
 )

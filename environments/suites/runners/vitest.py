@@ -13,6 +13,7 @@ RUNNER = Runner(
     typed="vitest run FILES",
     files=r"\.(?:test|spec)\.[cm]?[jt]sx?$",
     parse=javascript.results,
+    refused=javascript.REFUSED,
     file_of=javascript.file_of,
     steering=(r"vitest\.(?:config|workspace|setup)\.\w+", *javascript.STEERING),
     project_files=(r"vite\.config\.\w+", *javascript.PROJECT_FILES),

@@ -7,6 +7,6 @@ can write it too (`environments.suites.testruns` says what is made of that).
 from __future__ import annotations
 
 from environments.suites.testlogs.events import EventLog, read_events, sign
-from environments.suites.testlogs.values import Status, did_run, failures, join, worst
+from environments.suites.testlogs.values import Status, did_run, failures, join, uncoloured, worst
 
-__all__ = ["EventLog", "Status", "did_run", "failures", "join", "read_events", "sign", "worst"]
+__all__ = ["EventLog", "Status", "did_run", "failures", "join", "read_events", "sign", "uncoloured", "worst"]

@@ -8,12 +8,13 @@ the log are seen and dropped. An event carries its number: a line that is taken 
 
 Events: ``start``; ``collected`` and ``begin`` (``id``); ``result`` (``id``, ``s``; a test may have several, the worst
 stands); ``done`` (``id`` of a file that began: it is no test, and stays only where it has a result); ``overruled``
-and ``tampered`` (``what``); ``plugin``, ``hook`` and ``refused`` (``what`` the runner loads, or not);
+and ``tampered`` (``what``); ``plugin``, ``hook`` and ``refused`` (``what`` the runner loads, or not); ``left_out``
+(``what`` the runner cannot be given);
 ``end`` (``exit``: the runner's own exit code).
 
-A runner that tells by what it prints how tests ended has a parent that signs it: ``output`` (``text``), ``overtime``
-(``what``: a test that took too long) and ``again``: all but those run once more, and what was printed before does not
-count.
+A runner that tells by what it prints how tests ended has a parent that signs it: ``output`` (``text``), ``file`` (the
+``text`` of a whole report), ``overtime`` (``what``: a test that took too long) and ``again``: all but those run once
+more, and what was printed before does not count.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from environments.suites.testlogs.values import Status, worst
+from prchain.git.output import name_text
 
 _DIGEST = hashlib.sha256().digest_size * 2
 
@@ -52,8 +54,12 @@ class EventLog:
     """Those that were not let in."""
     overruled: tuple[str, ...] = ()
     """Tests whose failure a hook turned into a pass; they have failed."""
+    left_out: tuple[str, ...] = ()
+    """What the runner cannot be given."""
     printed: str = ""
-    """What the runner printed, or wrote, when it ran last."""
+    """What the runner printed when it ran last."""
+    files: tuple[str, ...] = ()
+    """What it wrote, each file by itself."""
     overtime: tuple[tuple[str, str], ...] = ()
     """What it printed until a test took too long, and that test's name there."""
 
@@ -67,9 +73,10 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
     open_tests: dict[str, None] = {}
     tampered: list[str] = []
     overruled: list[str] = []
-    named: dict[str, list[str]] = {"plugin": [], "hook": [], "refused": []}
+    named: dict[str, list[str]] = {"plugin": [], "hook": [], "refused": [], "left_out": []}
     started, exit_code, expected, gap = False, None, 0, False
     printed: list[str] = []
+    files: list[str] = []
     overtime: list[tuple[str, str]] = []
     events = _Events(log, key)
     for event in events:
@@ -86,6 +93,8 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
             exit_code = event.get("exit")
         elif kind == "output":
             printed.append(str(event.get("text")))
+        elif kind == "file":
+            files.append(str(event.get("text")))
         elif kind == "overtime":
             overtime.append(("".join(printed), str(event.get("what"))))
         elif kind == "again":
@@ -97,6 +106,7 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
         elif kind in named:
             named[kind].append(str(event.get("what")))
         elif isinstance(test, str):
+            test = name_text(test)
             if kind == "collected":
                 statuses.setdefault(test, Status.collected)
             elif kind == "begin":
@@ -113,7 +123,7 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
         statuses[test] = worst((statuses[test], Status.timed_out if timed_out else Status.error))
     replaced, judged = (tuple(dict.fromkeys(ids)) for ids in (tampered, overruled))
     loaded = named["plugin"]
-    plugins, hooks, refused = (tuple(filter(None, dict.fromkeys(names))) for names in named.values())
+    plugins, hooks, refused, left_out = (tuple(filter(None, dict.fromkeys(names))) for names in named.values())
     return EventLog(
         statuses,
         started,
@@ -125,7 +135,9 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
         hooks,
         refused,
         judged,
+        left_out,
         "".join(printed),
+        tuple(files),
         tuple(overtime),
     )
 

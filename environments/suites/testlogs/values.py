@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
@@ -24,6 +25,14 @@ class Status(StrEnum):
     """The run's time was up while it ran."""
     collected = "collected"
     """Found, and neither begun nor skipped."""
+
+
+_TERMINAL = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
+
+
+def uncoloured(text: str) -> str:
+    """The text without what colours it on a terminal (ECMA-48, control sequences)."""
+    return _TERMINAL.sub("", text)
 
 
 _RISING = (
