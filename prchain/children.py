@@ -16,8 +16,8 @@ _ENDING_SECONDS = 2.0
 """Seconds in which programs may clear away after SIGTERM; git removes its locks and unfinished files."""
 
 _lock = threading.RLock()
-"""Held while a program is started or forgotten; `end_children` keeps it. While a thread starts one, the garbage collector
-may close an abandoned reader in the same thread, which forgets its program."""
+"""Held while a program is started or forgotten; `end_children` keeps it. While a thread starts a program, the garbage
+collector may close an abandoned reader in the same thread, which forgets another one."""
 
 _running: set[subprocess.Popen[bytes]] = set()
 

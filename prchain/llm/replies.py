@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -154,6 +155,7 @@ def _end_of_prose(text: str, start: int) -> int:
     raise UnfitReply("Your reply is no valid JSON (a brace is never closed). Reply with one JSON object alone.")
 
 
+@lru_cache(maxsize=64)  # shapes of taxonomies are made as they are needed
 def closed_schema(shape: type[BaseModel]) -> Mapping[str, Any]:
     """The JSON schema of a shape in the form that strict structured output wants.
 
