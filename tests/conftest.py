@@ -42,7 +42,10 @@ OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCK
 """Marker of a test to the variable that says where its requirement is."""
 
 
-hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
+EXAMPLES = 100 if samples.ALL else 40
+"""Of a property that does not say itself how many it needs."""
+
+hypothesis_settings.register_profile("same", derandomize=True, deadline=None, max_examples=EXAMPLES)
 """The same examples in every run: the result of CI does not depend on luck, nor on how busy the machine is."""
 hypothesis_settings.register_profile("new", deadline=None)
 hypothesis_settings.register_profile("fast", hypothesis_settings.get_profile("same"), max_examples=25)
