@@ -25,9 +25,10 @@ from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending
 from prchain.llm.model import Message, Model, Reply, Request
 from prchain.llm.pauses import full_jitter
 from prchain.llm.price import Pricing
-from prchain.llm.prompts import Prompt
+from prchain.llm.prompts import Prompt, with_whole_tokens
 from prchain.llm.replies import UnfitReply, closed_schema, read_shape, read_text
 from prchain.llm.wire import most_bytes, serialised
+from prchain.special_tokens import without_special_tokens
 
 log = logging.getLogger(__name__)
 
@@ -296,17 +297,21 @@ class Gateway:
                 request = replace(request, messages=(*question.messages, *_correction(paid.reply, fault)))
 
     def _find_or_pay(self, question: Question, request: Request, ordinal: int) -> _PaidReply:
-        """The stored reply to the request, or a new one, stored before it is given."""
+        """The stored reply to the request, or a new one, stored before it is given.
+
+        Special tokens that the prompt showed broken are whole again in what the model says of them.
+        """
         route = self._route(question.purpose)
         body = serialised(request, route.model.name)
         key = _key(question, body, ordinal)
         with self._alone(key):
             stored = self.ledger.find(key)
-            return (
+            paid = (
                 _PaidReply(stored.reply, 0.0, True, stored.usd, stored.seconds)
                 if stored is not None
                 else self._pay(question, request, key, body)
             )
+        return replace(paid, reply=with_whole_tokens(paid.reply, question.messages))
 
     def _pay(self, question: Question, request: Request, key: CallKey, body: bytes) -> _PaidReply:
         route = self._route(question.purpose)
@@ -400,7 +405,8 @@ def _only_thought(reply: Reply) -> bool:
 def _correction(reply: Reply, fault: UnfitReply) -> tuple[Message, Message]:
     """What follows the question when it is asked again. Roles keep alternating, as some chat templates demand."""
     reply_text = reply.text.strip() or reply.refusal or "(no text)"
-    return Message("assistant", reply_text[:_LONGEST_ECHO]), Message("user", fault.words)
+    echo, complaint = map(without_special_tokens, (reply_text[:_LONGEST_ECHO], fault.words))
+    return Message("assistant", echo), Message("user", complaint)
 
 
 def _final_error(question: Question, request: Request, fault: UnfitReply, tries: int) -> BadReply:

@@ -9,9 +9,9 @@ from typing import Any
 
 from prchain.llm.model import ToolCall
 from prchain.scrub import Counts, scrub_mined
+from prchain.special_tokens import without_special_tokens
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Reason, SampleMessage
-from trajectories.export.special_tokens import without_special_tokens
 from trajectories.model import Entry
 from trajectories.scaffolds.turns import valid_tool_name
 
