@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prchain.errors import EndpointIncompatible
+from prchain.llm.message_parts import said_in
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.replies import in_words, keys_in_words
 from prchain.scrub import clean_text, redact, redact_reply
@@ -21,8 +22,6 @@ _MOST_TOKENS = 2**31 - 1
 
 _WEB_PAGE = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml|!--)", re.I)
 """How a web page begins: what a site, or a proxy's login, answers to any address."""
-
-_THOUGHT = re.compile(r"\s*<think>(.*?)</think>", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +107,18 @@ def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = (), where: str 
     if not isinstance(message, dict):
         raise broken("no message")
     calls = message.get("tool_calls")
+    finish = _text(choice.get("finish_reason")) or "stop"
+    text, thoughts = said_in(message, cut=finish == "length")
     reply = Reply(
-        text=_content(message.get("content")),
+        text=text,
         model=_text(answer.get("model")) or model,
-        finish=_text(choice.get("finish_reason")) or "stop",
+        finish=finish,
         refusal=_text(message.get("refusal")) or None,
-        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")) or None,
+        reasoning=thoughts or None,
         tool_calls=tuple(map(_tool_call, calls)) if isinstance(calls, list) else (),
         usage=_usage(answer.get("usage")),
     )
-    return _cleaned(_without_thought(reply), secrets)
+    return _cleaned(reply, secrets)
 
 
 def _json(body: dict[str, Any]) -> bytes:
@@ -149,14 +150,6 @@ def _message(message: Message, dialect: Dialect) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _content(value: Any) -> str:
-    """The text of a content: a text, or a list of parts of which those of type text count."""
-    if isinstance(value, list):
-        parts = [part for part in value if isinstance(part, dict) and part.get("type") == "text"]
-        return "".join(_text(part.get("text")) for part in parts)
-    return _text(value)
 
 
 def _tool_call(value: Any) -> ToolCall:
@@ -191,14 +184,6 @@ def _count(value: Any) -> int | None:
 def _error_words(error: Any) -> str:
     words = _text(error.get("message")) if isinstance(error, dict) else _text(error)
     return " ".join(clean_text(words).split())[:200]
-
-
-def _without_thought(reply: Reply) -> Reply:
-    """The reply with a leading ``<think>`` block, where the endpoint leaves it in the text, moved to its reasoning."""
-    thought = _THOUGHT.match(reply.text)
-    if thought is None:
-        return reply
-    return replace(reply, text=reply.text[thought.end() :].lstrip(), reasoning=reply.reasoning or thought.group(1))
 
 
 def _cleaned(reply: Reply, secrets: tuple[str, ...]) -> Reply:
