@@ -25,8 +25,9 @@ from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending
 from prchain.llm.model import Message, Model, Reply, Request
 from prchain.llm.pauses import full_jitter
 from prchain.llm.price import Pricing
-from prchain.llm.prompts import Prompt, with_whole_tokens
+from prchain.llm.prompts import Prompt, fenced_texts, with_whole_tokens
 from prchain.llm.replies import UnfitReply, closed_schema, read_shape, read_text
+from prchain.llm.verdicts import read_verdict
 from prchain.llm.wire import most_bytes, serialised
 from prchain.special_tokens import without_special_tokens
 
@@ -228,6 +229,15 @@ class Gateway:
         are not enforced by every endpoint, but checked here.
         """
         return self._ask(question, shape, lambda reply: read_shape(reply, shape))
+
+    def ask_verdict(self, question: Question, shape: type[Shape]) -> Answer[Shape]:
+        """Ask for a decision; raises as `ask`.
+
+        As `ask_for`, but the object has to end the reply and must not stand in the texts that the question's prompt
+        fences: see `prchain.llm.verdicts`.
+        """
+        shown = fenced_texts(question.messages)
+        return self._ask(question, shape, lambda reply: read_verdict(reply, shape, shown))
 
     def complete(self, question: Question, tools: Sequence[Mapping[str, Any]] = ()) -> Answer[Reply]:
         """One turn of a conversation, unread: whatever the model says, calls of tools included. Raises `LlmError`."""

@@ -187,7 +187,7 @@ class Judge:
             messages = self._messages(case, shown)
             question = self._question(messages, subject, sample, attempt)
             try:
-                answer = self._gateway.ask_for(question, VerdictReply)
+                answer = self._gateway.ask_verdict(question, VerdictReply)
             except _UNSCORED as failure:
                 if isinstance(failure, ContextTooLong) and halvings < HALVINGS:
                     continue
