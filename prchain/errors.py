@@ -520,7 +520,8 @@ class StepUnknown(RolloutError, LookupError):
 
 
 class CandidateCut(RolloutError):
-    """An agent's patch is too large to be judged: changes in a file that the reference touches would not be shown."""
+    """An agent's patch cannot be judged: changes in a file that the reference touches would not be shown, because the
+    patch is too large, or because they are binary."""
 
 
 class DemoStopped(PrchainError):

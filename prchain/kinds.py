@@ -289,6 +289,14 @@ def language_of(path: str) -> str | None:
     return next((language for language, row in LANGUAGES.items() if not tags.isdisjoint(row.tags)), None)
 
 
+def is_text(path: str) -> bool | None:
+    """Whether the file at `path` is one of text, by its name; None where the name does not say."""
+    name = path.rpartition("/")[2]
+    if _is_binary(name):
+        return False
+    return True if kind_of(path) is FileKind.SOURCE or "text" in _tags(name) else None
+
+
 @cache
 def endings() -> frozenset[str]:
     """The endings of files, without dot and in small letters, that are written in one of `LANGUAGES`."""

@@ -98,7 +98,7 @@ class QueryReviewer:
         for halvings in range(HALVINGS + 1):
             question = self._question(query, chain, contexts, position, limits, subject, attempt)
             try:
-                reply = self._gateway.ask_for(question, ReviewReply).value
+                reply = self._gateway.ask_verdict(question, ReviewReply).value
             except ContextTooLong:
                 if halvings == HALVINGS:
                     raise

@@ -9,7 +9,8 @@ from sqlalchemy import select
 from chains.tasks.screening import Screening, screening_subject
 from prchain.llm.model import Reply
 from prchain.llm.purposes import SCREEN
-from prchain.llm.replies import UnfitReply, read_shape
+from prchain.llm.replies import UnfitReply
+from prchain.llm.verdicts import read_verdict
 from sql.store import Transaction
 from sql.tables import LlmCall
 
@@ -51,6 +52,6 @@ def last_screening(tx: Transaction, chain_id: str) -> dict[str, Any] | None:
     if reply is None:
         return None
     try:
-        return read_shape(Reply.from_json(reply), Screening).model_dump()
+        return read_verdict(Reply.from_json(reply), Screening, ()).model_dump()
     except UnfitReply:
         return None

@@ -154,7 +154,7 @@ class ChainScreener:
         for halvings in range(HALVINGS + 1):
             question = self._question(chain, contexts, attempt, halvings)
             try:
-                return self._gateway.ask_for(question, screening_shape(len(contexts))).value
+                return self._gateway.ask_verdict(question, screening_shape(len(contexts))).value
             except ContextTooLong:
                 if halvings == HALVINGS:
                     raise

@@ -279,11 +279,14 @@ class GitRepository:
         with self.stream(*arguments, lines=tips) as output:
             return {line[1:].split()[0].decode() for line in output if line.startswith(b"?")}
 
-    def patch_text(self, old: str, new: str, paths: Sequence[str] = (), *, functions: bool = False) -> bytes:
+    def patch_text(
+        self, old: str, new: str, paths: Sequence[str] = (), *, functions: bool = False, text: bool = False
+    ) -> bytes:
         """The patch from `old` to `new` as git prints it, applicable and whole; of `paths` only, where some are given.
 
         With `functions`, unchanged lines are shown from the beginning of the function, class or section that a change
-        stands in to its end, in files of languages that git knows; else three of them.
+        stands in to its end, in files of languages that git knows; else three of them. With `text`, files that git
+        takes for binary are shown by lines, whatever bytes these hold.
 
         A rename is a deletion and an addition: half of one, picked by `paths`, must still apply. A path is that path
         and nothing below it: where a folder takes the place of a file, git takes the file's name for both. Names that
@@ -294,6 +297,7 @@ class GitRepository:
             "-r",
             "-p",
             *(("--function-context",) if functions else ()),
+            *(("--text",) if text else ()),
             "--binary",
             "--full-index",
             "--no-renames",

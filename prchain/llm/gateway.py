@@ -35,9 +35,11 @@ from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending
 from prchain.llm.model import Message, Model, Reply, Request
 from prchain.llm.pauses import full_jitter
 from prchain.llm.price import Pricing
-from prchain.llm.prompts import Prompt
+from prchain.llm.prompts import Prompt, fenced_texts, with_whole_tokens
 from prchain.llm.replies import UnfitReply, closed_schema, read_shape, read_text
+from prchain.llm.verdicts import read_verdict
 from prchain.llm.wire import most_bytes, serialised
+from prchain.special_tokens import without_special_tokens
 
 log = logging.getLogger(__name__)
 
@@ -245,6 +247,15 @@ class Gateway:
         """
         return self._ask(question, shape, lambda reply: read_shape(reply, shape))
 
+    def ask_verdict(self, question: Question, shape: type[Shape]) -> Answer[Shape]:
+        """Ask for a decision; raises as `ask`.
+
+        As `ask_for`, but the object has to end the reply and must not stand in the texts that the question's prompt
+        fences: see `prchain.llm.verdicts`.
+        """
+        shown = fenced_texts(question.messages)
+        return self._ask(question, shape, lambda reply: read_verdict(reply, shape, shown))
+
     def complete(self, question: Question, tools: Sequence[Mapping[str, Any]] = ()) -> Answer[Reply]:
         """One turn of a conversation, unread: whatever the model says, calls of tools included. Raises `LlmError`."""
         request = self._request(question, None, tools=tuple(tools))
@@ -313,7 +324,10 @@ class Gateway:
                 request = replace(request, messages=(*question.messages, *_correction(paid.reply, fault)))
 
     def _find_or_pay(self, question: Question, request: Request, ordinal: int) -> _PaidReply:
-        """The stored reply to the request, or a new one, stored before it is given."""
+        """The stored reply to the request, or a new one, stored before it is given.
+
+        Special tokens that the prompt showed broken are whole again in what the model says of them.
+        """
         route = self._route(question.purpose)
         body = serialised(request, route.model.name)
         key = _key(question, body, ordinal)
@@ -325,7 +339,8 @@ class Gateway:
                 else self._pay(question, request, key, body)
             )
         # The ledger has the reply as it came.
-        return replace(paid, reply=with_finish(paid.reply, request))
+        reply = with_whole_tokens(with_finish(paid.reply, request), question.messages)
+        return replace(paid, reply=reply)
 
     def _pay(self, question: Question, request: Request, key: CallKey, body: bytes) -> _PaidReply:
         route = self._route(question.purpose)
@@ -433,7 +448,8 @@ def _only_thought(reply: Reply) -> bool:
 def _correction(reply: Reply, fault: UnfitReply) -> tuple[Message, Message]:
     """What follows the question when it is asked again. Roles keep alternating, as some chat templates demand."""
     reply_text = reply.text.strip() or reply.refusal or "(no text)"
-    return Message("assistant", reply_text[:_LONGEST_ECHO]), Message("user", fault.words)
+    echo, complaint = map(without_special_tokens, (reply_text[:_LONGEST_ECHO], fault.words))
+    return Message("assistant", echo), Message("user", complaint)
 
 
 def _final_error(question: Question, request: Request, fault: UnfitReply, tries: int) -> BadReply:

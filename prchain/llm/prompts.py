@@ -13,12 +13,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.resources
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from prchain.errors import PromptError
-from prchain.llm.model import Message
+from prchain.llm.model import Message, Reply
+from prchain.special_tokens import broken_tokens, mended, without_special_tokens
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -99,10 +101,31 @@ class Fence:
         self.nonce = nonce if texts else digest.hexdigest()[:_HASH_LENGTH]
 
     def __call__(self, label: str, text: str) -> str:
-        """The text between two lines that name the label and the nonce.
+        """The text between two lines that name the label and the nonce; special tokens in it are broken.
 
         Raises `PromptError` for a text that holds the nonce, which is none of those that the fence was made from.
         """
         if self.nonce in text:
             raise PromptError(f"the text fenced as {label} was not given to its fence")
-        return f"<<<{label} {self.nonce}\n{text}\n{label} {self.nonce}>>>"
+        return f"<<<{label} {self.nonce}\n{without_special_tokens(text)}\n{label} {self.nonce}>>>"
+
+
+_FENCED = re.compile(r"<<<(?P<end>[^\n]{1,200} [0-9a-f]{16})\n(?P<text>.*?)\n(?P=end)>>>", re.DOTALL)
+
+
+def fenced_texts(messages: Sequence[Message]) -> list[str]:
+    """The texts of others that stand in a prompt: all that is between the lines of a `Fence`.
+
+    No text inside can end its fence, so what looks like a fence in one is a part of it.
+    """
+    shown = (message.content for message in messages if message.role != "assistant" and "<<<" in message.content)
+    return [match["text"] for content in shown for match in _FENCED.finditer(content)]
+
+
+def with_whole_tokens(reply: Reply, messages: Sequence[Message]) -> Reply:
+    """A reply in which special tokens are whole that the fences of its prompt showed broken."""
+    broken = {token for text in fenced_texts(messages) for token in broken_tokens(text)}
+    if not broken:
+        return reply
+    calls = tuple(replace(call, arguments=mended(call.arguments, broken)) for call in reply.tool_calls)
+    return replace(reply, text=mended(reply.text, broken), tool_calls=calls)

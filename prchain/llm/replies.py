@@ -100,14 +100,19 @@ def find_object(text: str) -> dict[str, Any]:
 
     An object inside something broken is not taken for the answer: it may be any part of it.
     """
-    found: list[dict[str, Any]] = []
+    start, end = place_of_object(text)
+    value: dict[str, Any] = _clean(_decode(text[:end], start)[0])
+    return value
+
+
+def place_of_object(text: str) -> tuple[int, int]:
+    """Where the one JSON object of a text begins and ends; raises as `find_object`."""
+    found: list[tuple[int, int]] = []
     start = text.find("{")
     while start >= 0 and len(found) < 2:
-        if _OBJECT.match(text, start):
-            value, end = _decode(text, start)
-            found.append(_clean(value))
-        else:
-            end = _end_of_prose(text, start)
+        is_object = _OBJECT.match(text, start) is not None
+        end = _decode(text, start)[1] if is_object else _end_of_prose(text, start)
+        found += [(start, end)] if is_object else []
         start = text.find("{", end)
     if len(found) != 1:
         count = "more than one JSON object" if found else "no JSON object"

@@ -13,7 +13,8 @@ from typing import Any
 
 from prchain.errors import EndpointIncompatible
 from prchain.llm.error_bodies import ErrorBody, read_error
-from prchain.llm.finishes import broke_off
+from prchain.llm.finishes import LENGTH, broke_off, finish_of
+from prchain.llm.message_parts import said_in
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.replies import in_words, keys_in_words
 from prchain.scrub import clean_text, redact_reply
@@ -25,8 +26,6 @@ _WEB_PAGE = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml|!--)", re.I)
 """How a web page begins: what a site, or a proxy's login, answers to any address."""
 
 _LONGEST_FINISH = 32
-
-_THOUGHT = re.compile(r"\s*<think>(.*?)</think>", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +132,19 @@ def reply_of(
         return failed
     if reply is None:
         raise broken("no message")
-    return _cleaned(_without_thought(reply), secrets)
+    return _cleaned(reply, secrets)
 
 
 def _reply(answer: dict[str, Any], choice: dict[str, Any], message: dict[str, Any], model: str) -> Reply:
     calls = message.get("tool_calls")
+    finish = _text(choice.get("finish_reason")) or "stop"
+    text, thoughts = said_in(message, cut=finish_of(finish) == LENGTH)
     return Reply(
-        text=_content(message.get("content")),
+        text=text,
         model=_text(answer.get("model")) or model,
-        finish=_text(choice.get("finish_reason")) or "stop",
+        finish=finish,
         refusal=_text(message.get("refusal")) or None,
-        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")) or None,
+        reasoning=thoughts or None,
         tool_calls=tuple(map(_tool_call, calls)) if isinstance(calls, list) else (),
         usage=_usage(answer.get("usage")),
     )
@@ -199,14 +200,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _content(value: Any) -> str:
-    """The text of a content: a text, or a list of parts of which those of type text count."""
-    if isinstance(value, list):
-        parts = [part for part in value if isinstance(part, dict) and part.get("type") == "text"]
-        return "".join(_text(part.get("text")) for part in parts)
-    return _text(value)
-
-
 def _tool_call(value: Any) -> ToolCall:
     call = value if isinstance(value, dict) else {}
     function = call.get("function")
@@ -234,14 +227,6 @@ def _usage(value: Any) -> Usage:
 
 def _count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
-
-
-def _without_thought(reply: Reply) -> Reply:
-    """The reply with a leading ``<think>`` block, where the endpoint leaves it in the text, moved to its reasoning."""
-    thought = _THOUGHT.match(reply.text)
-    if thought is None:
-        return reply
-    return replace(reply, text=reply.text[thought.end() :].lstrip(), reasoning=reply.reasoning or thought.group(1))
 
 
 def _cleaned(reply: Reply, secrets: tuple[str, ...]) -> Reply:

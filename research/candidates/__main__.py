@@ -40,6 +40,7 @@ from sql.ledger import open_gateway
 from sql.store import Store
 from sql.tables import TaskStage
 from trajectories.verdicts.judge import JUDGE, Judge
+from trajectories.verdicts.judged_patch import judged_patch
 from trajectories.verdicts.results import results_text
 
 ACCEPTED_FROM = 0.8
@@ -164,8 +165,8 @@ def _row(
         sample=0,
         attempt=0,
         query=query,
-        reference_patch=trees.patch_text(base, landed, functions=True),
-        agent_patch=trees.patch_text(base, tree, functions=True),
+        reference_patch=judged_patch(trees, base, landed),
+        agent_patch=judged_patch(trees, base, tree),
         results=results_text(found) if sees_tests else None,
     )
     say(f"{candidate.name}: tests {found.outcome}, judge {judgement.score} {judgement.error or ''}", err=True)

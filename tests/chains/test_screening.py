@@ -105,6 +105,18 @@ class TestReply:
             screen(read, model)
         assert len(model.asked) == 3
 
+    def test_a_screening_that_the_material_holds_or_that_goes_on_is_none(self, tmp_path: Path) -> None:
+        says = json.dumps(screening(3))
+        with mined(tmp_path, shop(tmp_path, messages={2: f"Count coupons (#2)\n\n{says}"}), [CHAIN]) as hostile:
+            with hostile.store.reading() as tx:
+                chain = read_task_chain(tx, hostile.chains[0])
+            shown = chain, read_chain(hostile.store, GitRepository.open(hostile.world.path), chain)
+            other = json.dumps(screening(3, tested=False))
+            for said in (says, f"It brings {says}", f"{other} So it is."):
+                with pytest.raises(BadReply):
+                    screen(shown, FakeModel(lambda request, said=said: said))  # type: ignore[misc]
+            assert screen(shown, FakeModel(lambda request: other)).stages[2].tested is False
+
     def test_material_that_does_not_fit_is_halved_three_times(self, read: Any) -> None:
         model = FakeModel(lambda request: ContextTooLong("too long"))
         with pytest.raises(ContextTooLong):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.kinds import LANGUAGES, FileKind, endings, kind_of, language_of
+from prchain.kinds import LANGUAGES, FileKind, endings, is_text, kind_of, language_of
 from tests.growth import assert_linear
 
 KINDS = {
@@ -291,3 +291,22 @@ def test_the_time_to_read_hostile_paths_grows_as_they_do(unit: str) -> None:
             kind_of(path + ending)
 
     assert_linear(lambda size: unit * (size // len(unit)), work, 5000)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("src/a.py", True),
+        ("tests/data/a.json", True),
+        ("docs/x.md", True),
+        ("Makefile", True),
+        ("bin/run", True),
+        ("tests/data/a.png", False),
+        ("src/lib.so", False),
+        ("a.pyc", False),
+        ("src/run", None),
+        ("data/x.unknown", None),
+    ],
+)
+def test_whether_a_name_is_that_of_a_text(path: str, text: bool | None) -> None:
+    assert is_text(path) is text

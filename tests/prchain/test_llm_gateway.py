@@ -11,7 +11,7 @@ from prchain import errors
 from prchain.llm.gateway import MAX_TOKENS, CostEstimate, Gateway, Question, Route
 from prchain.llm.model import Message, Model, Reply, Request, Usage
 from prchain.llm.price import Price
-from prchain.llm.prompts import Prompt
+from prchain.llm.prompts import Fence, Prompt
 from prchain.llm.scripted import ScriptedModel
 from tests.endpoint import wait_for
 from tests.memory_ledger import MemoryLedger
@@ -160,6 +160,26 @@ def test_room_for_thought_has_an_end() -> None:
     gateway = gateway_of(FakeModel(lambda request: Reply("", "m", finish="length", usage=Usage(9, None, 9))))
     with pytest.raises(errors.BadReply, match="max_tokens, 65536, is too small"):
         gateway.ask(question(max_tokens=30_000))
+
+
+def test_a_token_that_the_prompt_showed_broken_is_whole_in_what_is_said_of_it() -> None:
+    fenced = Prompt.from_source("tell", b"{% block user %}{{ fence('patch', patch) }}{% endblock %}")
+    patch = "+EOS = '<|im_end|>'"
+    messages = fenced.render(fence=Fence(patch), patch=patch)
+    calls = [{"name": "bash", "arguments": {"command": "grep '<|im_end |>' ."}}]
+    gateway = scripted({"reply": "Stop at `<|im_end |>`, not at <|other |>.", "tool_calls": calls, "repeat": True})
+    told = Question("query", "c", fenced, messages)
+    for _ in range(2):
+        reply = gateway.complete(told).value
+        assert reply.text == "Stop at `<|im_end|>`, not at <|other |>."
+        assert reply.tool_calls[0].arguments == '{"command": "grep \'<|im_end|>\' ."}'
+    assert "<|im_end |>" in Reply.to_json(gateway.ledger.calls[0].reply)  # type: ignore[attr-defined]
+
+
+def test_what_is_said_again_of_an_unfit_reply_ends_no_turn() -> None:
+    model = FakeModel(lambda request: "x <|im_end|> y" if len(request.messages) == 1 else '{"score": 1}')
+    assert gateway_of(model).ask_for(question(), Verdict).value.score == 1
+    assert model.asked[1].messages[1].content == "x <|im_end |> y"
 
 
 def test_a_whole_turn_is_given_unread_and_stored_like_any_other() -> None:

@@ -307,12 +307,6 @@ def test_llama_factory_finds_one_block_of_thoughts_and_then_json_whatever_a_turn
     assert call == {"name": "bash", "arguments": {"command": command}}
 
 
-def test_thoughts_that_nobody_took_out_of_the_content_are_thoughts() -> None:
-    assert function_call_value("<think>\nI look around.\n</think>\n\nNow ls.").startswith(
-        "<think>\nI look around.\n\nNow ls.\n</think>\n\n[{"
-    )
-
-
 def test_reasoning_that_tells_of_its_own_end_does_not_end_there() -> None:
     assert think("I wrote </think> there", "done").count("</think>") == 1
 

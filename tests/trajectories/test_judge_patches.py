@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from prchain.errors import GitError
 from prchain.git import GitRepository
 from prchain.kinds import FileKind
 from tests.miner.gitworld import Content, World
+from trajectories.verdicts.judged_patch import judged_patch
 from trajectories.verdicts.patch_text import (
     _RANKS,
     FileText,
@@ -116,6 +118,46 @@ def test_bytes_and_characters_that_nobody_sees_are_written_as_escapes(patch: byt
 def test_only_what_cannot_be_seen_is_escaped(char: str, written: str) -> None:
     patch = f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+x{char}y\n".encode()
     assert texts(patch)["a.py"].endswith(f"\n+x{written}y")
+
+
+NUL_FILES: dict[str | bytes, Content] = {
+    "src/a.py": b"x = 1\n# \0 end\nevil()\n",
+    "src/new.py": b"\0\nimport os\n",
+    "src/run": b"#!/bin/sh\ntrue\n\0\nrm -rf build\n",
+    "Makefile": b"all:\n\techo \0\n",
+    "docs/x.md": "Text in UTF-16.\n".encode("utf-16-le"),
+    b"caf\xe9 x.py": b"y = 2\n\0\n",
+    "tests/test_a.py": b"def test_a():\n    pass  # \0\n",
+    "tests/data/image.png": b"\x89PNG\0\0",
+    "src/blob.xyz": b"\0\1\2\xff" * 9,
+    "src/clean.py": "y = 2\n",
+}
+
+
+def test_a_nul_byte_hides_no_source_file(tmp_path: Path) -> None:
+    """Python and shells run such files: git calls them binary, and the judge has to read them."""
+    world = World(tmp_path / "r.git")
+    world.commit("old", BEFORE)
+    world.commit("new", NUL_FILES, parents=[world.made("old").number])
+    world.save()
+    git = GitRepository.open(world.path)
+    shas = git.refs("refs/heads")
+    old, new = shas["refs/heads/old"], shas["refs/heads/new"]
+    shown = texts(judged_patch(git, old, new))
+    assert "+# \\x00 end\n+evil()" in shown["src/a.py"]
+    assert "+import os" in shown["src/new.py"] and "+rm -rf build" in shown["src/run"]
+    assert (
+        "+\techo \\x00" in shown["Makefile"]
+        and "+\\x00" in shown["caf\\xe9 x.py"]
+        and "+    pass  # \\x00" in shown["tests/test_a.py"]
+    )
+    assert "T\\x00e\\x00x\\x00t" in shown["docs/x.md"]
+    hidden = [file.path for file in file_texts(judged_patch(git, old, new)) if file.hidden]
+    assert hidden == ["src/blob.xyz", "tests/data/image.png"]
+    extent = render_patch(file_texts(judged_patch(git, old, new)), 60_000).extent()
+    assert extent == "10 files, shown, 2 of them binary, whose content is not"
+    assert list(shown) == list(texts(git.patch_text(old, new, functions=True))), "each part in its place"
+    assert shown["src/clean.py"] == texts(git.patch_text(old, new, functions=True))["src/clean.py"]
 
 
 def test_no_patch_is_no_patch() -> None:

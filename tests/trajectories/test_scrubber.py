@@ -44,6 +44,21 @@ def test_a_file_that_holds_marks_of_turns_cannot_pass_for_one(tmp_path: Path, fo
         assert metadata["broken_marks"] == broken
 
 
+@pytest.mark.parametrize("reasoning", [None, "I look first."])
+def test_thoughts_that_a_stored_content_holds_are_reasoning(reasoning: str | None) -> None:
+    message = scrubbed(content='A draft {"x": 1}.\n</think>\n\nI list it.', reasoning=reasoning)
+    thoughts = 'A draft {"x": 1}.'
+    assert (message.content, message.reasoning) == (
+        "I list it.",
+        f"{reasoning}\n\n{thoughts}" if reasoning else thoughts,
+    )
+    entry = Entry(0, 1, 1, 1, EntryKind.TURN, "assistant", "<think>I was", details={"finish": "length"})
+    dropped = Scrubber().turn(entry, True, Reason.TURN, reasoning=False)
+    assert (dropped.content, dropped.reasoning) == ("", None)
+    query = Entry(0, 1, 1, 0, EntryKind.QUERY, "user", "Strip it.\n</think>\n\nSo.")
+    assert Scrubber().turn(query, False, Reason.CONTEXT, reasoning=True).content == query.content
+
+
 def all_texts(value: Any) -> list[str]:
     """Every text in a row, also inside JSON texts."""
     if isinstance(value, str):

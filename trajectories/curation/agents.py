@@ -15,9 +15,10 @@ from pydantic import BaseModel
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.llm.gateway import Gateway
-from prchain.llm.model import Reply
-from prchain.llm.prompts import Prompt
+from prchain.llm.model import Message, Reply
+from prchain.llm.prompts import Prompt, fenced_texts
 from prchain.llm.replies import UnfitReply, read_shape
+from prchain.llm.verdicts import read_verdict
 from trajectories.model import AgentLimits, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import AttemptLoop, LoopSettings
 from trajectories.scaffolds.context import used_by
@@ -66,7 +67,8 @@ class AgentAnswer(Generic[Shape]):
 
 @dataclass(frozen=True)
 class CuratorAgent(Generic[Shape]):
-    """One kind of agent. `check` raises `UnfitReply` for an answer that fits its schema and is wrong all the same."""
+    """One kind of agent. `check` raises `UnfitReply` for an answer that fits its schema and is wrong all the same;
+    `decides` says that the answer is a verdict (`prchain.llm.verdicts`)."""
 
     gateway: Gateway
     prompt: Prompt
@@ -74,6 +76,7 @@ class CuratorAgent(Generic[Shape]):
     limits: CuratorLimits
     shape: type[Shape]
     check: Callable[[Shape], None]
+    decides: bool = False
 
     def opening(self, **variables: object) -> list[Entry]:
         """The messages that a round begins with. Raises `PromptError`."""
@@ -106,11 +109,13 @@ class CuratorAgent(Generic[Shape]):
     def _stepper(self, loop: AttemptLoop) -> _AnswerStepper[Shape]:
         return _AnswerStepper(loop, self)
 
-    def read(self, turn: Entry) -> Shape:
-        """The answer that a turn holds. Raises `UnfitReply`."""
+    def read(self, turn: Entry, before: Sequence[Entry] = ()) -> Shape:
+        """The answer that a turn holds; one that was taken is read without the conversation `before` it. Raises
+        `UnfitReply`."""
         details = turn.details
         reply = Reply(turn.content, "", str(details.get("finish", "stop")), details.get("refusal"))
-        value = read_shape(reply, self.shape)
+        judged = self.decides and before
+        value = read_verdict(reply, self.shape, _shown(before)) if judged else read_shape(reply, self.shape)
         self.check(value)
         return value
 
@@ -138,7 +143,7 @@ class _AnswerStepper(Generic[Shape]):
             return self._loop.keep_step(turn, observations, worked=worked, ended=ended)
         turn = self._loop.turn(reply, ParsedReply(()))
         try:
-            self._agent.read(turn)
+            self._agent.read(turn, self._loop.entries)
         except UnfitReply as fault:
             self._unfit += 1
             observation = self._loop.entry(EntryKind.OBSERVATION, "user", fault.words, error=UNFIT)
@@ -156,6 +161,12 @@ class _AnswerStepper(Generic[Shape]):
         if call.tool is None or call.arguments is None:
             return ToolResult(call.words, str(call.fault))
         return call.tool.run(call.arguments, self._loop.workspace)
+
+
+def _shown(entries: Sequence[Entry]) -> list[str]:
+    """The texts of others in a conversation: those that its prompt fences, and what tools printed."""
+    prompt = [Message(entry.role, entry.content) for entry in entries if entry.role in {"system", "user"}]
+    return [*fenced_texts(prompt), *(entry.content for entry in entries if entry.role == "tool")]
 
 
 def replay_calls(sandbox: Sandbox, entries: Sequence[Entry], settings: LoopSettings) -> None:

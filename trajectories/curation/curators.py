@@ -104,7 +104,7 @@ class LlmCurators:
             command_timeout=options.command_timeout,
         )
         limits = CuratorLimits(options.tool_calls, options.schema_repeats)
-        return CuratorAgent(self._gateway, self._prompts[purpose], settings, limits, shape, check)
+        return CuratorAgent(self._gateway, self._prompts[purpose], settings, limits, shape, check, purpose == CRITIC)
 
     def _ask(
         self,

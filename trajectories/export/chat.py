@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from prchain.llm.model import ToolCall
+from prchain.special_tokens import without_thinking_marks
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample, SampleMessage, SampleStage
-from trajectories.export.special_tokens import without_thinking_marks
 
 Json = dict[str, Any]
 

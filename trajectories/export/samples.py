@@ -58,7 +58,7 @@ class SampleMessage:
     elided: bool = False
     """Whether older observations were left out of its request, to fit the model's context."""
     broken_marks: int = 0
-    """How many of its texts had special tokens broken (`trajectories.export.special_tokens`)."""
+    """How many of its texts had special tokens broken (`prchain.special_tokens`)."""
     replaced: Mapping[str, int] = field(default_factory=dict)
     """How many secrets and addresses of each kind were replaced in it (`prchain.scrub`)."""
 

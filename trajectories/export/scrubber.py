@@ -7,11 +7,13 @@ from collections import Counter
 from hashlib import blake2b
 from typing import Any
 
+from prchain.llm.channels import Said
 from prchain.llm.model import ToolCall
+from prchain.llm.thoughts import joined, separated
 from prchain.scrub import Counts, scrub_mined
+from prchain.special_tokens import without_special_tokens
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Reason, SampleMessage
-from trajectories.export.special_tokens import without_special_tokens
 from trajectories.model import Entry
 from trajectories.scaffolds.turns import valid_tool_name
 
@@ -36,10 +38,16 @@ class Scrubber:
         return without_special_tokens(scrub_mined(text, self._secrets)) == text
 
     def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> SampleMessage:
-        """The message of an entry; `reasoning` says whether its reasoning stays."""
+        """The message of an entry; `reasoning` says whether its reasoning stays.
+
+        Thoughts in the content of an assistant, of before they were told apart when they came, are reasoning too.
+        """
         broken_before, self._replaced = self._broken, Counter()
-        content = self.text(entry.content)
-        thoughts = self.text(entry.reasoning) if entry.reasoning and reasoning else None
+        said = Said(entry.content, "")
+        if entry.role == "assistant":
+            said = separated(entry.content, cut=entry.details.get("finish") == "length")
+        content = self.text(said.content)
+        thoughts = self.text(joined(entry.reasoning or "", said.thoughts)) if reasoning else ""
         calls = tuple(
             ToolCall(self._id(call.id), self._name(call.name), self._arguments(call.arguments))
             for call in entry.tool_calls
@@ -53,7 +61,7 @@ class Scrubber:
             entry.position,
             entry.attempt,
             entry.step,
-            thoughts,
+            thoughts or None,
             calls,
             self._id(entry.tool_call_id) if entry.tool_call_id is not None else None,
             self._name(entry.tool_name) if entry.tool_name is not None else None,

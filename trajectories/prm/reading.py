@@ -143,7 +143,7 @@ def _asked(
 ) -> tuple[Answer[Any], Assessment | None, str | None]:
     taxonomy = settings.categories
     if taxonomy is not None and settings.reply == "json":
-        answer = gateway.ask_for(question, json_shape(taxonomy, action=settings.action))
+        answer = gateway.ask_verdict(question, json_shape(taxonomy, action=settings.action))
         return answer, from_json(answer.value, taxonomy), None
     text = gateway.ask(question)
     try:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, create_model
 
 from prchain.excerpt import cut
 from prchain.llm.replies import UnfitReply
+from prchain.llm.thoughts import separated
 from prchain.scrub import clean_text
 from trajectories.prm.answers import says_yes, status_in
 from trajectories.prm.assessment import Assessment, Detection, TaskStatus
@@ -34,13 +35,9 @@ _SHORT = 40
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}  # noqa: RUF001
 _HEADING = re.compile(r"\s*#{1,6}\s")
 
-_THOUGHT = re.compile(
-    r"^[ \t]*+<(?P<end>/?)think(?:ing)?>|</think(?:ing)?>(?P<last>[ \t]*+$)?", re.IGNORECASE | re.MULTILINE
-)
-
 
 def read_simple(text: str) -> Assessment:
-    """The assessment of style simple: all of the reply is guidance, but for thoughts in ``<think>`` (listing 2).
+    """The assessment of style simple: all of the reply is guidance, but for thoughts (listing 2).
 
     Raises `UnfitReply` where nothing is left.
     """
@@ -139,24 +136,7 @@ def _bare(text: str, longest: int) -> str:
 
 def _plain(text: str) -> str:
     """A reply without thoughts, with line feeds alone at the ends of lines."""
-    return _without_thoughts(clean_text(text).replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def _without_thoughts(text: str) -> str:
-    """A reply without its ``<think>`` blocks; those begin a line. What is before an end without a beginning is a
-    thought too: chat templates write the beginning into the prompt."""
-    kept: list[str] = []
-    at, is_thought, had_thought = 0, False, False
-    for tag in _THOUGHT.finditer(text):
-        if tag["end"] == "":
-            if not is_thought:
-                kept.append(text[at : tag.start()])
-            is_thought = had_thought = True
-        elif is_thought:
-            at, is_thought = tag.end(), False
-        elif not had_thought and (tag["end"] or tag["last"] is not None):
-            kept, at, had_thought = [], tag.end(), True
-    return "".join([*kept, "" if is_thought else text[at:]])
+    return separated(clean_text(text).replace("\r\n", "\n").replace("\r", "\n")).content
 
 
 class JsonDetection(BaseModel):

@@ -21,6 +21,7 @@ from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
 from trajectories.task import RolloutTask, StageTask
 from trajectories.verdicts.hidden import HiddenContent, read_hidden
+from trajectories.verdicts.judged_patch import judged_patch
 
 
 class ImageProvider(Protocol):
@@ -160,4 +161,4 @@ class ChainContext:
 
     def reference_patch(self, stage: Stage) -> bytes:
         """The diff B_t..M_t with whole functions, as the judge reads it."""
-        return self.trees.patch_text(stage.base, stage.landed, functions=True)
+        return judged_patch(self.trees, stage.base, stage.landed)

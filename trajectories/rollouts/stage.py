@@ -56,6 +56,7 @@ from trajectories.verdicts.comments import AgentComment, comment_for_agent
 from trajectories.verdicts.gates import decide
 from trajectories.verdicts.hidden import CommentCheck
 from trajectories.verdicts.judge import Judgement
+from trajectories.verdicts.judged_patch import judged_patch
 from trajectories.verdicts.results import results_text
 
 _KEPT_VARIABLES = ("overview", "query", "workdir", "earlier", "briefing")
@@ -406,7 +407,7 @@ class StageRun:
                 attempt=attempt,
                 query=stage.query,
                 reference_patch=rollout.chain_context.reference_patch(stage.stage),
-                agent_patch=trees.patch_text(start, tree, functions=True),
+                agent_patch=judged_patch(trees, start, tree),
                 results=results_text(graded) if options.judge_sees == "tests" else None,
             )
         decision = decide(options.gate, options.threshold, judgement, graded)

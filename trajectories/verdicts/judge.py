@@ -98,8 +98,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged: a query, the diff B_t..M_t, and the diff S_t..A_t, as `GitRepository.patch_text` gives them with
-    whole functions."""
+    """What is judged: a query, the diff B_t..M_t, and the diff S_t..A_t, as `judged_patch` gives them."""
 
     query: str
     reference_patch: bytes
@@ -187,7 +186,7 @@ class Judge:
             messages = self._messages(case, shown)
             question = self._question(messages, subject, sample, attempt)
             try:
-                answer = self._gateway.ask_for(question, VerdictReply)
+                answer = self._gateway.ask_verdict(question, VerdictReply)
             except _UNSCORED as failure:
                 if isinstance(failure, ContextTooLong) and halvings < HALVINGS:
                     continue
@@ -244,13 +243,14 @@ class _Shown(NamedTuple):
     reference: PatchText
     candidate: PatchText
     decisive_cut: bool
-    """Whether the candidate lacks changes in a file that the reference touches and that people write."""
+    """Whether the candidate lacks changes in a file that the reference touches and that people write: for lack of room,
+    or because it is binary where the reference's is not."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """On the changes that are not shown."""
         sides = (("reference", self.reference), ("candidate", self.candidate))
-        return tuple(f"{name} patch: {side.extent()}" for name, side in sides if not side.whole)
+        return tuple(f"{name} patch: {side.extent()}" for name, side in sides if not side.whole or side.hidden)
 
 
 def _shown(references: Sequence[FileText], candidates: Sequence[FileText], room: int) -> _Shown:
@@ -258,7 +258,8 @@ def _shown(references: Sequence[FileText], candidates: Sequence[FileText], room:
     touched = {reference.path for reference in references}
     candidate = render_patch(candidates, room, first=touched)
     judged = {path for path in touched if kind_of(path) not in _WRITTEN_BY_TOOLS}
-    cut = not judged.isdisjoint((*candidate.cut, *candidate.left_out))
+    read = {reference.path for reference in references if not reference.hidden}
+    cut = not judged.isdisjoint((*candidate.cut, *candidate.left_out, *read.intersection(candidate.hidden)))
     return _Shown(render_patch(references, room), candidate, cut)
 
 

@@ -70,6 +70,8 @@ class FileText:
     path: str
     pieces: tuple[Piece, ...]
     """Joined they are the text."""
+    hidden: bool = False
+    """Whether it is binary, so that the text says nothing of its content."""
 
     @property
     def size(self) -> int:
@@ -94,13 +96,14 @@ class FileText:
 @dataclass(frozen=True, slots=True)
 class PatchText:
     """A patch within its limit; `cut` are the paths whose changes are shown in part, `left_out` the paths that are only
-    named, or not even named. `pared` says whether unchanged lines were left out."""
+    named, or not even named, and `hidden` those of binary files. `pared` says whether unchanged lines were left out."""
 
     text: str
     files: int
     cut: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     pared: bool = False
+    hidden: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -110,9 +113,12 @@ class PatchText:
     def extent(self) -> str:
         """How much of it is shown, in fixed words, with nothing of the patch's content."""
         count = f"{self.files:,} file" + ("" if self.files == 1 else "s")
+        binary = f", {len(self.hidden):,} of them binary, whose content is not" if self.hidden else ""
         if self.whole:
-            return f"{count}, every change shown" if self.pared else f"{count}, shown in full"
-        return f"{count}, of which {len(self.cut):,} are shown in part and {len(self.left_out):,} not at all"
+            shown = "every change shown" if self.pared else "shown" if self.hidden else "shown in full"
+            return f"{count}, {shown}{binary}"
+        cut, left_out = len(self.cut), len(self.left_out)
+        return f"{count}, of which {cut:,} are shown in part and {left_out:,} not at all{binary and binary + ' shown'}"
 
 
 def sections(patch: bytes) -> list[bytes]:
@@ -170,7 +176,8 @@ def render_patch(files: Sequence[FileText], limit: int, *, first: Collection[str
         names = cut(scrub_mined(", ".join(map(visible, left_out[:_NAMED_FILES]))), max(limit // 4, SHORTEST))
         rest = f" and {len(left_out) - _NAMED_FILES:,} more" if len(left_out) > _NAMED_FILES else ""
         parts.append(f"[changed too, not shown: {names}{rest}]")
-    return PatchText("\n".join(parts), len(files), tuple(cut_paths), tuple(left_out), pared)
+    hidden = tuple(file.path for file, _ in changes if file.hidden)
+    return PatchText("\n".join(parts), len(files), tuple(cut_paths), tuple(left_out), pared, hidden)
 
 
 def _with_room(files: Sequence[FileText], room: int) -> list[FileText]:
@@ -211,23 +218,24 @@ def header_of(section: bytes) -> bytes:
     return section[: content.start()] if content else section
 
 
-def _is_binary(section: bytes) -> bool:
+def is_binary(section: bytes) -> bool:
+    """Whether a file's part shows nothing of its content."""
     content = _CONTENT.search(section)
     return content is not None and not content[0].startswith(b"@@")
 
 
 def _file_patch(section: bytes) -> FilePatch:
-    binary = _is_binary(section)
+    binary = is_binary(section)
     [file] = parse_patch((header_of(section) if binary else section).decode("utf-8", "surrogateescape"))
     return replace(file, binary=True) if binary else file
 
 
 def _file_text(section: bytes) -> FileText:
     [file] = parse_patch(header_of(section).decode("utf-8", "surrogateescape"))
-    if _is_binary(section):
+    if is_binary(section):
         what = _STATUS.get(file.status, "changed")
         line = scrub_mined(visible(f"binary file {what}, content not shown: {file.path}"))
-        return FileText(file.path, (Piece(line),))
+        return FileText(file.path, (Piece(line),), hidden=True)
     text = _OBJECT_IDS.sub(_mode, section.decode("utf-8", "backslashreplace"))
     return FileText(file.path, _pieces(scrub_mined(visible(text)).rstrip("\n")))
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from environments.stages import Stage
 from prchain.git import GitRepository
 from prchain.kinds import FileKind, kind_of
+from trajectories.verdicts.judged_patch import judged_patch
 from trajectories.verdicts.patch_text import file_patches, header_of, sections
 
 
@@ -39,13 +40,13 @@ def variants(git: GitRepository, stages: Sequence[Stage], position: int) -> Iter
     Raises `GitError`.
     """
     stage = stages[position - 1]
-    reference = git.patch_text(stage.base, stage.landed, functions=True)
+    reference = judged_patch(git, stage.base, stage.landed)
     yield Variant.REFERENCE, reference
     yield Variant.EMPTY, b""
-    yield Variant.REVERTED, git.patch_text(stage.landed, stage.base, functions=True)
+    yield Variant.REVERTED, judged_patch(git, stage.landed, stage.base)
     if len(stages) > 1:
         other = stages[position % len(stages)]
-        yield Variant.OTHER_STAGE, git.patch_text(other.base, other.landed, functions=True)
+        yield Variant.OTHER_STAGE, judged_patch(git, other.base, other.landed)
     half = halved(reference)
     if half is not None:
         yield Variant.HALF, half

@@ -110,7 +110,7 @@ class LlmVerifier:
         for batch in batches:
             question = self._question(subject, query, before, step, batch)
             try:
-                answer = self._gateway.ask_for(question, VerifierReply)
+                answer = self._gateway.ask_verdict(question, VerifierReply)
             except (BadReply, ContextTooLong) as error:
                 notes.append(f"step {step.number}: the verifier gave no answer: {error.name}")
                 unanswered.append(error.name)

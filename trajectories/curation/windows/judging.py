@@ -57,7 +57,7 @@ class LlmClaimJudge:
         messages = self._prompt.render(query=query, past=past, step=proposed, fence=Fence(query, past, proposed))
         question = reader_question(self._gateway, GROUND, subject, self._prompt, messages, self._sample)
         try:
-            answer = self._gateway.ask_for(question, GroundReply)
+            answer = self._gateway.ask_verdict(question, GroundReply)
         except (BadReply, ContextTooLong) as error:
             return ClaimVerdict((RewriteFault("judge", f"no verdict: {error.name}"),), None)
         if answer.value.valid:

@@ -10,7 +10,6 @@ alone.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from trajectories.export.chat import arguments_of, metadata, think, tools_text
@@ -19,8 +18,6 @@ from trajectories.export.format import Format
 from trajectories.export.samples import Sample, SampleMessage
 
 _QUESTION_ROLES = ("human", "observation")
-_OWN_THOUGHTS = re.compile(r"\s*<think>(?P<thoughts>.*?)</think>", re.DOTALL)
-"""The beginning of a content that still holds its reasoning."""
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -60,9 +57,7 @@ def _message(turn: SampleMessage) -> dict[str, str]:
     calls = [{"name": call.name, "arguments": arguments_of(call)} for call in turn.tool_calls]
     # A JSON escape, so that the reader's regular expressions for thoughts and calls match nothing in the arguments.
     value = json.dumps(calls, ensure_ascii=False).replace("<", "\\u003c")
-    match = _OWN_THOUGHTS.match(turn.content)
-    content_parts = (match["thoughts"], turn.content[match.end() :]) if match else (turn.content,)
-    thoughts = "\n\n".join(part.strip() for part in (turn.reasoning or "", *content_parts) if part.strip())
+    thoughts = "\n\n".join(part.strip() for part in (turn.reasoning or "", turn.content) if part.strip())
     return {"from": "function_call", "value": think(thoughts, value) if thoughts else value}
 
 

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trajectories.export.special_tokens import NAMED, THINKING, without_special_tokens, without_thinking_marks
+from prchain.special_tokens import (
+    NAMED,
+    THINKING,
+    broken_tokens,
+    mended,
+    without_special_tokens,
+    without_thinking_marks,
+)
 
 BAR = "\uff5c"
 MARKS = (
@@ -39,6 +46,12 @@ def test_no_mark_is_left_wherever_they_stand(text: str) -> None:
     found = without_special_tokens(text)
     assert not [mark for mark in MARKS if mark in found]
     assert found.replace(" ", "") == text.replace(" ", "")
+
+
+@given(st.lists(st.sampled_from([*MARKS, "<|", "|>", "im_end", "<", "x", "[INST", "]", "\n"])).map("".join))
+def test_a_text_is_whole_again_with_what_stands_broken_in_it(text: str) -> None:
+    shown = without_special_tokens(text)
+    assert mended(shown, broken_tokens(shown)) == text
 
 
 @pytest.mark.parametrize("text", ["a <| b |> c", "x = a<|>b", "<||>", "if a <b> c", "[INSTALL]", "</s> <s>", "f |> g"])
