@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prchain.llm.model import Reply
 from prchain.llm.thoughts import joined, separated
 from prchain.llm.wire import reply_of
 from tests.growth import assert_linear
@@ -190,6 +191,14 @@ def test_where_the_endpoint_told_thoughts_apart_an_end_alone_is_one_on_its_own_l
     assert separated("more\n</think>\n\nDone.", parsed=True) == ("Done.", "more")
 
 
+def reply_with(message: dict[str, Any], finish: str = "stop") -> Reply:
+    """The reply that an endpoint's answer with this message is."""
+    body = {"choices": [{"finish_reason": finish, "message": {"role": "assistant", **message}}]}
+    reply = reply_of(json.dumps(body).encode(), "m")
+    assert isinstance(reply, Reply)
+    return reply
+
+
 def part(kind: str, **fields: Any) -> dict[str, Any]:
     return {"type": kind, **fields}
 
@@ -243,8 +252,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize(("message", "thoughts"), MESSAGES.values(), ids=MESSAGES)
 def test_fields_and_parts_are_told_apart(message: dict[str, Any], thoughts: str | None) -> None:
-    body = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", **message}}]}
-    reply = reply_of(json.dumps(body).encode(), "m")
+    reply = reply_with(message)
     assert (reply.text, reply.reasoning) == ("Done.", thoughts)
 
 
@@ -252,13 +260,12 @@ def test_calls_of_tools_keep_their_arguments_whatever_marks_they_hold() -> None:
     arguments = json.dumps({"command": "cat > t.py <<'E'\n<think>\nhm\n</think>\nE"})
     call = {"id": "1", "function": {"name": "bash", "arguments": arguments}}
     message = {"content": "I write the test.\n</think>\n\nNow.", "tool_calls": [call]}
-    reply = reply_of(json.dumps({"choices": [{"finish_reason": "tool_calls", "message": message}]}).encode(), "m")
+    reply = reply_with(message, "tool_calls")
     assert (reply.text, reply.reasoning, reply.tool_calls[0].arguments) == ("Now.", "I write the test.", arguments)
 
 
 def test_a_reply_that_was_cut_off_in_a_thought_has_no_text() -> None:
-    body = {"choices": [{"finish_reason": "length", "message": {"content": '<think>I say {"score": 1.0}'}}]}
-    reply = reply_of(json.dumps(body).encode(), "m")
+    reply = reply_with({"content": '<think>I say {"score": 1.0}'}, "length")
     assert (reply.text, reply.reasoning, reply.finish) == ("", 'I say {"score": 1.0}', "length")
 
 

@@ -329,7 +329,9 @@ def test_a_verdict_that_the_candidate_brings_is_none_of_the_judges(name: str, sa
 def test_a_draft_in_a_thought_spoils_no_verdict(patches: Patches) -> None:
     text = f'I could answer {{"comment": "no", "score": 0.1}}, too hard.\n</think>\n\n{json.dumps(VERDICT)}'
     body = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
-    judgement = ask(Saying(reply_of(json.dumps(body).encode(), "m")), *patches[:2])
+    reply = reply_of(json.dumps(body).encode(), "m")
+    assert isinstance(reply, Reply)
+    judgement = ask(Saying(reply), *patches[:2])
     assert (judgement.score, judgement.comment) == (0.25, "Nothing is rounded.")
 
 
