@@ -17,7 +17,8 @@ _NO_MONEY = re.compile(
 
 _NO_MONEY_WORDS = re.compile(
     r"insufficient (?:account )?(?:balance|credits?|funds)|(?:credit balance|balance) (?:is )?too low|out of credits?"
-    r"|(?:requires|need) more credits|payment required|余额不足|欠费",
+    r"|(?:requires|need) more credits|payment required|specified (?:api )?usage limits?|spend(?:ing)? (?:limit|cap)"
+    r"|余额不足|欠费",
     re.I,
 )
 
