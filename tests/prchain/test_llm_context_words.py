@@ -96,8 +96,8 @@ FULL = {
     "a gateway, two": "Token limit exceeded",
     "spark": "token count exceeds the limit",
     "hunyuan": "Total tokens of the prompt is over 9000, please reduce the length",
-    "tensorrt-llm, nothing left": "`default_max_tokens` (-812) should be greater than 0, `default_max_tokens` (-812) = max_seq_len "
-    "(8192) - `splited_prompt_len` (9004) - `query_token_len` (0)",
+    "tensorrt-llm, nothing left": "`default_max_tokens` (-812) should be greater than 0, `default_max_tokens` "
+    "(-812) = max_seq_len (8192) - `splited_prompt_len` (9004) - `query_token_len` (0)",
     "a chinese gateway": "输入长度超过模型上限, 请压缩会话后重试",
     "a chinese gateway, two": "请求的 tokens 超过了模型最大上下文长度",
 }
