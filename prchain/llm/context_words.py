@@ -67,7 +67,7 @@ _CONTEXT = r"context (?:length|window|size|limit|budget|capacity|len)"
 _BEYOND = (
     r"(?:exceed\w*|surpass\w*|overflow\w*|too (?:long|large|big|many)|(?:longer|larger|greater|bigger|more|higher) than"
     r"|(?:less|smaller|shorter|fewer) than|at most|no more than|up to|beyond|over the|limit\w*|max(?:imum)?"
-    r"|not fit|not enough|above the|over #|> ?#|<=? ?#|should be \[)"
+    r"|not fit|not enough|above the|(?:is|are) over #|> ?#|<=? ?#|should be \[)"
 )
 _GAP = r"[^;!?]{0,80}?"
 

@@ -147,6 +147,7 @@ OTHER = {
     "length greater than or equal to 1",
     "openai, no room to reply": "Could not finish the message because max_tokens or model output limit was reached. "
     "Please try again with higher max_tokens.",
+    "attempts": "request failed over 3 times: content length mismatch",
     "a queue": "no free KV cache slots; request queue length 128 exceeds limit 100",
     "bedrock, tool results": "The number of toolResult blocks at messages.2.content exceeds the number of toolUse "
     "blocks of previous turn.",
