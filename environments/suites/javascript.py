@@ -10,7 +10,6 @@ import json
 import os.path
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from environments.suites.projectfiles import Part
@@ -49,7 +48,11 @@ _ENDED = {
 }
 _OBJECT = re.compile(r"^\{", re.M)
 _INNER_OBJECT = re.compile(r'(?<=[^\n])\{(?=\s*")')
-_TRIES = 1000
+_READ_IN_VAIN = 1 << 31
+"""Characters read for what looks like an object and is none, all together: about two seconds. For each, Python counts
+the lines from the beginning of the log."""
+_ODD = 1 << 20
+"""As many count for one that is too deep, or has a number that is too long."""
 
 file_of = file_before(" > ")
 """The file of a test, by its id."""
@@ -76,16 +79,28 @@ def results(log: str) -> dict[str, Status]:
 
     The report may have the runner's other output around it; raises nothing for a broken one, it has no tests then.
     """
-    return join(_results(document(log, "testResults")))
+    return join((test, status) for test, status in _results(document(log, "testResults")) if test)
 
 
 def _results(report: dict[str, Any]) -> Iterator[tuple[str, Status]]:
-    for file in report.get("testResults", ()):
-        path, tests = file.get("name", ""), file.get("assertionResults", ())
+    for file in objects(report.get("testResults")):
+        path, tests = text(file.get("name")), objects(file.get("assertionResults"))
         for test in tests:
-            yield id_of(path, [*test["ancestorTitles"], test["title"]]), _ENDED.get(test["status"], Status.collected)
+            above = test.get("ancestorTitles")
+            titles = [text(title) for title in (*(above if isinstance(above, list) else ()), test.get("title"))]
+            yield id_of(path, titles), _ENDED.get(text(test.get("status")), Status.collected)
         if not tests and file.get("status") == "failed":
             yield id_of(path, []), Status.error
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list in a report; what a test has printed can look like a report and be anything."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """A text in a report; empty for anything else."""
+    return value if isinstance(value, str) else ""
 
 
 def document(log: str, key: str) -> dict[str, Any]:
@@ -98,14 +113,20 @@ def document(log: str, key: str) -> dict[str, Any]:
 
 
 def _last_object(log: str, key: str, begins: re.Pattern[str], start: int) -> tuple[dict[str, Any], int]:
-    """The last of the first thousand objects from a place on, and where it ends."""
-    decoder, found, end, last = json.JSONDecoder(), {}, start, start
-    for match in islice(begins.finditer(log, start), _TRIES):
+    """The last object from a place on, and where it ends."""
+    decoder, found, end, last, in_vain = json.JSONDecoder(), {}, start, start, 0
+    for match in begins.finditer(log, start):
+        if in_vain > _READ_IN_VAIN:
+            break
         if match.start() < end:
             continue
         try:
             value, end = decoder.raw_decode(log, match.start())
-        except (json.JSONDecodeError, RecursionError):
+        except json.JSONDecodeError as error:
+            in_vain += error.pos
+            continue
+        except (ValueError, RecursionError):
+            in_vain += _ODD
             continue
         if isinstance(value, dict) and key in value:
             found, last = value, end

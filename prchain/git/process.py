@@ -34,8 +34,11 @@ _MISSING = "git is not installed, or cannot be run; install git 2.38 or newer"
 @cache
 def git_module() -> Any:
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-    import git  # noqa: PLC0415  GitPython looks for the git program when it is imported
-
+    try:
+        import git  # noqa: PLC0415  GitPython looks for the git program when it is imported
+    except ImportError as error:  # git starts under the user's settings here, and some cannot be read
+        said = re.search(r"(?:fatal|error): [^\n']*", str(error))
+        raise GitMissing(f"{_MISSING}{f'; it says: {redact(said[0])}' if said else ''}") from error
     try:
         version = tuple(int(part) for part in re.findall(r"\d+", git.Git().execute(["git", "version"]))[:2])
     except (git.exc.GitCommandNotFound, git.exc.GitCommandError) as error:

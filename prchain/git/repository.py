@@ -90,7 +90,9 @@ class GitRepository:
         except GitMissing:
             raise
         except GitError as error:
-            raise NotARepository(f"{path} is not a git repository") from error
+            # Settings in its folder that git cannot read, say.
+            why = "" if "not a git repository" in str(error) else f" that git can read: {error}"
+            raise NotARepository(f"{path} is not a git repository{why}") from error
         if shallow:
             raise ShallowRepository(f"{path} is a shallow clone; run `git fetch --unshallow` there first")
         return repository

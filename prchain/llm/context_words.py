@@ -67,7 +67,7 @@ _CONTEXT = r"context (?:length|window|size|limit|budget|capacity|len)"
 _BEYOND = (
     r"(?:exceed\w*|surpass\w*|overflow\w*|too (?:long|large|big|many)|(?:longer|larger|greater|bigger|more|higher) than"
     r"|(?:less|smaller|shorter|fewer) than|at most|no more than|up to|beyond|over the|limit\w*|max(?:imum)?"
-    r"|not fit|not enough|above the|> ?#|<=? ?#|should be \[)"
+    r"|not fit|not enough|above the|(?:is|are) over #|> ?#|<=? ?#|should be \[)"
 )
 _GAP = r"[^;!?]{0,80}?"
 
@@ -113,6 +113,7 @@ WORDINGS = (
         _any(
             r"\btoo many (?:\w+ )?tokens\b",
             r"\btokens?(?: count)? limit (?:has been |was |is )?(?:exceed|reach|surpass)",
+            r"\btokens? (?:counts? )?(?:exceeds?|(?:is|are) (?:over|above|beyond)) (?:the|its) (?:\w+ ){0,2}limit",
             r"\b(?:exceed|reach|surpass)\w*.{0,30}\btokens? limit",
             r"\b(?:exceed\w*|over|above|(?:larg|mor)er? than).{0,40}\bmax(?:imum)? (?:allowed |number of )*tokens",
             r"\brequested #k? tokens.{0,60}(?:max|limit|only|at most)",
@@ -121,8 +122,8 @@ WORDINGS = (
             rf"\b{_PROMPT} (?:is|are) (?:longer|larger|bigger) than (?:the|this) model",
             r"# tokens? (?:>|exceeds?|is (?:more|greater|larger) than) (?:\w+ ){0,4}#",
         ),
-        "Bedrock, AI21, gateways (too many tokens, token limit exceeded), both counts beside each other: pi's list, "
-        "reports",
+        "Bedrock, AI21, gateways (too many tokens, token limit exceeded), Spark (token count exceeds the limit), both "
+        "counts beside each other: pi's list, reports",
     ),
     Wording(
         _any(
@@ -138,12 +139,13 @@ WORDINGS = (
             r"\bcurrent length is # while limit is #",
             r"\bexpected max ?length: ?#, actual: ?#",
             r"\bsequence length is longer than",
-            r"\bmax tokens must be at least #, got -#",
+            r"\bmax tokens must be at least #, got -#|\bmax tokens \(-#\)",
             r"\b(?:run|ran) out of (?:tokens|context|room in)\b",
             r"\b(?:prompt|input|request content|message content)s? exceed\w* (?:\w+ ){0,3}limit",
         ),
-        "Cerebras, Bedrock (LiteLLM's list), transformers, vLLM (nothing is left for the reply), LMDeploy (run out of "
-        "tokens), Codex, Modelverse (exceeds the internal limit): libraries' code, reports, a page of error codes",
+        "Cerebras, Bedrock (LiteLLM's list), transformers, vLLM, TensorRT-LLM (nothing is left for the reply), "
+        "LMDeploy (run out of tokens), Codex, Modelverse (exceeds the internal limit): libraries' code, reports, a "
+        "page of error codes",
     ),
     Wording(
         _any(
@@ -197,6 +199,7 @@ _OF_THE_PROMPT = _any(
 _OF_A_NAME = _any(
     r"\b(?:names?|descriptions?|metadata|titles?|urls?|uris?|ids?|identifiers?|headers?|enums?|labels?|tags?)\b",
     r"\b(?:invalid user|stop(?: sequences?)?|schemas?|arrays?|items|tools|functions?|timeout|timed out|deadline)\b",
+    r"\bqueues?\b",
 )
 """What is short or a list by nature: ``string too long. Expected a string with maximum length 64``."""
 
@@ -205,6 +208,12 @@ _COUNTED = _any(
     r"(?:tools|functions|images|files|sequences|blocks|items|documents|choices|logprobs|attachments|tool calls)\b"
 )
 """Things that are counted: what they are too many for is no matter of length."""
+
+_REPLY_TOO_SHORT = _any(
+    r"\b(?:higher|larger|greater|more|increas(?:e|ing)|rais(?:e|ing))(?: the| your)? "
+    r"max(?: completion| output)? tokens\b"
+)
+"""OpenAI's reasoning models say with a 400 that a reply had no room, which a shorter prompt does not give."""
 
 _NO_LENGTH = _any(
     r"unsupported|not supported|unrecognized|not permitted|extra (?:inputs|fields)|temperature|top p\b",
@@ -219,8 +228,17 @@ _NO_LENGTH = _any(
 _MEANINGLESS = _any(
     r"\binputs? (?:should|validation error|error)\b|\binvalid inputs?\b|用户输入错误",
     r"\berror messages?\b|\bmessage:|\bprompt cache key\b",
+    r"\bcontext (?:deadline exceeded|cancell?ed)\b|\bdeadline exceeded\b",
 )
-"""Words of validators that say ``input`` of whatever they validate; names that have ``prompt`` in them."""
+"""Words of validators that say ``input`` of whatever they validate; names that have ``prompt`` in them; what programs
+in Go, as gateways are, say of a time that is over (its package ``context``)."""
+
+_LEAST = re.compile(
+    r"\b(?:must|should|has to|needs? to) (?:be|have)(?: [a-z]+){0,2} (?:greater|larger|longer|higher|more) than"
+    r"(?: or equal to)? (?:zero|one|[01])\b(?![.,]?\d)",
+    re.I,
+)
+"""A least length, which no prompt is too long for."""
 
 _QUOTES = "`'\"*\\_\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”"
 
@@ -245,7 +263,9 @@ def cause_of(words: str, codes: Collection[str] = (), status: int | None = None)
 
 
 def _cause_in(words: str, status: int | None) -> Cause:
-    text = _MEANINGLESS.sub(" ", plain(words))
+    text = _MEANINGLESS.sub(" ", plain(_LEAST.sub(" ", words[:_MOST_READ])))
+    if _REPLY_TOO_SHORT.search(text):
+        return Cause.OTHER
     if _RATE.search(text) or _MONEY.search(text) or _COUNTED.search(text):
         return Cause.OTHER
     if not _TOKENS.search(text):

@@ -18,7 +18,8 @@ from prchain.scrub import clean_text
 
 _MESSAGE_KEYS = (
     ("message", "msg", "errormessage", "errormsg", "statusmsg", "text"),
-    ("error", "errors", "baseresp", "detail", "details", "faultstring", "fault", "innererror", "cause", "body"),
+    ("error", "errors", "baseresp", "response", "detail", "details"),
+    ("faultstring", "fault", "innererror", "cause", "body"),
     ("errordescription", "description", "title", "raw", "metadata"),
 )
 """Keys below which an error's words are, those that say most first."""

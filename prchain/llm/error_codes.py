@@ -17,12 +17,14 @@ _NO_MONEY = re.compile(
 
 _NO_MONEY_WORDS = re.compile(
     r"insufficient (?:account )?(?:balance|credits?|funds)|(?:credit balance|balance) (?:is )?too low|out of credits?"
-    r"|(?:requires|need) more credits|payment required|余额不足|欠费",
+    r"|(?:requires|need) more credits|payment required|specified (?:api )?usage limits?|spend(?:ing)? (?:limit|cap)"
+    r"|余额不足|欠费",
     re.I,
 )
 
 _RATE = re.compile(
     r"rate_?limit|too_?many_?(?:requests|tokens)|throttl|resource_?exhausted|quota|concurren|limit_?burst"
+    r"|request_?limit|^limit_exceeded"
 )
 
 _STATUSES = (
@@ -40,11 +42,15 @@ _STATUSES = (
 
 _STATUS_WORDS = (
     (402, _NO_MONEY_WORDS),
-    (429, re.compile(r"rate.?limit|too many requests|throttl|qps|请求过多|频率|限流", re.I)),
-    (503, re.compile(r"overloaded|unavailable|busy|no capacity|繁忙|过载", re.I)),
+    (429, re.compile(r"rate.?limit|too many requests|throttl|qps|tpm|请求过多|频率|限[流频]|并发", re.I)),
+    (401, re.compile(r"(?:access.token|api.?(?:secret.)?key).{0,60}\b(?:invalid|expired|incorrect)", re.I)),
+    (401, re.compile(r"(?:invalid|incorrect|expired) (?:access.token|api.?key)|log ?in fail|unauthori[sz]ed", re.I)),
+    (503, re.compile(r"overload|unavailable|busy|no capacity|capacity (?:\w+ )?exceeded|繁忙|过载|饱和", re.I)),
     (500, re.compile(r"(?:internal|unknown|server|system|network) (?:\w+ )?error|timed? ?out|upstream", re.I)),
+    (404, re.compile(r"\bmodel\b.{0,80}(?:not found|does not exist)|no such model", re.I)),
+    (400, re.compile(r"invalid param|bad request", re.I)),
 )
-"""Words beside a number that is no status: MiniMax has numbers of its own."""
+"""Words beside a number that is no status: MiniMax, Zhipu and Baidu have numbers of their own."""
 
 
 def status_of(codes: Collection[str], words: str) -> int | None:

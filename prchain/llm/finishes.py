@@ -17,13 +17,17 @@ from prchain.llm.model import Reply, Request
 LENGTH = "length"
 CONTENT_FILTER = "content_filter"
 
-_LENGTH = re.compile(r"length|max.*tokens?|tokens?_?limit|error_?limit|context|truncat|incomplete")
+_LENGTH = re.compile(r"^limit$|length|max.*tokens?|tokens?_?limit|error_?limit|context|truncat|incomplete")
 _FILTERED = re.compile(
-    r"filter|safety|sensitive|toxic|recitation|prohibited|blocklist|spii|guardrail|moderat|policy|refus"
+    r"(?<!function_call_)filter|safety|sensitive|toxic|recitation|prohibited|blocklist|spii|guardrail|moderat|policy|refus"
 )
 _BROKE_OFF = re.compile(
-    r"error|abort|fail|cancel|interrupt|insufficient|overload|unavailable|time_?d?_?out|exhaust|rate_?limit"
+    r"error|abort|fail|cancel|interrupt|insufficient|overload|unavailable|time_?d?_?(?:out|limit)|exhaust|rate_?limit"
+    r"|preempt|kill|shut_?down|crash|disconnect|not_?finished"
 )
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)', re.S)
+"""Of JSON: braces in it open and close nothing. The last may have no end."""
 
 
 def finish_of(word: str) -> str:
@@ -67,7 +71,8 @@ def _is_open(reply: Reply, request: Request) -> bool:
     if reply.tool_calls:
         arguments = reply.tool_calls[-1].arguments
         return not isinstance(_json(arguments), dict) and decoded_again(arguments) is None
-    opened, closed = reply.text.count("{"), reply.text.count("}")
+    outside = _STRING.sub("", reply.text[max(reply.text.find("{"), 0) :])
+    opened, closed = outside.count("{"), outside.count("}")
     return not reply.refusal and (not reply.text.strip() or (request.schema is not None and not 0 < opened <= closed))
 
 

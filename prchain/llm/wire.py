@@ -22,6 +22,9 @@ from prchain.scrub import clean_text, redact_reply
 _MOST_TOKENS = 2**31 - 1
 """A larger count of tokens is no count; it would not fit the ledger's column either."""
 
+_EVENT = re.compile(rb"^data:[ \t]*(\{.*)$", re.M)
+"""An event of a stream with JSON as its data (HTML, "Server-sent events")."""
+
 _WEB_PAGE = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml|!--)", re.I)
 """How a web page begins: what a site, or a proxy's login, answers to any address."""
 
@@ -113,7 +116,10 @@ def reply_of(
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
-        raise broken("no JSON") from None
+        error = _error_in_events(body, now)
+        if error is None:
+            raise broken("no JSON") from None
+        return FailedAnswer(error)
     if isinstance(answer, list) and answer and isinstance(answer[0], dict) and answer[0].get("error"):
         return FailedAnswer(read_error(answer, now))
     if not isinstance(answer, dict):
@@ -135,9 +141,19 @@ def reply_of(
     return _cleaned(reply, secrets)
 
 
+def _error_in_events(body: bytes, now: float) -> ErrorBody | None:
+    """The error that ends a stream of events, which some gateways answer though none was asked for; None without."""
+    events = _EVENT.findall(body)
+    try:
+        last = json.loads(events[-1]) if events else None
+    except (ValueError, RecursionError):
+        return None
+    return read_error(last, now) if isinstance(last, dict) and last.get("error") else None
+
+
 def _reply(answer: dict[str, Any], choice: dict[str, Any], message: dict[str, Any], model: str) -> Reply:
     calls = message.get("tool_calls")
-    finish = _text(choice.get("finish_reason")) or "stop"
+    finish = _finish(choice) or "stop"
     text, thoughts = said_in(message, cut=finish_of(finish) == LENGTH)
     return Reply(
         text=text,
@@ -158,7 +174,7 @@ def _failed(answer: dict[str, Any], choice: dict[str, Any], reply: Reply | None,
     message = choice.get("message")
     places = (answer, choice, message if isinstance(message, dict) else {})
     error = next((read_error(place["error"], now) for place in places if place.get("error")), ErrorBody())
-    finish = _text(choice.get("finish_reason"))
+    finish = _finish(choice)
     if broke_off(finish):
         tokens_out = reply.usage.tokens_out if reply is not None else None
         said = reply is not None and bool(reply.text or reply.reasoning or reply.tool_calls)
@@ -198,6 +214,12 @@ def _message(message: Message, dialect: Dialect) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _finish(choice: dict[str, Any]) -> str:
+    """The reason to end: a text, or an object with a type, as SGLang's own interface gives it."""
+    reason = choice.get("finish_reason")
+    return _text(reason.get("type") if isinstance(reason, dict) else reason)
 
 
 def _tool_call(value: Any) -> ToolCall:

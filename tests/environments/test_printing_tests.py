@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import perf_counter
 
 import pytest
 
@@ -226,6 +227,10 @@ UNITTEST: dict[str, tuple[str, dict[str, Status]]] = {
     "a word that is no result": (unittests(f"{A}FAIL\nok\n{B}xskipped 'why ok'\n", 2), {"a": P, "b": S}),
     "an expected failure": (unittests(f"{A}okexpected failure\n", 1), {"a": X}),
     "before fails": (unittests(f"{A}ok\nx{B}FAIL\n", 2, "test_b"), {"a": P, "b": F}),
+    "colours": (
+        unittests(f"{A}\x1b[32mok\x1b[0m\n{B}\x1b[36mx\x1b[0mok\n", 2).replace("OK", "\x1b[32mOK\x1b[0m"),
+        {"a": P, "b": P},
+    ),
     "a test without a word": (unittests(f"{A}okzz\n{B}ok\n", 2), {"a": E, "b": P}),
     "forged, and fails": (unittests(f"{A}ok\nFAIL\n{B}ok\n", 2, "test_a"), {"a": F, "b": P}),
     "forged, and killed": (f"{B}ok\n{A}ok\n", {"a": E, "b": E}),
@@ -251,6 +256,10 @@ PYTEST: dict[str, tuple[str, dict[str, Status]]] = {
     "after the word": (session("t.py::a PASSEDbye\n", "1 passed"), {"a": P}),
     "as live logs are shown": (session("t.py::a \n-- live log call --\nINFO x\nPASSED [100%]\n", "1 passed"), {"a": P}),
     "a test that is inherited": (session("t.py::a <- u.py dotsPASSED\n", "1 passed"), {"a": P}),
+    "of a worker, behind": (
+        session("[gw0] [ 50%] PASSED t.py::a \ndots[gw1] [100%] PASSED t.py::b \n", "2 passed"),
+        {"a": P, "b": P},
+    ),
     "a rerun": (session("t.py::a xRERUN   [ 50%]\nt.py::a yPASSED [100%]\n", "1 passed, 1 rerun"), {"a": P}),
     "a name of C++": (session("t.py::a \nstd::vector x\nPASSED\n", "1 passed"), {"a": P}),
     "before the result": ("t.py::a PASSED\nbye" + session("", "1 passed").strip(), {"a": P}),
@@ -289,10 +298,29 @@ REPORT = json.dumps(
         REPORT.replace("failed", "passed") + "\nx" + REPORT,
         "x" + REPORT.replace("failed", "passed") + "y" + REPORT,
         '{"a": 1}\n' * 20 + "{" + REPORT,
+        "{ a: 1\n" * 3000 + REPORT,
+        f'{{"testResults": {"1" * 5000}}}\n{"[" * 9}{REPORT}',
     ],
 )
 def test_a_report_in_json_may_share_its_line_and_the_last_one_counts(log: str) -> None:
     assert RUNNERS["jest"].parse(log) == {"a.js > t": F}
+
+
+@pytest.mark.parametrize("runner", ["jest", "vitest", "mocha", "go"])
+@pytest.mark.parametrize(
+    "value",
+    ["1" * 5000, "1", "null", "{}", "[null, 1, []]", '[{"assertionResults": [{"title": {}, "status": []}]}]',
+     '[{"file": 1}]', '[{"name": null, "assertionResults": 1, "status": "failed"}]'],
+)  # fmt: skip
+def test_what_a_test_prints_in_the_shape_of_a_report_can_be_anything(runner: str, value: str) -> None:
+    printed = f'{{"testResults": {value}, "stats": 1, "passes": {value}, "Action": {value}, "Package": {value}}}\n'
+    assert RUNNERS[runner].parse(printed) == {}
+
+
+def test_what_looks_like_many_objects_is_read_in_time() -> None:
+    began = perf_counter()
+    assert RUNNERS["jest"].parse('x{"a": [' * 3000) == {}
+    assert perf_counter() - began < 1
 
 
 def suite(*cases: str) -> str:

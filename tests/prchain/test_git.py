@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -475,6 +476,9 @@ class TestBadRepositories:
         try:
             with pytest.raises(GitMissing, match="not installed"):
                 GitRepository.open(tmp_path)
+            with monkeypatch.context() as without, pytest.raises(GitMissing, match="cannot be run"):
+                without.setitem(sys.modules, "git", None)  # as where git cannot read the user's settings
+                GitRepository.open(tmp_path)
             program.write_text("#!/bin/sh\necho git version 2.30.2\n")
             program.chmod(0o755)
             with pytest.raises(GitMissing, match=r"2\.30 is too old"):
@@ -575,9 +579,9 @@ class TestHostileRepositories:
             list(repository.changes([(world.sha(1), world.sha(new))], renames=True))
         assert not evil.exists()
 
-    def test_a_broken_configuration_is_one_line(self, world: World) -> None:
+    def test_a_broken_configuration_is_one_line_that_says_so(self, world: World) -> None:
         (world.save() / "config").write_text("[core\n")
-        with pytest.raises(NotARepository) as caught:
+        with pytest.raises(NotARepository, match="bad config line 1") as caught:
             GitRepository.open(world.path)
         assert "\n" not in str(caught.value)
 

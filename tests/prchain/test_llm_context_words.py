@@ -94,6 +94,10 @@ FULL = {
     "both counts": "This request needs 140000 tokens, but model m only has room for 131072",
     "a gateway": "tokens in request more than max tokens allowed",
     "a gateway, two": "Token limit exceeded",
+    "spark": "token count exceeds the limit",
+    "hunyuan": "Total tokens of the prompt is over 9000, please reduce the length",
+    "tensorrt-llm, nothing left": "`default_max_tokens` (-812) should be greater than 0, `default_max_tokens` "
+    "(-812) = max_seq_len (8192) - `splited_prompt_len` (9004) - `query_token_len` (0)",
     "a chinese gateway": "输入长度超过模型上限, 请压缩会话后重试",
     "a chinese gateway, two": "请求的 tokens 超过了模型最大上下文长度",
 }
@@ -135,6 +139,22 @@ OTHER = {
     "openai, a list": "Invalid 'messages': array too long. Expected an array with maximum length 2048",
     "a description": "tool description exceeds maximum length of 1024 characters",
     "go": 'Post "https://h/v1": context deadline exceeded (Client.Timeout exceeded while awaiting headers)',
+    "go, over rpc": "rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+    "go, cancelled": "request timeout exceeded: context canceled",
+    "a least length": "Prompt length must be larger than 0",
+    "a least length in words": "input length must be greater than zero",
+    "bedrock, a least length": "Value at 'messages.1.member.content' failed to satisfy constraint: Member must have "
+    "length greater than or equal to 1",
+    "openai, no room to reply": "Could not finish the message because max_tokens or model output limit was reached. "
+    "Please try again with higher max_tokens.",
+    "attempts": "request failed over 3 times: content length mismatch",
+    "a queue": "no free KV cache slots; request queue length 128 exceeds limit 100",
+    "bedrock, tool results": "The number of toolResult blocks at messages.2.content exceeds the number of toolUse "
+    "blocks of previous turn.",
+    "bedrock, reply": "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum "
+    "tokens value that is lower than 4096.",
+    "vllm, logprobs": "Requested prompt logprobs of 50, which is greater than max allowed: 20",
+    "ollama, memory": "model requires more system memory (5.6 GiB) than is available (3.1 GiB)",
     "parameter": "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
     "'max_completion_tokens' instead.",
     "parameter, two": "Unknown parameter: 'context_length'",

@@ -29,7 +29,7 @@ def asking(**options: Any) -> Request:
         (
             "length",
             "length MAX_TOKENS max_tokens maxTokens model_length max_output_tokens max_new_tokens max_length LENGTH "
-            "model_context_window_exceeded context_length ERROR_LIMIT token_limit truncated incomplete",
+            "limit model_context_window_exceeded context_length ERROR_LIMIT token_limit truncated incomplete",
         ),
         (
             "content_filter",
@@ -46,7 +46,8 @@ def test_what_endpoints_say_for_one_reason_is_one_word(meaning: str, words: str)
 
 BROKE_OFF = (
     "error ERROR abort aborted failed failure cancelled canceled network_error server_error engine_error timeout "
-    "insufficient_system_resource upstream_error interrupted service_unavailable overloaded rate_limit_exceeded"
+    "insufficient_system_resource upstream_error interrupted service_unavailable overloaded rate_limit_exceeded "
+    "time_limit preempted killed shutdown not_finished"
 )
 ENDED = "stop STOP tool_calls tool_use function_call end_turn eos eos_token stop_sequence COMPLETE odd"
 
@@ -90,6 +91,10 @@ def test_a_reply_at_its_limit_that_ends_in_the_middle_was_cut_off(reply: Reply, 
         ('```json\n{"score": 1}\n```', "stop"),
         ('{"score": 1}', "stop"),
         ('{"score": {}} is what I think.', "stop"),
+        ('{"comment": "{"}', "stop"),
+        ('A "{" begins it: {"comment": "\\"{"}', "stop"),
+        ('{"comment": "}', "length"),
+        ('{"comment": "x } y", "scores": [1, 2', "length"),
     ],
 )
 def test_an_object_that_was_asked_for_and_is_not_closed_at_the_limit_was_cut_off(text: str, finish: str) -> None:

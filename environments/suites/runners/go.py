@@ -121,7 +121,7 @@ def _event(line: str) -> dict[str, object]:
         return {}
     try:
         value = json.loads(line)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -140,7 +140,11 @@ RUNNER = Runner(
     parse=parse_go,
     reports=False,
     arguments=packages,
-    # No import path; go runs nothing where one is not (golang.org/x/mod/module, "CheckImportPath").
-    refused=r"[^A-Za-z0-9._~+/-][^/]*/|\./",
+    # No import path; go runs nothing where one is not (golang.org/x/mod/module, "CheckImportPath"): signs, a
+    # point at the end, names of devices, and short names of Windows (``a~1``).
+    refused=(
+        r"[^A-Za-z0-9._~+/-][^/]*/|\./"
+        r"|(?i:(?:^|/)(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/]*)?/)|(?:^|/)[^/.]*~\d+(?:\.[^/]*)?/"
+    ),
     plant=GO.plant,
 )

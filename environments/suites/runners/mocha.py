@@ -17,16 +17,19 @@ def parse_mocha(log: str) -> dict[str, Status]:
     The report knows describe blocks only as part of the full title, so ids are the file and the full title. A failed
     hook stands under its own name.
     """
-    return join(_tests(javascript.document(log, "stats")))
+    return join((test, status) for test, status in _tests(javascript.document(log, "stats")) if test)
 
 
 def _tests(report: dict[str, Any]) -> Iterator[tuple[str, Status]]:
-    ended = {"passes": Status.passed, "failures": Status.failed, "pending": Status.skipped}
-    for test in report.get("tests", ()):
-        yield javascript.id_of(test.get("file") or "", [test["fullTitle"]]), Status.collected
-    for group, status in ended.items():
-        for test in report.get(group, ()):
-            yield javascript.id_of(test.get("file") or "", [test["fullTitle"]]), status
+    groups = {
+        "tests": Status.collected,
+        "passes": Status.passed,
+        "failures": Status.failed,
+        "pending": Status.skipped,
+    }
+    for group, status in groups.items():
+        for test in javascript.objects(report.get(group)):
+            yield javascript.id_of(javascript.text(test.get("file")), [javascript.text(test.get("fullTitle"))]), status
 
 
 RUNNER = Runner(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from environments.suites.canaries.python import plant_python
 from environments.suites.runner import Runner, name_behind
-from environments.suites.testlogs import Status, join
+from environments.suites.testlogs import Status, join, uncoloured
 
 _START = re.compile(
     r"(?<![^\s()])(?P<method>[^\s()]{1,2000}) \((?P<place>[^\s()]{1,400})\)(?: [(\[][^\n]{0,200}[)\]])?"
@@ -30,12 +30,13 @@ _RESULT = re.compile(r"^Ran (?P<tests>\d+) tests? in [\d.]+s\n+(?:OK|FAILED|NO T
 def parse_unittest(log: str) -> dict[str, Status]:
     """The tests of ``python -m unittest -v``, by their dotted ids (``tests.test_a.Case.test_b``).
 
-    Python 3.11 and newer print the whole id in the brackets, older ones the class alone; a docstring takes a second
-    line. What a test prints may stand between ``...`` and its word, over several lines, and before the next test on its
-    line: the word that ends the last line of all that stands before the next test counts, and a test without one is an
-    error. Nothing passed in a run without its result (``Ran 3 tests in 0.1s``), or that names more tests than it ran.
+    Python 3.11 and newer print the whole id in the brackets, older ones the class alone, and 3.14 has colours; a
+    docstring takes a second line. What a test prints may stand between ``...`` and its word, over several lines, and
+    before the next test on its line: the word that ends the last line of all that stands before the next test counts,
+    and a test without one is an error. Nothing passed in a run without its result (``Ran 3 tests in 0.1s``), or that
+    names more tests than it ran.
     """
-    log = log.replace("\r\n", "\n")
+    log = uncoloured(log).replace("\r\n", "\n")
     body = log.partition("\n" + "=" * 70)[0]
     starts = list(_START.finditer(body))
     reports, without_word = list[tuple[str, Status]](), list[tuple[str, Status]]()
@@ -94,6 +95,7 @@ RUNNER = Runner(
     arguments=modules,
     # No dotted name of a module.
     refused=r"(?:^|/)[^/]*\.[^/]*/|\.[^/]*\.py$",
+    plain_refused=r"^-",  # an option
     file_of=file_of,
     steering=(r"(?:site|user)customize\.py",),
     shadows=(r"unittest/__init__\.py", r"unittest\.py"),

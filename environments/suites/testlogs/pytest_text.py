@@ -23,7 +23,8 @@ _FUNCTION = re.compile(r"[^\s:]\S*?\.py::[^\s\[]+(?:\[.*?\](?= |$))?")
 """An id of Python's: only between brackets it has blanks."""
 _ENDS_LINE = re.compile(rf"(?P<word>{_WORD})(?: \(.*\))?(?: +\[ *\d+%\])? *$")
 _SOMEWHERE = re.compile(_WORD)
-_WORKER = re.compile(rf"\[gw\d+\] \[ *\d+%\] (?P<word>{_WORD}) (?P<test>\S.*?) *")
+_WORKER = re.compile(rf"\[gw\d+\] \[ *\d+%\] (?P<word>{_WORD}) (?P<test>\S.*?) *$")
+"""What stands before it was printed, and had no end."""
 _SECTION = re.compile(r"=+ (?:FAILURES|ERRORS|X?PASSES|warnings summary.*|short test summary info) =+")
 _SUMMARY = re.compile(r"=+ short test summary info =+")
 _SUMMARY_LINE = re.compile(rf"(?P<word>{_WORD}) (?P<test>\S.*)")
@@ -54,7 +55,7 @@ def _verbose(lines: Sequence[str], open_ids: list[str]) -> Iterator[tuple[str, S
     """What stands before the first section; tests without a word are added to `open_ids`."""
     test, texts = "", list[str]()
     for line in [*lines, "=== FAILURES ==="]:
-        worker = _WORKER.fullmatch(line)
+        worker = _WORKER.search(line)
         is_end = _SECTION.fullmatch(line) is not None
         named = None if worker or is_end else _named(line)
         if test and (worker or is_end or named):
