@@ -3,7 +3,7 @@
 Draws modules of the installed packages, and in each one change: a comparison turned, a statement left out, a number or
 a truth value changed. The tests that reach the module run over the changed copy, the nearest first, until one fails: as
 `make test` draws them by each of `--seeds`, and, for what a seed misses, all of them, as in `make test-all`. Tests that
-need an engine or a server run where it is there. Needs a clean checkout; works in a copy.
+need an engine or a server run where it is there. Works in a copy.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import ast
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -143,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows, missed = [], 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
-        subprocess.run(["git", "clone", "-q", str(ROOT), str(copy)], check=True)
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".venv", "__pycache__", ".*_cache", ".hypothesis"))
         for mutation in draw(options.count, options.draw):
             reached = reached_tests([mutation.path], sources)
             tests = sorted(reached, key=lambda file: (reached[file], measured.get(file, UNKNOWN), file))

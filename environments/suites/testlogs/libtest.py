@@ -49,7 +49,7 @@ class _Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class _TestRecord:
     """A place where a test is named. `words` are the results that end its line (`own`) and the lines behind, up to the
     next record."""
 
@@ -94,7 +94,7 @@ def read_binary(lines: Sequence[str]) -> list[tuple[str, Status]]:
     return _doubted(records)
 
 
-def _doubted(records: Iterable[_Record]) -> list[tuple[str, Status]]:
+def _doubted(records: Iterable[_TestRecord]) -> list[tuple[str, Status]]:
     """The tests where nothing can be believed that is good."""
     return [
         (record.test, record.own if record.own in {Status.failed, Status.skipped} else Status.error)
@@ -102,7 +102,7 @@ def _doubted(records: Iterable[_Record]) -> list[tuple[str, Status]]:
     ]
 
 
-def _reading(records: Sequence[_Record], tally: _Tally) -> dict[str, Status] | None:
+def _reading(records: Sequence[_TestRecord], tally: _Tally) -> dict[str, Status] | None:
     """The statuses of tests by these records; None where they contradict the counts."""
     statuses = {record.test: _status(record, tally.failing) for record in records}
     if len(statuses) < len(records) or None in statuses.values():
@@ -125,7 +125,7 @@ def _count(statuses: dict[str, Status], kind: Status) -> int:
     return sum(status is kind for status in statuses.values())
 
 
-def _status(record: _Record, failing: frozenset[str] | None) -> Status | None:
+def _status(record: _TestRecord, failing: frozenset[str] | None) -> Status | None:
     """What became of a test; `failing` are all that failed, where that is known. None for a contradiction."""
     words = record.words
     if failing is None:
@@ -151,7 +151,7 @@ def _places(lines: Sequence[str]) -> Iterator[tuple[int, str, bool, str | None]]
             yield number, one["test"], one.start() == 0, line[one.end() :] if at == len(found) else None
 
 
-def _records(lines: Sequence[str]) -> Iterator[_Record]:
+def _records(lines: Sequence[str]) -> Iterator[_TestRecord]:
     """The places where tests are named, with the results behind."""
     places = list(_places(lines))
     ends = [*(number for number, *_ in places[1:]), len(lines)]
@@ -159,7 +159,7 @@ def _records(lines: Sequence[str]) -> Iterator[_Record]:
         behind = {word for line in lines[number + 1 : end] if (word := _word(line))}
         if rest and _MAY_BE_IGNORED.search(rest):
             behind.add(Status.skipped)
-        yield _Record(test, begins_line, _word(rest) if rest else None, frozenset(behind))
+        yield _TestRecord(test, begins_line, _word(rest) if rest else None, frozenset(behind))
 
 
 def _word(text: str) -> Status | None:
