@@ -121,6 +121,7 @@ HARMLESS = {"a cost of text", "no cost", "errors with odd paths"}
 """The data beside is whole; a cost that is not told counts as one point."""
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("what", MALFORMED)
 def test_an_answer_that_is_malformed_once_changes_nothing(what: str, store: Store, expected: Facts) -> None:
     operation, change = MALFORMED[what]
@@ -132,6 +133,7 @@ def test_an_answer_that_is_malformed_once_changes_nothing(what: str, store: Stor
     assert_same(facts(store), expected)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("what", MALFORMED)
 def test_an_answer_that_stays_malformed_ends_by_name(what: str, store: Store, expected: Facts) -> None:
     operation, change = MALFORMED[what]
