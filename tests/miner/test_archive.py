@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from miner import archive
 from miner.archive import Page
+from prchain.scrub import clean_text, redact_mined
 from sql.store import Store
 from sql.tables import Repository
 from tests.databases import open_new
@@ -63,13 +65,11 @@ def test_nothing_is_kept_of_a_transaction_that_fails(store: Store) -> None:
     assert kept(store) == []
 
 
+HOLDERS = (f"x{SECRET}y", f"https://u:{PASSWORD}@h/x", drawn("AKIA{32:16}", 2), "AKIA", f"{drawn('ghp_{62:36}', 3)}\n")
+"""Texts of which most hold a secret, of which some would not if a letter stood beside it."""
+
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text()
-    | st.just(f"x{SECRET}y")
-    | st.just(f"https://u:{PASSWORD}@h/x"),
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(HOLDERS),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.just(SECRET), inner, max_size=4),
     max_leaves=20,
 )
@@ -83,6 +83,14 @@ def test_no_secret_and_nothing_unstorable_survives_scrubbing(value: object) -> N
     for string in strings(archive.scrub(value, (SECRET,))):
         assert "\x00" not in string
         string.encode("utf-8")
+
+
+@given(json_values)
+def test_a_whole_answer_loses_what_each_of_its_strings_would_lose(value: object) -> None:
+    counts, apart = Counter[str](), Counter[str]()
+    cleaned = list(strings(archive.scrub(value, (SECRET,), counts)))
+    assert cleaned == [redact_mined(clean_text(text), (SECRET,), apart) for text in strings(value)]
+    assert counts == apart
 
 
 def strings(value: object) -> Iterator[str]:
