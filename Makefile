@@ -77,8 +77,11 @@ test test-all test-fast: export PYTHONDONTWRITEBYTECODE :=
 test-fast: $(DEV) ## Run the tests that are nearest to what changed, for a first answer in a minute: ARGS="--base main"
 	@$(BIN)/python -m tests.fast $(ARGS)
 
-test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on two cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
-	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m pytest -n 2 $(ARGS)
+# One more than there are cores: for a third of their time tests wait, mostly for containers.
+TESTERS = $(shell expr $$(nproc) + 1)
+
+test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on all cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
+	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m pytest -n $(TESTERS) $(ARGS)
 
 test-all: export PRCHAIN_TEST_ALL := 1
 test-all: test ## Run all tests, and walk every point of the tables that `make test` draws from: before a release

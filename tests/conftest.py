@@ -18,6 +18,7 @@ from hypothesis import settings as hypothesis_settings
 
 from prchain import settings
 from tests import samples, seconds
+from tests.samples import drawn
 
 if TYPE_CHECKING:
     from tests.trajectories.demoworld import Ran
@@ -34,6 +35,9 @@ RANDOM = "PRCHAIN_TEST_RANDOM"
 
 LONG_RUN = 60.0
 """Seconds of tests from which a run says which files were slowest."""
+
+ON_POSTGRES = 4
+"""Outside of `tests/sql`, of so many tests that run on either database one runs on PostgreSQL, too."""
 
 OURS_ALONE = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
 """Variables for the run of these tests only, not for the processes that they start."""
@@ -85,12 +89,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left = set(config.getoption("--leave-out"))
-    tables: dict[str, list[pytest.Item]] = defaultdict(list)
+    tables: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("drawn") and seconds.function_of(item.nodeid) not in left:
-            tables[seconds.function_of(item.nodeid)].append(item)
-    run = {item for table, cases in tables.items() for item in _drawn(table, cases)}
-    run |= {it for it in items if seconds.function_of(it.nodeid) not in left | tables.keys() and not _waits(it)}
+        if seconds.function_of(item.nodeid) not in left and not _waits(item):
+            tables[_table(item)].append(item)
+    run = {it for (table, one_in), cases in tables.items() for it in drawn(cases, -(-len(cases) // one_in), table)}
     config.hook.pytest_deselected(items=[item for item in items if item not in run])
     items[:] = [item for item in items if item in run]
 
@@ -107,10 +110,20 @@ def _waits(item: pytest.Item) -> bool:
     return not samples.ALL and item.get_closest_marker("whole") is not None
 
 
-def _drawn(table: str, cases: list[pytest.Item]) -> list[pytest.Item]:
-    marker = cases[0].get_closest_marker("drawn")
-    assert marker is not None
-    return samples.drawn(cases, -(-len(cases) // marker.args[0]), table)
+def _table(item: pytest.Item) -> tuple[str, int]:
+    """The table of which a test is a case, and of how many of its cases one is run."""
+    if _is_second_database(item):
+        file, _, _ = item.nodeid.partition("::")
+        return f"{file} on PostgreSQL", ON_POSTGRES
+    marker = item.get_closest_marker("drawn")
+    return seconds.function_of(item.nodeid), marker.args[0] if marker else 1
+
+
+def _is_second_database(item: pytest.Item) -> bool:
+    """Whether a test runs on PostgreSQL that runs on SQLite, too, and whose subject is not the store."""
+    callspec = getattr(item, "callspec", None)
+    on = callspec.params.get("bare_database_url") if callspec else None
+    return on == "postgres" and Path("tests/sql") not in item.path.relative_to(item.config.rootpath).parents
 
 
 class Measured:

@@ -118,6 +118,12 @@ RULES = {
         ends=(0, 1),
         why="each takes seconds, and the script has accepted answers only for what the demo asks",
     ),
+    **{
+        f"rollouts run {option}": Rule(
+            "rollouts? to run", (*LOCAL, "--chain", "CHAIN", "--dry-run"), why="each takes seconds; two others are made"
+        )
+        for option in ("--samples", "--limit", "--observer")
+    },
     "rollouts run --on-fail": Rule(
         "rollouts? to run",
         (*LOCAL, "--chain", "CHAIN", "--dry-run"),

@@ -26,7 +26,7 @@ from prchain.errors import (
 from prchain.runs import DEFECT, MAX_FAILURES_IN_A_ROW
 from tests.works import KINDS, UNITS, Case, Kind, run, units
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(3)
 """Of the six kinds of work, three in each test."""
 
 

@@ -34,7 +34,7 @@ from tests.prchain.treeworld import new_store, plant
 IMAGE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 LABEL = "prchain.test"
 ROOT = Path(__file__).parents[2]
-MORE = 3
+MORE = 1
 """Steps beyond the layers that a snapshot may have."""
 
 MAKE_ODD_FILES = (

@@ -37,6 +37,7 @@ def _figures(text: str) -> dict[str, float]:
     return {row["name"]: row["value"] for row in json.loads(text)}
 
 
+@pytest.mark.whole
 def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--rounds", "1", "--landed", "60", "--pulls", "60", "--chained", "2000", "--json"]) == 0
     figures = _figures(capsys.readouterr().out)

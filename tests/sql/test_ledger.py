@@ -368,6 +368,7 @@ with ThreadPoolExecutor(4) as pool:
 """
 
 
+@pytest.mark.drawn(2)
 def test_several_processes_of_one_run_keep_its_budget_together(database_url: str) -> None:
     Store.open(database_url).close()
     spenders = [

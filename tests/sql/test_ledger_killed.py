@@ -9,6 +9,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from sql.store import Store
 from sql.tables import LlmCall
 from tests.endpoint import Answer, Call, FakeEndpoint, completion, wait_for
@@ -80,6 +82,7 @@ def finish(process: subprocess.Popen[str]) -> int:
     return int(output)
 
 
+@pytest.mark.drawn(2)
 def test_no_stored_reply_is_paid_twice_and_no_task_lost(database_url: str) -> None:
     Store.open(database_url).close()
     dice = random.Random(7)

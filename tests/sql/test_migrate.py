@@ -201,6 +201,7 @@ def test_a_database_of_the_baseline_gets_what_came_later_and_keeps_its_rows(
     store.close()
 
 
+@pytest.mark.drawn(2)
 def test_kill_9_in_the_first_migration_leaves_nothing_or_all_of_it(bare_database_url: str, tmp_path: Path) -> None:
     first = tmp_path / "first"
     later = [f"m{version}_*" for version in known_versions()[1:]]
@@ -218,6 +219,7 @@ def test_kill_9_in_the_first_migration_leaves_nothing_or_all_of_it(bare_database
     assert tables_and_views(bare_database_url) == whole
 
 
+@pytest.mark.drawn(2)
 def test_kill_9_in_a_later_migration_leaves_rows_and_tables_before_or_after_it(
     bare_database_url: str, newer: Path, tmp_path: Path
 ) -> None:
@@ -254,6 +256,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(bare_database_url: str, ne
     Store.open(bare_database_url).close()
 
 
+@pytest.mark.drawn(2)
 def test_processes_that_open_a_new_database_at_once_all_succeed(bare_database_url: str) -> None:
     code = "import sys; from sql.store import Store; Store.open(sys.argv[1]).close()"
     running = [

@@ -22,7 +22,7 @@ from sql.tables import CurationCandidate, LlmCall, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, curation_world, said
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(6)
 """Of each table of faults."""
 
 

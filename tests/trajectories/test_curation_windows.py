@@ -327,6 +327,7 @@ BAD = {
 
 
 class TestRewrites:
+    @pytest.mark.drawn(3)
     @pytest.mark.parametrize("fault", BAD)
     def test_one_that_breaks_a_rule_of_form_is_dropped(self, world: CurationWorld, fault: str) -> None:
         name = world.curate(CurationModel({CURATOR: rewrites(BAD[fault])}))

@@ -46,7 +46,7 @@ from tests.trajectories.graphworld import (
 from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, answering, bash
 from trajectories.curation.replay import Replayer
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(6)
 """Of each table of faults."""
 
 

@@ -130,6 +130,7 @@ def test_the_command_itself_killed_while_it_waits_goes_on_and_only_the_call_in_f
         assert not list(rough.folder.glob("*.graph-*.lock")), "locks of single graphs do not pile up"
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("bubblewrap")
 def test_the_command_with_a_budget_that_is_too_small_exits_with_1_and_a_larger_one_finishes(tmp_path: Path) -> None:
     chains = [(1 + number % 5,) for number in range(8)]
