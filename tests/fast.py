@@ -24,11 +24,13 @@ ROOT = Path(__file__).parents[1]
 
 MINUTE = 60.0
 WORKERS = 2
-STARTING = 12.0
+STARTING = 18.0
 """Seconds for starting the workers, importing what is tested, and collecting."""
 ROOM = 0.7
 """What part of the minute's other seconds is planned for: machines differ, and the last tests of two workers do not end
 together."""
+LAST = 6.0
+"""Seconds for the tests that run when the minute ends: none begins after that."""
 UNKNOWN = 2.0
 """Seconds to expect of a file that was never measured."""
 
@@ -108,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     measured = seconds.read()
     spare = MINUTE - STARTING - (time.time() - begun)
     chosen = plan(reached, measured, WORKERS * spare * ROOM)
-    code = subprocess.run(command(chosen, begun + MINUTE - 2, rest), cwd=ROOT, check=False).returncode
+    code = subprocess.run(command(chosen, begun + MINUTE - LAST, rest), cwd=ROOT, check=False).returncode
     whole = sum(measured.values()) / WORKERS
     if chosen.left:
         files = {seconds.file_of(name) for name in chosen.left}
