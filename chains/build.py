@@ -16,10 +16,10 @@ from chains.lineage.trace import trace
 from chains.options import BuildOptions, BuildReport
 from chains.stages.candidates import Examiner
 from chains.survey import Survey
-from prchain.errors import GitError, IncompleteRepository, PrchainError, ShallowRepository
-from prchain.git import open_mined
-from prchain.progress import Progress, ProgressTask
-from prchain.terminal import counted
+from prchain.core.console.progress import Progress, ProgressTask
+from prchain.core.console.terminal import counted
+from prchain.core.errors import GitError, IncompleteRepository, PrchainError, ShallowRepository
+from prchain.core.git import open_mined
 from sql.store import Store
 
 

@@ -18,7 +18,7 @@ from chains.identity import chain_id
 from chains.options import EDGE_RULES, BuildOptions, BuildReport
 from chains.survey import Survey
 from chains.tasks.model import FINAL
-from prchain import timestamps
+from prchain.core import timestamps
 from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
 from sql.tables import Candidate, Chain, ChainBuild, ChainStage, Dependency, Repository, Selection, TaskStage

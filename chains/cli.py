@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from prchain.cli_options import STRATEGIES, choice_option, db_option, json_option, repository_option, strategy_option
-from prchain.endings import end_command
-from prchain.errors import UsageError
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say_content, say_next
+from prchain.core.cli_options import (
+    STRATEGIES,
+    choice_option,
+    db_option,
+    json_option,
+    repository_option,
+    strategy_option,
+)
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say_content, say_next
+from prchain.core.endings import end_command
+from prchain.core.errors import UsageError
+from prchain.core.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -168,7 +175,7 @@ def _options(
     from chains.stages.benchmarks import Benchmarks
     from chains.stages.filters import PERMISSIVE, Filters
     from chains.stages.licence import recognised
-    from prchain.kinds import LANGUAGES
+    from prchain.core.code.kinds import LANGUAGES
 
     for name in languages:
         if name.lower() not in LANGUAGES:

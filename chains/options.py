@@ -10,7 +10,7 @@ from typing import Literal
 from chains.edges.pairs import CITATION, LINEAGE, SOURCES, STACK
 from chains.stages.benchmarks import Benchmarks
 from chains.stages.filters import Filters
-from prchain.errors import PrchainError
+from prchain.core.errors import PrchainError
 
 Strategy = Literal["reference", "lineage", "evidence", "temporal", "single"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from chains.history import repositories
-from prchain.errors import UsageError
-from prchain.git import open_mined
-from prchain.git.patches import patch_fields
-from prchain.terminal import say, say_content
+from prchain.core.console.terminal import say, say_content
+from prchain.core.errors import UsageError
+from prchain.core.git import open_mined
+from prchain.core.git.patches import patch_fields
 from sql.store import Store
 
 

@@ -13,8 +13,8 @@ from chains import outcomes
 from chains.history import MERGE_PREFIX, display_subject, title_below
 from chains.meanings import MEANINGS
 from chains.options import EDGE_RULES, BuildReport
-from prchain.errors import UsageError
-from prchain.terminal import counted, listed, say, say_facts, say_table, shortened, tally
+from prchain.core.console.terminal import counted, listed, say, say_facts, say_table, shortened, tally
+from prchain.core.errors import UsageError
 from sql.chosen import find_chain, resolved
 from sql.outcomes import SELECTED
 from sql.store import Store, Transaction

@@ -13,8 +13,8 @@ from chains.edges.titles import TitleWords
 from chains.history import LandedPullRequest
 from chains.options import EdgeRule
 from chains.stages.candidates import Examination, Examiner, footprints_of
-from prchain.git import GitRepository
-from prchain.progress import ProgressTask
+from prchain.core.console.progress import ProgressTask
+from prchain.core.git import GitRepository
 
 
 class Survey:

@@ -16,8 +16,8 @@ from chains.edges.graph import build_graph
 from chains.history import MinedRepository
 from chains.options import EDGE_RULES, BuildOptions
 from chains.survey import Survey
-from prchain.progress import ProgressTask
-from prchain.terminal import counted, say, say_counts, say_table
+from prchain.core.console.progress import ProgressTask
+from prchain.core.console.terminal import counted, say, say_counts, say_table
 
 POINTS = ((0.7, 0.0), (0.7, 0.5), (0.85, 0.5), (0.9, 0.7))
 """Floors of confidence and of worth that are tried beside each strategy's own."""

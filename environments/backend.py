@@ -15,7 +15,7 @@ from environments.images.plans import WORKDIR, ImagePlan
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.suites.runner import PIPED, TestCommand
 from environments.suites.runners import RUNNERS
-from prchain.settings import Settings
+from prchain.core.settings import Settings
 
 PATIENCE = 10
 """Seconds that a backend has to show whether it works."""

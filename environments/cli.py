@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from environments.backends import BACKENDS, chosen_backend
-from prchain.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
-from prchain.endings import end_command
-from prchain.errors import UsageError
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import present, say, say_next
+from prchain.core.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import present, say, say_next
+from prchain.core.endings import end_command
+from prchain.core.errors import UsageError
+from prchain.core.settings import Settings
 from sql.store import Store
 
 NO_CHAIN = "no chain was chosen; `prchain chains build` does"
 
 if TYPE_CHECKING:
-    from prchain.llm.gateway import Gateway
+    from prchain.core.llm.gateway import Gateway
 
 
 def _chain_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,9 +17,9 @@ from environments.images.provide import BUILT
 from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof
 from environments.proofs.validations import ValidateReport
-from prchain.endings import say_causes, say_end
-from prchain.errors import BuildFailed
-from prchain.terminal import counted, say, say_reasons, say_table, shortened, tally
+from prchain.core.console.terminal import counted, say, say_reasons, say_table, shortened, tally
+from prchain.core.endings import say_causes, say_end
+from prchain.core.errors import BuildFailed
 from sql.outcomes import PROVED
 from sql.store import Store
 from sql.tables import BuiltImage

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from prchain.errors import ChainGone
-from prchain.git.mirror import open_mined
-from prchain.git.output import path_text
-from prchain.git.repository import GitRepository
-from prchain.git.trees import EXECUTABLE, FILE, TreeChange, TreeStore
-from prchain.inline_tests import InlineTest, changed_inline_tests
-from prchain.kinds import FileKind, kind_of, language_of
-from prchain.reference import split
+from prchain.core.code.inline_tests import InlineTest, changed_inline_tests
+from prchain.core.code.kinds import FileKind, kind_of, language_of
+from prchain.core.code.reference import split
+from prchain.core.errors import ChainGone
+from prchain.core.git.mirror import open_mined
+from prchain.core.git.output import path_text
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeChange, TreeStore
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository
 
@@ -47,10 +47,11 @@ class ChainStages:
 
 @dataclass(frozen=True, slots=True)
 class StagePatch:
-    """The paths that a stage's reference patch touches, parted by `prchain.reference.split`; both names of renames.
+    """The paths that a stage's reference patch touches, parted by `prchain.core.code.reference.split`; both names of
+    renames.
 
     The old name of a renamed file keeps its kind: source that moves into a test folder was no test before.
-    Names are those of `prchain.git.output.path_text`; `test_paths` are the bytes of those in `test`.
+    Names are those of `prchain.core.git.output.path_text`; `test_paths` are the bytes of those in `test`.
     """
 
     source: tuple[str, ...] = ()

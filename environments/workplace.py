@@ -39,10 +39,10 @@ from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testfiles import LIMIT, choose, is_test_file
 from environments.suites.testruns import TestRun, run_tests
-from prchain.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
-from prchain.git.output import path_text
-from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from prchain.private_keys import SIGN as KEY_SIGN
-from prchain.scrub import Counts, clean_text, redact_mined
+from prchain.core.secrets.private_keys import SIGN as KEY_SIGN
+from prchain.core.secrets.scrub import Counts, clean_text, redact_mined
 from sql.store import Transaction
 from sql.tables import ArchivedPage
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from prchain.errors import BadToken, RateLimitExceeded
+from prchain.core.errors import BadToken, RateLimitExceeded
 
 SECONDARY_PAUSE = 60.0
 LONGEST_PAUSE = 900.0

@@ -17,14 +17,14 @@ from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_
 from miner.missing import LackingMirror
 from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request, replaced_words
 from miner.repositories import RepositorySpec, read_list
-from prchain.cli_options import choice_option, db_option, json_option
-from prchain.endings import end_command, say_end
-from prchain.errors import UsageError
-from prchain.progress import open_progress
-from prchain.runs import RunResult
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say, say_next
-from prchain.timestamps import FORMAT, stamp
+from prchain.core.cli_options import choice_option, db_option, json_option
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, say_next
+from prchain.core.endings import end_command, say_end
+from prchain.core.errors import UsageError
+from prchain.core.runs import RunResult
+from prchain.core.settings import Settings
+from prchain.core.timestamps import FORMAT, stamp
 from sql.store import Store
 
 

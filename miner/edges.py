@@ -32,7 +32,7 @@ from miner.citations import Citation, extract, is_dependency_bump, looks_like_re
 from miner.copies import Provenance, has_bullet, line_at
 from miner.edge_facts import PullRequestFacts, SourceText
 from miner.stacks import Stacks
-from prchain.housekeeping import housekeeping_of
+from prchain.core.code.housekeeping import housekeeping_of
 
 MOST_IN_TEXT = 10
 MOST_IN_PULL_REQUEST = 12

@@ -10,9 +10,9 @@ from sqlalchemy import update
 from miner import git_rows, missing
 from miner.git_rows import ApiState, PullRequestSelection
 from miner.git_source import ApiKnowledge, Refs, read
-from prchain.git import GitRepository
-from prchain.progress import ProgressTask
-from prchain.scrub import Counts
+from prchain.core.console.progress import ProgressTask
+from prchain.core.git import GitRepository
+from prchain.core.secrets.scrub import Counts
 from sql.outcomes import UNCHANGED
 from sql.store import Store
 from sql.tables import Cursor, Landing, PullRequest, Repository

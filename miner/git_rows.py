@@ -12,10 +12,10 @@ from sqlalchemy import bindparam, delete, exists, or_, select, update
 from miner.git_source import GitFacts, count_lines
 from miner.landing import LandingCandidate
 from miner.outcomes import GIT_NOT_READ, Evidence, choose
-from prchain.ahead import ahead
-from prchain.git import GitRepository, RawChange
-from prchain.scrub import Counts, clean_text, redact_mined
-from prchain.timestamps import FORMAT
+from prchain.core.ahead import ahead
+from prchain.core.git import GitRepository, RawChange
+from prchain.core.secrets.scrub import Counts, clean_text, redact_mined
+from prchain.core.timestamps import FORMAT
 from sql.store import Transaction
 from sql.tables import Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim
 

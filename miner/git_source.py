@@ -22,8 +22,8 @@ from miner.landing import (
 )
 from miner.nested import nested
 from miner.unclaimed import unclaimed
-from prchain.errors import IncompleteRepository, NoPullRefs
-from prchain.git import GitRepository, LineCount, RawChange
+from prchain.core.errors import IncompleteRepository, NoPullRefs
+from prchain.core.git import GitRepository, LineCount, RawChange
 
 OWN_COMMITS_STORED = 1000
 """GitHub shows 250 commits of a pull request; a head with more than this brings another history along."""

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from prchain.git import RawCommit
+from prchain.core.git import RawCommit
 
 
 class History:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 
 from miner.claims import MERGE_SUBJECTS, Claim, claims
 from miner.history import FirstParentLine, History
-from prchain.paths import is_housekeeping
+from prchain.core.code.paths import is_housekeeping
 
 OWN_COMMITS_LIMIT = 5000
 """A head with more commits of its own than this is another history, not a pull request's work."""

@@ -19,13 +19,13 @@ from miner.git_rows import WHOLE, PullRequestSelection
 from miner.git_source import read_refs
 from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
-from prchain.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
-from prchain.git import GitRepository, mirror_path, update_mirror
-from prchain.progress import SILENT, Progress
-from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.scrub import Counts, redact
-from prchain.settings import Settings
-from prchain.terminal import counted, listed
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.console.terminal import counted, listed
+from prchain.core.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
+from prchain.core.git import GitRepository, mirror_path, update_mirror
+from prchain.core.runs import RunResult, Tell, UnitResult, run_units
+from prchain.core.secrets.scrub import Counts, redact
+from prchain.core.settings import Settings
 from sql.lock import exclusive_lock
 from sql.outcomes import MINED, UNCHANGED
 from sql.store import Store
@@ -103,7 +103,7 @@ def web_host(api_url: str) -> str:
 
 
 class Miner:
-    """One run of `prchain mine` (`prchain.runs.Work`); its threads mine one repository each."""
+    """One run of `prchain mine` (`prchain.core.runs.Work`); its threads mine one repository each."""
 
     title = "repositories"
 

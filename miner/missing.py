@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, update
 
-from prchain.git import GitRepository, RawChange
+from prchain.core.git import GitRepository, RawChange
 from sql.store import Store
 from sql.tables import Landing
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, select, update
 
-from prchain.git import mirror_path
+from prchain.core.git import mirror_path
 from sql.store import Transaction
 from sql.tables import ClosingReference, Issue, PullRequest, Repository, RepositoryAlias, TimelineEvent
 

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import func, select
 
 from miner.outcomes import OUTCOMES
-from prchain.errors import UsageError
-from prchain.terminal import counted, say, say_counts, say_facts, say_some, tally
+from prchain.core.console.terminal import counted, say, say_counts, say_facts, say_some, tally
+from prchain.core.errors import UsageError
 from sql.store import Store, Transaction
 from sql.tables import (
     Candidate,

@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from prchain.errors import RepositoryListError
-from prchain.git import is_clone_url
-from prchain.scrub import redact
+from prchain.core.errors import RepositoryListError
+from prchain.core.git import is_clone_url
+from prchain.core.secrets.scrub import redact
 
 _SLUG = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,98})/([A-Za-z0-9_.-]{1,100})")
 _HOST = r"(?P<host>[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.))*)"
@@ -46,7 +46,7 @@ class RepositorySpec:
 
     @property
     def key(self) -> str:
-        """``owner/name``, as what a run works on (`prchain.runs.Unit`)."""
+        """``owner/name``, as what a run works on (`prchain.core.runs.Unit`)."""
         return self.full_name
 
     @property

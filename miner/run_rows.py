@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import update
 
 from miner.budget import ApiUsage
-from prchain.scrub import Counts
-from prchain.timestamps import now
+from prchain.core.secrets.scrub import Counts
+from prchain.core.timestamps import now
 from sql.store import Transaction
 from sql.tables import MineRun
 

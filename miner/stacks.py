@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from miner.edge_facts import PullRequestFacts
-from prchain.paths import is_housekeeping
+from prchain.core.code.paths import is_housekeeping
 
 MOST_STACKED = 3
 """A branch with more heads of others below it collects them; it is not built on each."""

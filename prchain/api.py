@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from chains.tasks.record import TaskRecord
-    from prchain.settings import Settings
+    from prchain.core.settings import Settings
     from sql.store import Store
     from trajectories.export.samples import Sample
 
@@ -175,7 +175,7 @@ def open(database: str | Path | None = None, *, data_dir: str | Path | None = No
     from prchain.toml of the current folder, the environment, the defaults. Raises `SettingsError`, and `StoreError` for
     a database that is not there, is no database of prchain, or is of another version.
     """
-    from prchain.settings import Settings
+    from prchain.core.settings import Settings
     from sql.store import Store
 
     url = None if database is None else str(database)

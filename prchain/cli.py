@@ -16,14 +16,14 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from prchain import __version__
-from prchain.cut_off import cut_off
-from prchain.errors import PrchainError, SettingsError, no_room
-from prchain.logs import logged_command, open_log
-from prchain.scrub import redact
-from prchain.terminal import say, say_traceback
+from prchain.core.console.logs import logged_command, open_log
+from prchain.core.console.terminal import say, say_traceback
+from prchain.core.errors import PrchainError, SettingsError, no_room
+from prchain.core.processes.cut_off import cut_off
+from prchain.core.secrets.scrub import redact
 
 COMMANDS = {
-    "demo": ("trajectories.demo.cli:demo", "Run every stage on a small repository made on the spot."),
+    "demo": ("prchain.demo.cli:demo", "Run every stage on a small repository made on the spot."),
     "mine": ("miner.cli:mine", "Mine the pull requests of a list of repositories."),
     "status": ("miner.cli:status", "Say what became of every pull request."),
     "show": ("miner.cli:show", "Show one pull request with its citations in and out."),
@@ -172,7 +172,7 @@ def run(arguments: list[str]) -> int:
         # at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:  # the boundary: an error without a class in prchain.errors is a defect, shown whole
+    except Exception as error:  # the boundary: an error without a class in prchain.core.errors is a defect, shown whole
         if full := no_room(error):
             return _fail(full, full.exit_code)
         say_traceback(redact(traceback.format_exc(), _secrets()))
@@ -193,7 +193,7 @@ def _fail(error: PrchainError, status: int) -> int:
 
 
 def _secrets() -> tuple[str, ...]:
-    from prchain.settings import Settings
+    from prchain.core.settings import Settings
 
     try:
         return Settings.load().secrets

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prchain.terminal import say, say_table
+from prchain.core.console.terminal import say, say_table
 from tests.fast import UNKNOWN
 from tests.seconds import by_file, read
 from tests.touched import Sources, reached_tests

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from prchain.terminal import counted, say, say_table
+from prchain.core.console.terminal import counted, say, say_table
 
 INSTALLED = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
 PACKAGES = (*INSTALLED, "research", "tests")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from prchain.shares import wilson
+from prchain.core.shares import wilson
 
 
 def share(hits: int, total: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from sql.outcomes import SELECTED
 from sql.store import Transaction
 from sql.tables import Chain, ChainBuild, Repository, Selection
@@ -34,7 +34,7 @@ class ChainChoice:
 
 @dataclass(frozen=True, slots=True)
 class ChainUnit:
-    """One chain as what a run works on (`prchain.runs.Unit`)."""
+    """One chain as what a run works on (`prchain.core.runs.Unit`)."""
 
     chain_id: str
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from prchain.cli_options import db_option, json_option
-from prchain.errors import UsageError
-from prchain.settings import Settings
+from prchain.core.cli_options import db_option, json_option
+from prchain.core.errors import UsageError
+from prchain.core.settings import Settings
 
 
 def _queries(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from prchain.errors import SettingsError, StoreUnavailable
+from prchain.core.errors import SettingsError, StoreUnavailable
 
 BUSY_SECONDS = 60
 """How long a SQLite writer waits for a writer in another process."""

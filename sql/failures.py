@@ -1,4 +1,4 @@
-"""Turns what a database driver raises into one of `prchain.errors`."""
+"""Turns what a database driver raises into one of `prchain.core.errors`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
 
-from prchain.errors import DiskFull, StoreCorrupt, StoreError, StoreUnavailable, no_room
-from prchain.scrub import redact
+from prchain.core.errors import DiskFull, StoreCorrupt, StoreError, StoreUnavailable, no_room
+from prchain.core.secrets.scrub import redact
 from sql.engine import BUSY_SECONDS, shown, sqlite_file
 
 _LITTLE_ROOM = 1 << 20

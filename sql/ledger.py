@@ -12,13 +12,13 @@ from typing import Any
 from sqlalchemy import case, func, insert, select, text, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from prchain.llm.gateway import Gateway
-from prchain.llm.ledger import CallKey, CallNote, Spending, StoredReply, refuse
-from prchain.llm.model import Reply
-from prchain.llm.setup import make_gateway
-from prchain.scrub import clean_text
-from prchain.settings import Settings
-from prchain.timestamps import now
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.ledger import CallKey, CallNote, Spending, StoredReply, refuse
+from prchain.core.llm.model import Reply
+from prchain.core.llm.setup import make_gateway
+from prchain.core.secrets.scrub import clean_text
+from prchain.core.settings import Settings
+from prchain.core.timestamps import now
 from sql.store import Store, Transaction
 from sql.tables import LlmCall
 
@@ -30,7 +30,7 @@ _COUNTED = func.coalesce(LlmCall.usd, LlmCall.reserved_usd)
 
 
 class SqlLedger:
-    """`prchain.llm.ledger.Ledger` over the table ``llm_calls``.
+    """`prchain.core.llm.ledger.Ledger` over the table ``llm_calls``.
 
     `run` names the run: 32 characters at most. Processes that share it share the run's budget.
     """
@@ -40,7 +40,7 @@ class SqlLedger:
         self._run = run
 
     def find(self, key: CallKey) -> StoredReply | None:
-        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        """See `prchain.core.llm.ledger.Ledger`. Raises `StoreError`."""
         columns = (LlmCall.reply, _COUNTED.label("usd"), LlmCall.started_at, LlmCall.finished_at)
         stored = select(*columns).where(*_has_key(key), LlmCall.state == "stored")
         with self._store.reading() as tx:
@@ -50,7 +50,7 @@ class SqlLedger:
         return StoredReply(Reply.from_json(row.reply), row.usd, _seconds(row.started_at, row.finished_at))
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
-        """See `prchain.llm.ledger.Ledger`. Raises `BudgetExceeded` and `StoreError`."""
+        """See `prchain.core.llm.ledger.Ledger`. Raises `BudgetExceeded` and `StoreError`."""
         row = {
             "run": self._run,
             **_columns(key),
@@ -71,7 +71,7 @@ class SqlLedger:
             return int(tx.connection.execute(insert(LlmCall).values(row).returning(LlmCall.id)).scalar_one())
 
     def settle(self, call: int, reply: Reply, usd: float | None) -> None:
-        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        """See `prchain.core.llm.ledger.Ledger`. Raises `StoreError`."""
         self._end(
             call,
             state="stored",
@@ -83,15 +83,15 @@ class SqlLedger:
         )
 
     def release(self, call: int, error: str) -> None:
-        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        """See `prchain.core.llm.ledger.Ledger`. Raises `StoreError`."""
         self._end(call, state="released", error=clean_text(error))
 
     def lose(self, call: int, error: str) -> None:
-        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        """See `prchain.core.llm.ledger.Ledger`. Raises `StoreError`."""
         self._end(call, state="lost", error=clean_text(error))
 
     def spending(self) -> Spending:
-        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        """See `prchain.core.llm.ledger.Ledger`. Raises `StoreError`."""
         query = select(
             func.count(),
             func.coalesce(func.sum(_COUNTED), 0.0),

@@ -17,7 +17,7 @@ from time import monotonic, sleep
 from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.exc import DBAPIError
 
-from prchain.errors import StoreInUse
+from prchain.core.errors import StoreInUse
 from sql.engine import shown, sqlite_file
 from sql.failures import named_failures, named_file_failures
 from sql.store import Store

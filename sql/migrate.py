@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from prchain.errors import StoreCorrupt, StoreTooNew, StoreTooOld
+from prchain.core.errors import StoreCorrupt, StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, reader, shown, writer
 from sql.tables import Base
 

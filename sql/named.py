@@ -16,9 +16,9 @@ from typing import Any
 from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError, ResourceClosedError
 
-from prchain.errors import StoreUnavailable, UsageError
-from prchain.scrub import redact
-from prchain.suggest import meant
+from prchain.core.errors import StoreUnavailable, UsageError
+from prchain.core.secrets.scrub import redact
+from prchain.core.suggest import meant
 from sql.store import Store
 
 FOLDER = Path(__file__).with_name("queries")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from textwrap import indent
 from typing import Any, TextIO
 
-from prchain.columns import columns as terminal_columns
-from prchain.terminal import escaped, json_text, table_lines
+from prchain.core.console.columns import columns as terminal_columns
+from prchain.core.console.terminal import escaped, json_text, table_lines
 
 _PLACES = 6
 """Of a number that people read: a millionth of a dollar. JSON and CSV keep all digits."""

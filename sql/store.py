@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, Table, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from prchain.errors import StoreUnavailable
+from prchain.core.errors import StoreUnavailable
 from sql.engine import make_engine, parse_url, reader, shown, sqlite_file, writer
 from sql.failures import named_failures, named_file_failures
 from sql.migrate import check_version, migrate

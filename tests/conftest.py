@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from prchain import settings
+from prchain.core import settings
 from tests import samples, seconds
 from tests.samples import drawn
 

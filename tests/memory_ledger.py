@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass, field
 from time import monotonic
 
-from prchain.llm.ledger import CallKey, CallNote, Spending, StoredReply, refuse
-from prchain.llm.model import Reply
+from prchain.core.llm.ledger import CallKey, CallNote, Spending, StoredReply, refuse
+from prchain.core.llm.model import Reply
 
 
 @dataclass
@@ -28,7 +28,7 @@ class _Call:
 
 @dataclass
 class MemoryLedger:
-    """See `prchain.llm.ledger.Ledger`."""
+    """See `prchain.core.llm.ledger.Ledger`."""
 
     calls: list[_Call] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from prchain.llm.model import Reply, Request, Usage
+from prchain.core.llm.model import Reply, Request, Usage
 
 Answer = Callable[[Request], Any]
 """From a request to a reply, its text, the value of its JSON, or an error, which is raised."""
@@ -16,7 +16,7 @@ Answer = Callable[[Request], Any]
 
 @dataclass
 class FakeModel:
-    """A model in this process; see `prchain.llm.model.Model`. An error that `answer` raises is not caught."""
+    """A model in this process; see `prchain.core.llm.model.Model`. An error that `answer` raises is not caught."""
 
     answer: Answer
     name: str = "fake"
@@ -24,7 +24,7 @@ class FakeModel:
     _lock: Lock = field(default_factory=Lock)
 
     def complete(self, request: Request) -> Reply:
-        """See `prchain.llm.model.Model`."""
+        """See `prchain.core.llm.model.Model`."""
         with self._lock:
             self.asked.append(request)
         answer = self.answer(request)

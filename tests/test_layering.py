@@ -28,7 +28,7 @@ OUTSIDE = {"research", "tests"}
 NAMES_STAGES_AS_STRINGS = "prchain/cli.py"
 """The one module that loads modules above it, when a command is called."""
 
-LISTS_ITS_CALLERS = "prchain/catalogue.py"
+LISTS_ITS_CALLERS = "prchain/core/catalogue.py"
 """The one module that loads modules of its caller's folder, and of no other: see `imports`."""
 
 CALLS_STAGES = "prchain/api.py"

@@ -17,8 +17,8 @@ from environments.proofs import proof
 from environments.suites import outcomes as of_tests
 from environments.suites.testlogs import Status
 from miner.outcomes import OUTCOMES as OF_PULL_REQUESTS
-from prchain import errors
-from prchain.runs import DEFECT, TAKEN
+from prchain.core import errors
+from prchain.core.runs import DEFECT, TAKEN
 from tests.test_docs import ROOT
 from trajectories import outcomes as of_trajectories
 from trajectories.export import duplicates, lengths, reading

@@ -24,13 +24,13 @@ from sqlalchemy import update
 
 from environments.images.recipes import override_name
 from prchain.cli import run
-from prchain.settings import FILE, Settings, variable
+from prchain.core.settings import FILE, Settings, variable
+from prchain.demo.library import REPOSITORY
+from prchain.demo.run import MODEL_VARIABLE
 from sql.store import Store
 from sql.tables import Repository
 from tests.test_docs import ROOT, every_command, pages, readme
 from tests.trajectories.demoworld import Ran
-from trajectories.demo.library import REPOSITORY
-from trajectories.demo.run import MODEL_VARIABLE
 
 PLACES = {
     "LIST": "repos.txt",

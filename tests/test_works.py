@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import (
+from prchain.core.errors import (
     BudgetExceeded,
     CloneFailed,
     EndpointUnreachable,
@@ -23,7 +23,7 @@ from prchain.errors import (
     ScriptUnknown,
     StoreUnavailable,
 )
-from prchain.runs import DEFECT, MAX_FAILURES_IN_A_ROW
+from prchain.core.runs import DEFECT, MAX_FAILURES_IN_A_ROW
 from tests.works import KINDS, UNITS, Case, Kind, run, units
 
 pytestmark = pytest.mark.drawn(3)
@@ -270,7 +270,7 @@ def assert_one_failed(report: Any, case: Case, outcome: str) -> None:
 
 ELSEWHERE = """
 import importlib, pickle, sys
-from prchain.settings import Settings
+from prchain.core.settings import Settings
 module, opening, units = pickle.load(open(sys.argv[1], "rb"))
 with importlib.import_module(module).open_run(Settings.load(), *opening) as work:
     for unit in units:

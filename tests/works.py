@@ -16,9 +16,9 @@ from environments.proofs.validate import ValidateOptions
 from environments.proofs.validations import ValidationChoice
 from miner.mine import MineOptions
 from miner.repositories import parse_entry
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Reply, Request
-from prchain.settings import Settings
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Reply, Request
+from prchain.core.settings import Settings
 from sql.tables import (
     GraphRow,
     LlmCall,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from prchain.llm.model import Message, Role, ToolCall
+from prchain.core.llm.model import Message, Role, ToolCall
 
 
 class EntryKind(StrEnum):

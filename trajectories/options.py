@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import Carry
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.model import NO_LIMITS, AgentLimits
 
 STAGE_STEPS = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prchain.errors import (
+from prchain.core.errors import (
     EndpointUnreachable,
     EngineUnavailable,
     ImageMissing,

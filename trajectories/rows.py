@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from sqlalchemy import delete, func, select, update
 
-from prchain.errors import UsageError
-from prchain.git.merge import Conflict
-from prchain.git.output import path_text
-from prchain.llm.model import Role, ToolCall
-from prchain.processes import this_process
-from prchain.scrub import clean_text
-from prchain.timestamps import now
+from prchain.core.errors import UsageError
+from prchain.core.git.merge import Conflict
+from prchain.core.git.output import path_text
+from prchain.core.llm.model import Role, ToolCall
+from prchain.core.processes.alive import this_process
+from prchain.core.secrets.scrub import clean_text
+from prchain.core.timestamps import now
 from sql.store import Transaction
 from sql.tables import PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, EntryKind

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.context import BYTES_PER_TOKEN
 from trajectories.scaffolds.turns import read_object

@@ -11,8 +11,8 @@ from environments.stages import ChainStages, Stage, read_chain
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
-from prchain.errors import NoTask, NotValidated, TestsUnproved
-from prchain.needs import Interface, Need, full_query, interface_of, parse_needs
+from prchain.core.code.needs import Interface, Need, full_query, interface_of, parse_needs
+from prchain.core.errors import NoTask, NotValidated, TestsUnproved
 from sql.outcomes import PROVED, READY
 from sql.store import Transaction
 from sql.tables import ReferenceRun, StageTests, Task, TaskStage

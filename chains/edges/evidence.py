@@ -18,7 +18,7 @@ from chains.edges.graph import Sign
 from chains.edges.pairs import ChangedCode, PairEvidence
 from chains.history import CountedCitation
 from chains.weights import BASE, probability, weights
-from prchain.terminal import counted, listed
+from prchain.core.console.terminal import counted, listed
 
 RELATIONS = {
     "follow_up": 1.6,

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from prchain.git import FilePatch
-from prchain.identifiers import defined_names, identifiers
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.identifiers import defined_names, identifiers
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.git import FilePatch
 
 _CODE_KINDS = frozenset({FileKind.SOURCE, FileKind.TEST})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chains.history import LandedPullRequest
-from prchain.errors import IncompleteRepository
-from prchain.git import FilePatch, GitRepository
+from prchain.core.errors import IncompleteRepository
+from prchain.core.git import FilePatch, GitRepository
 
 CONTEXT = 3
 """Unchanged lines read around each change: the lines beside a change tell where it belongs."""

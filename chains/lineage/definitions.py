@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from chains.lineage.real_lines import kind_and_family
-from prchain.git.line_changes import FileLines
-from prchain.identifiers import bare_definitions
+from prchain.core.code.identifiers import bare_definitions
+from prchain.core.git.line_changes import FileLines
 
 _LONGEST_LINE = 1000
 """Bytes of a line in which definitions are searched; a longer one is generated, or hostile."""

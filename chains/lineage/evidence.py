@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from chains.lineage.definitions import DefinitionOwners, text_of
 from chains.lineage.owners import OwnedHunk
 from chains.lineage.real_lines import is_code, is_real, kind_and_family
-from prchain.identifiers import bare_definitions, is_code_name
-from prchain.kinds import FileKind
+from prchain.core.code.identifiers import bare_definitions, is_code_name
+from prchain.core.code.kinds import FileKind
 
 SWEEPING = 50
 """A landing that changes lines of more pull requests than this builds on none of them."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from prchain.git.line_changes import FileLines, LineHunk
+from prchain.core.git.line_changes import FileLines, LineHunk
 
 NOBODY = 0
 """A direct push, or a merge that brings another branch's landings."""

@@ -12,9 +12,9 @@ from chains.lineage.report import lineage_page
 from chains.lineage.shown_lines import ChangedLines, changed_lines
 from chains.lineage.trace import TraceReport, trace
 from chains.lineage.tracer import Tracer
-from prchain.errors import UsageError
-from prchain.git import open_mined
-from prchain.progress import SILENT, Progress
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import UsageError
+from prchain.core.git import open_mined
 from sql.store import Store
 from sql.tables import LineageLanding, PullRequest
 

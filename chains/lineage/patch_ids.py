@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from prchain.git.line_changes import FileLines
+from prchain.core.git.line_changes import FileLines
 
 FEWEST_LINES = 3
 """A change of fewer lines, such as a version's, can be made twice by chance."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from prchain.kinds import FileKind, kind_of
-from prchain.lexing import family_of, is_prose
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.code.lexing import family_of, is_prose
 
 _NO_LETTER = rb"[^A-Za-z\x80-\xff]*$"
 _BLOCK = rb"[^A-Za-z]*(?:else|try|finally|end|do|begin|then|fi|done|pass|esac|endif)\b[^A-Za-z]*$"

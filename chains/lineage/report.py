@@ -13,7 +13,7 @@ from chains.history import MinedRepository
 from chains.lineage.outcomes import LINEAGE_OUTCOMES
 from chains.lineage.shown_lines import ChangedLines
 from chains.lineage.trace import TraceReport
-from prchain.terminal import counted, listed, say, say_content, say_counts, say_facts, say_table
+from prchain.core.console.terminal import counted, listed, say, say_content, say_counts, say_facts, say_table
 from sql.store import Transaction
 from sql.tables import LineageLanding, LineageWalk
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from prchain.git import GitRepository
-from prchain.git.line_changes import FileLines, LineHunk
+from prchain.core.git import GitRepository
+from prchain.core.git.line_changes import FileLines, LineHunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from chains.lineage import cache
 from chains.lineage.landings import LandedRange
 from chains.lineage.lineage_rows import read_ranges, store_walk
 from chains.lineage.tracer import Tracer
-from prchain.errors import IncompleteRepository
-from prchain.git import mirror_path, open_mined
-from prchain.progress import ProgressTask
+from prchain.core.console.progress import ProgressTask
+from prchain.core.errors import IncompleteRepository
+from prchain.core.git import mirror_path, open_mined
 from sql.store import Store
 from sql.tables import LineageWalk
 

@@ -12,9 +12,9 @@ from chains.lineage.cache import CachedWalk
 from chains.lineage.landings import LandedRange, LandingMap, map_landings
 from chains.lineage.order import Lines, Segment, first_parent_line, segments
 from chains.lineage.walk import Walk, WalkedLanding
-from prchain.git import GitRepository
-from prchain.git.standins import StandInRepository
-from prchain.progress import ProgressTask
+from prchain.core.console.progress import ProgressTask
+from prchain.core.git import GitRepository
+from prchain.core.git.standins import StandInRepository
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from chains.lineage.landings import LandedRange, LandingMap
 from chains.lineage.order import Lines, Segment
 from chains.lineage.owners import NOBODY, LineOwners
 from chains.lineage.patch_ids import patch_id
-from prchain.git.line_changes import FileLines
-from prchain.git.repository import GitRepository
+from prchain.core.git.line_changes import FileLines
+from prchain.core.git.repository import GitRepository
 
 
 @dataclass(slots=True)

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from chains.needs.expected_texts import SIGN, WORD, Expected, counts, data_keys, expected_texts
 from chains.needs.literals import templates_of
 from chains.needs.python_source import Reader
-from prchain.git.patches import FilePatch
-from prchain.needs import Need
-from prchain.scrub import redact_mined
+from prchain.core.code.needs import Need
+from prchain.core.git.patches import FilePatch
+from prchain.core.secrets.scrub import redact_mined
 
 LONGEST = 200
 """Characters of a text that a solver is told."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from prchain.git.words import standing
-from prchain.identifiers import defined_names
-from prchain.kinds import FileKind, kind_of
-from prchain.lexing import family_of
+from prchain.core.code.identifiers import defined_names
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.code.lexing import family_of
+from prchain.core.git.words import standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import Literal
 from chains.needs.literals import LONGEST_READ, python_literals, sayable
 from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_tests import added_lines
-from prchain.git.patches import FilePatch
-from prchain.identifiers import is_code_name
-from prchain.lexing import family_of, lex
+from prchain.core.code.identifiers import is_code_name
+from prchain.core.code.lexing import family_of, lex
+from prchain.core.git.patches import FilePatch
 
 _SHORTEST = 3
 _ASSERTING = re.compile(

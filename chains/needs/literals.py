@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from chains.needs.python_source import Reader, parsed
 from chains.needs.python_tests import added_lines
-from prchain.git.patches import FilePatch
-from prchain.lexing import family_of, lex
+from prchain.core.code.lexing import family_of, lex
+from prchain.core.git.patches import FilePatch
 
 LONGEST_READ = 2_000
 """Characters of a literal that are compared; the rest of a page of output is like its beginning."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from prchain.needs import NeedKind
+from prchain.core.code.needs import NeedKind
 
 Reader = Callable[[str], str | None]
 """From a path of a tree to its text; None where there is none."""
@@ -173,7 +173,8 @@ class Scopes:
         self._tree, self._path = tree, path
 
     def __call__(self, lines: Iterable[int]) -> set[str]:
-        """The tests of some lines, as `prchain.needs.Need.tests` has them: the whole file where a line is in none."""
+        """The tests of some lines, as `prchain.core.code.needs.Need.tests` has them: the whole file where a line is in
+        none."""
         return {self._of.get(line, self._path) for line in lines}
 
     @cached_property

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from chains.needs.python_source import base_name, dotted_name, keyword_parameters
-from prchain.git.patches import FilePatch
+from prchain.core.git.patches import FilePatch
 
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*){1,8}")
 

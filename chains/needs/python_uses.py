@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from chains.needs.python_source import ANYTHING, PythonModule, Reader, Scopes, parsed, python_module
 from chains.needs.python_tests import PythonTests, added_lines
-from prchain.git.patches import FilePatch
-from prchain.kinds import FileKind, kind_of
-from prchain.needs import Need, NeedKind
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.code.needs import Need, NeedKind
+from prchain.core.git.patches import FilePatch
 
 _ROOTS = ("", "src/", "lib/", "python/")
 """Where packages lie in a repository."""

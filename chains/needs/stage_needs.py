@@ -15,13 +15,13 @@ from chains.needs.python_tests import added_lines
 from chains.needs.python_uses import defined_needs, foreign_names, python_needs
 from chains.needs.test_files import is_record, unread, without_inline_tests
 from chains.needs.used_names import SHORTEST, used_names
-from prchain.git import FilePatch, GitRepository
-from prchain.identifiers import defined_names, definitions, is_code_name
-from prchain.kinds import FileKind, kind_of
-from prchain.leaks import candidate_names
-from prchain.lexing import family_of, lex
-from prchain.needs import Need, NeedKind
-from prchain.reference import Reference
+from prchain.core.code.identifiers import defined_names, definitions, is_code_name
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.code.lexing import family_of, lex
+from prchain.core.code.needs import Need, NeedKind
+from prchain.core.code.reference import Reference
+from prchain.core.git import FilePatch, GitRepository
+from prchain.core.leaks import candidate_names
 
 _KEYWORDS: dict[str, NeedKind] = {
     "fn": "function",

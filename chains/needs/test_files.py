@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from chains.needs.python_source import Reader, parsed
-from prchain.git import FilePatch
-from prchain.git.patches import Hunk
-from prchain.inline_tests import changed_lines, inline_test_lines
-from prchain.kinds import language_of
-from prchain.lexing import family_of
-from prchain.needs import Need
-from prchain.reference import Reference
+from prchain.core.code.inline_tests import changed_lines, inline_test_lines
+from prchain.core.code.kinds import language_of
+from prchain.core.code.lexing import family_of
+from prchain.core.code.needs import Need
+from prchain.core.code.reference import Reference
+from prchain.core.git import FilePatch
+from prchain.core.git.patches import Hunk
 
 _READ = frozenset({"python", "javascript", "go", "rust"})
 """The families of languages whose tests are read."""

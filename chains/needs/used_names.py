@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from prchain.git.patches import FilePatch
-from prchain.identifiers import code_identifiers, definitions, identifiers, is_code_name
-from prchain.kinds import language_of
-from prchain.lexing import family_of, lex
+from prchain.core.code.identifiers import code_identifiers, definitions, identifiers, is_code_name
+from prchain.core.code.kinds import language_of
+from prchain.core.code.lexing import family_of, lex
+from prchain.core.git.patches import FilePatch
 
 SHORTEST = 2
 

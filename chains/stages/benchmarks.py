@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from prchain.errors import BenchmarkListError
+from prchain.core.errors import BenchmarkListError
 
 _OWNER = r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))"
 _REFERENCE = re.compile(

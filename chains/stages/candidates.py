@@ -14,10 +14,10 @@ from chains.stages.filters import Filters, PullFacts, drop
 from chains.stages.licence import is_licence_name, licence_of
 from chains.stages.normalized import may_be_annotation_only, same_normalized
 from chains.stages.worth import StageWorth, judge_worth
-from prchain.errors import GitError
-from prchain.git import GitRepository
-from prchain.inline_tests import changes_inline_tests_only, may_be_inline_tests
-from prchain.reference import Reference, split
+from prchain.core.code.inline_tests import changes_inline_tests_only, may_be_inline_tests
+from prchain.core.code.reference import Reference, split
+from prchain.core.errors import GitError
+from prchain.core.git import GitRepository
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from prchain.git import FilePatch
-from prchain.git.patches import Hunk
-from prchain.kinds import language_of
+from prchain.core.code.kinds import language_of
+from prchain.core.git import FilePatch
+from prchain.core.git.patches import Hunk
 
 _HASH_COMMENTS = {
     "python",

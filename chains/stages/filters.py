@@ -17,11 +17,11 @@ from chains.stages.cosmetic import is_cosmetic
 from chains.stages.moves import is_move_only
 from chains.stages.renames import is_rename_only
 from chains.stages.worth import StageWorth
-from prchain.errors import SettingsError
-from prchain.git import FilePatch
-from prchain.housekeeping import housekeeping_of
-from prchain.kinds import FileKind, kind_of, language_of
-from prchain.reference import Reference
+from prchain.core.code.housekeeping import housekeeping_of
+from prchain.core.code.kinds import FileKind, kind_of, language_of
+from prchain.core.code.reference import Reference
+from prchain.core.errors import SettingsError
+from prchain.core.git import FilePatch
 
 PERMISSIVE = frozenset(
     {
@@ -67,7 +67,7 @@ class Filters:
     max_source_lines: int = 1500
     max_source_files: int = 40
     languages: frozenset[str] = frozenset()
-    """Names of `prchain.kinds.LANGUAGES`, in lower case; empty allows all."""
+    """Names of `prchain.core.code.kinds.LANGUAGES`, in lower case; empty allows all."""
     licences: frozenset[str] | None = PERMISSIVE
     """SPDX identifiers that are allowed; None allows all, also unknown licences."""
     with_tests: bool = False
@@ -106,7 +106,7 @@ class PullFacts:
     """None where there is no program text to judge."""
     benchmark_instance: bool = False
     only_inline_tests: bool = False
-    """Whether its program text changes nothing but tests inside source files; `prchain.inline_tests`."""
+    """Whether its program text changes nothing but tests inside source files; `prchain.core.code.inline_tests`."""
 
 
 def drop(facts: PullFacts, filters: Filters) -> tuple[str, str] | None:

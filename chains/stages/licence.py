@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from prchain.git import GitRepository
+from prchain.core.git import GitRepository
 
 _FILE = re.compile(r"(?i)(?P<plain>licen[cs]e|copying|unlicen[cs]e)(?P<more>[-_.][\w.-]*)?")
 _ENDINGS = re.compile(r"(?i)\.(?:md|txt|rst|markdown|html|adoc)$")
@@ -15,7 +15,8 @@ _OTHER_PART = re.compile(
 )
 """Words in the name of a licence file that say it is for another part."""
 _REUSE_FOLDER = "LICENSES"
-"""REUSE keeps a repository's licences here, one file each, named by SPDX identifier: https://reuse.software/spec-3.3/"""
+"""REUSE keeps a repository's licences here, one file each, named by SPDX identifier:
+https://reuse.software/spec-3.3/"""
 _RIDER = re.compile(r"additional (?:terms|conditions|restrictions|use)|non ?commercial|not permitted")
 """Text beside a licence that restricts what it grants."""
 _MAX_CHARACTERS = 200_000

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from chains.stages.cosmetic import IMPORT
-from prchain.git import FilePatch
+from prchain.core.git import FilePatch
 
 _FEWEST = 10
 """Lines; fewer are alike by chance."""

@@ -10,9 +10,9 @@ import re
 import warnings
 from collections.abc import Sequence
 
-from prchain.git import FilePatch
-from prchain.git.patches import Hunk
-from prchain.lexing import is_prose
+from prchain.core.code.lexing import is_prose
+from prchain.core.git import FilePatch
+from prchain.core.git.patches import Hunk
 
 _STATEMENT = re.compile(
     r"^\s*(?:(?:async )?(?:if|for|while|with|elif|except)\b.*:\s*$|(?:return|yield|raise|assert|del)\b.*[(\[.=_]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from prchain.git import FilePatch
+from prchain.core.git import FilePatch
 
 MAX_NAMES = 6
 """A patch that only renames changes at most so many different names; a rewrite changes more."""

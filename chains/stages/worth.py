@@ -12,8 +12,8 @@ from math import log2
 
 from chains.edges.graph import Sign
 from chains.weights import BASE, MECHANICAL, probability, weights
-from prchain.reference import Reference
-from prchain.terminal import counted
+from prchain.core.code.reference import Reference
+from prchain.core.console.terminal import counted
 
 _MANY_LINES = 127
 

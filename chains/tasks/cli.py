@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prchain.cli_options import (
+from prchain.core.cli_options import (
     STRATEGIES,
     choice_option,
     db_option,
@@ -19,11 +19,11 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
-from prchain.endings import end_command
-from prchain.errors import UsageError
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say, say_next
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, say_next
+from prchain.core.endings import end_command
+from prchain.core.errors import UsageError
+from prchain.core.settings import Settings
 from sql.outcomes import READY
 from sql.store import Store
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chains.tasks.run import TaskRun
-    from prchain.needs import Interface
+    from prchain.core.code.needs import Interface
 
 
 @click.group()

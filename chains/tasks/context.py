@@ -16,11 +16,11 @@ from chains.stages.cosmetic import is_cosmetic
 from chains.tasks.excerpt import ExcerptLimits, file_texts
 from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
 from chains.tasks.texts import IssueText, PullTexts, read_links, read_texts
-from prchain.git import FilePatch, GitRepository
-from prchain.identifiers import defined_names
-from prchain.leaks import Finding, StageFacts, check, stage_facts, telling
-from prchain.needs import Need, interface_of, names_of, texts_of
-from prchain.reference import Reference, split
+from prchain.core.code.identifiers import defined_names
+from prchain.core.code.needs import Need, interface_of, names_of, texts_of
+from prchain.core.code.reference import Reference, split
+from prchain.core.git import FilePatch, GitRepository
+from prchain.core.leaks import Finding, StageFacts, check, stage_facts, telling
 from sql.store import Store
 
 _OMISSION = "[a passage that shows the solution is left out here]"

@@ -1,13 +1,13 @@
-"""Cutting mined texts to what a prompt has room for, *largest first*; see `prchain.excerpt`."""
+"""Cutting mined texts to what a prompt has room for, *largest first*; see `prchain.core.llm.excerpt`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from prchain.excerpt import SHORTEST, cut, fair_cap
-from prchain.git import FilePatch
-from prchain.scrub import scrub_mined
+from prchain.core.git import FilePatch
+from prchain.core.llm.excerpt import SHORTEST, cut, fair_cap
+from prchain.core.secrets.scrub import scrub_mined
 
 _FILES_NAMED = 200
 """How many of the files that are not shown are named."""

@@ -32,13 +32,13 @@ from chains.tasks.record import (
 )
 from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
-from prchain.errors import GitError, IncompleteRepository, PrchainError, UsageError, no_room
-from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
-from prchain.llm.purposes import TASK_PURPOSES
-from prchain.needs import Interface, Need, interface_of, unmet, verdict_of, worst
-from prchain.parts import open_part
-from prchain.reference import split
-from prchain.scrub import redact, scrub_mined
+from prchain.core.code.needs import Interface, Need, interface_of, unmet, verdict_of, worst
+from prchain.core.code.reference import split
+from prchain.core.errors import GitError, IncompleteRepository, PrchainError, UsageError, no_room
+from prchain.core.git import FilePatch, GitRepository, is_clone_url, open_mined
+from prchain.core.llm.purposes import TASK_PURPOSES
+from prchain.core.parts import open_part
+from prchain.core.secrets.scrub import redact, scrub_mined
 from sql.chosen import LAST, resolved
 from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
@@ -247,7 +247,7 @@ def _patch(repository: GitRepository, stage: SelectedStage, files: Sequence[File
 
 
 def _git_path(path: str) -> str:
-    """A path as an argument of git: the inverse of `prchain.git.path_text`, for the command line."""
+    """A path as an argument of git: the inverse of `prchain.core.git.path_text`, for the command line."""
     # In arguments of a command, Python writes a byte that is not UTF-8 as a surrogate (PEP 383).
     return _ESCAPED_BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)) if match[1] != "5c" else "\\", path)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from chains.tasks.record import TaskRecord
 from chains.tasks.swebench import HarnessTests, instance
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from sql.outcomes import PROVED
 from sql.store import Store
 from sql.tables import StageTests

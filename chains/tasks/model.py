@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from prchain.leaks import Finding
-from prchain.leaks.finding import Finder
-from prchain.needs import Need
+from prchain.core.code.needs import Need
+from prchain.core.leaks import Finding
+from prchain.core.leaks.finding import Finder
 from sql.outcomes import READY
 
 QUERY_REJECTED = "query_rejected"

@@ -17,17 +17,17 @@ from chains.tasks.context import StageContext
 from chains.tasks.excerpt import ExcerptLimits, excerpts, patch_excerpt
 from chains.tasks.model import LocatedFinding, TaskChain
 from chains.tasks.review import QueryReviewer
-from prchain.errors import ContextTooLong
-from prchain.excerpt import cut
-from prchain.leaks import Finding, check, leak_words, leaking, refusers, until_clean
-from prchain.leaks.finding import Finder
-from prchain.llm.gateway import CostEstimate, Gateway, Question
-from prchain.llm.model import Message
-from prchain.llm.prompts import Fence, Prompt, load_prompt
-from prchain.llm.purposes import OVERVIEW, PLAN, QUERY
-from prchain.needs import interface_of
-from prchain.runs import Tell
-from prchain.scrub import scrub_mined
+from prchain.core.code.needs import interface_of
+from prchain.core.errors import ContextTooLong
+from prchain.core.leaks import Finding, check, leak_words, leaking, refusers, until_clean
+from prchain.core.leaks.finding import Finder
+from prchain.core.llm.excerpt import cut
+from prchain.core.llm.gateway import CostEstimate, Gateway, Question
+from prchain.core.llm.model import Message
+from prchain.core.llm.prompts import Fence, Prompt, load_prompt
+from prchain.core.llm.purposes import OVERVIEW, PLAN, QUERY
+from prchain.core.runs import Tell
+from prchain.core.secrets.scrub import scrub_mined
 
 REPEATS = 3
 """How often a text that leaks is requested again."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from prchain.needs import Interface, NeedKind, Verdict
+from prchain.core.code.needs import Interface, NeedKind, Verdict
 
 SCHEMA_VERSION = 3
 """What every line carries."""

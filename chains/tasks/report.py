@@ -17,10 +17,20 @@ from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.said import UNUSABLE, last_reply, last_screening
 from chains.tasks.screening import screening_words
 from chains.tasks.texts import read_title
-from prchain.errors import UsageError
-from prchain.llm.purposes import REVIEW, SCREEN
-from prchain.needs import Need, interface_of, unmet, verdict_of
-from prchain.terminal import counted, dollars, say, say_facts, say_prose, say_some, say_table, say_text, summed
+from prchain.core.code.needs import Need, interface_of, unmet, verdict_of
+from prchain.core.console.terminal import (
+    counted,
+    dollars,
+    say,
+    say_facts,
+    say_prose,
+    say_some,
+    say_table,
+    say_text,
+    summed,
+)
+from prchain.core.errors import UsageError
+from prchain.core.llm.purposes import REVIEW, SCREEN
 from sql.chosen import find_chain
 from sql.outcomes import READY
 from sql.store import Store, Transaction

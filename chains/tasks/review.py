@@ -1,7 +1,7 @@
 """The reviewer of queries: a model that reads which parts of the reference's structure a query gives away.
 
-The leak check (`prchain.leaks`) finds names, literals and lines. A solution that is retold in plain words, or a later
-stage that is announced, has none of them. What the reviewer finds goes back to the query's writer as leaks do.
+The leak check (`prchain.core.leaks`) finds names, literals and lines. A solution that is retold in plain words, or a
+later stage that is announced, has none of them. What the reviewer finds goes back to the query's writer as leaks do.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from chains.tasks.context import StageContext
 from chains.tasks.excerpt import ExcerptLimits, patch_excerpt
 from chains.tasks.model import TaskChain
-from prchain.errors import ContextTooLong
-from prchain.excerpt import cut
-from prchain.leaks import Finding
-from prchain.leaks.finding import finding
-from prchain.llm.gateway import CostEstimate, Gateway, Question
-from prchain.llm.model import Message
-from prchain.llm.prompts import Fence, load_prompt
-from prchain.llm.purposes import REVIEW
-from prchain.needs import interface_of
-from prchain.scrub import scrub_mined
+from prchain.core.code.needs import interface_of
+from prchain.core.errors import ContextTooLong
+from prchain.core.leaks import Finding
+from prchain.core.leaks.finding import finding
+from prchain.core.llm.excerpt import cut
+from prchain.core.llm.gateway import CostEstimate, Gateway, Question
+from prchain.core.llm.model import Message
+from prchain.core.llm.prompts import Fence, load_prompt
+from prchain.core.llm.purposes import REVIEW
+from prchain.core.secrets.scrub import scrub_mined
 
 HALVINGS = 2
 """How often the room of the patch is halved where the prompt does not fit the model."""

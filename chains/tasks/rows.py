@@ -17,10 +17,10 @@ from chains.tasks.model import (
     TaskChain,
     TaskDraft,
 )
-from prchain.errors import ChainGone, TaskSuperseded
-from prchain.needs import parse_needs
-from prchain.runs import DEFECT
-from prchain.timestamps import now
+from prchain.core.code.needs import parse_needs
+from prchain.core.errors import ChainGone, TaskSuperseded
+from prchain.core.runs import DEFECT
+from prchain.core.timestamps import now
 from sql.chosen import resolved
 from sql.outcomes import READY, SELECTED
 from sql.store import Transaction

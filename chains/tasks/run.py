@@ -37,15 +37,15 @@ from chains.tasks.run_report import TaskRunReport
 from chains.tasks.said import last_screening
 from chains.tasks.screening import ChainScreener, Screening
 from chains.tasks.writer import TaskWriter
-from prchain.errors import ChainGone, GitError, UsageError
-from prchain.leaks.finding import Finder
-from prchain.llm.gateway import CostEstimate, Gateway
-from prchain.llm.ledger import Spending
-from prchain.llm.purposes import OVERVIEW, PLAN, QUERY, REVIEW, SCREEN
-from prchain.progress import SILENT, Progress
-from prchain.runs import DEFECT, Tell, UnitResult, run_units
-from prchain.scrub import scrub_mined
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import ChainGone, GitError, UsageError
+from prchain.core.leaks.finding import Finder
+from prchain.core.llm.gateway import CostEstimate, Gateway
+from prchain.core.llm.ledger import Spending
+from prchain.core.llm.purposes import OVERVIEW, PLAN, QUERY, REVIEW, SCREEN
+from prchain.core.runs import DEFECT, Tell, UnitResult, run_units
+from prchain.core.secrets.scrub import scrub_mined
+from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, ChainUnit, find_chain, resolved, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
@@ -123,7 +123,7 @@ def open_run(
 
 
 class TaskRun:
-    """Writes the tasks of the chains that a strategy chose (`prchain.runs.Work`)."""
+    """Writes the tasks of the chains that a strategy chose (`prchain.core.runs.Work`)."""
 
     title = "tasks"
 
@@ -195,7 +195,7 @@ class TaskRun:
         return len(units) - len(unread), total, tuple(unread)
 
     def run(self, workers: int = 2) -> TaskRunReport:
-        """Write the tasks that are missing. Raises as `prchain.runs.run_units`."""
+        """Write the tasks that are missing. Raises as `prchain.core.runs.run_units`."""
         pending = self.pending()
         result = run_units(self, pending.units, workers=workers, progress=self._progress, secrets=self._secrets)
         return TaskRunReport(

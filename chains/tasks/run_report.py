@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from chains.tasks.model import FINAL, SKIPPED
-from prchain.endings import cause_of, say_causes, say_end
-from prchain.errors import BudgetExceeded
-from prchain.leaks.finding import Finder
-from prchain.llm.ledger import Spending
-from prchain.runs import RunResult, UnitResult
-from prchain.terminal import counted, say, tally
+from prchain.core.console.terminal import counted, say, tally
+from prchain.core.endings import cause_of, say_causes, say_end
+from prchain.core.errors import BudgetExceeded
+from prchain.core.leaks.finding import Finder
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import RunResult, UnitResult
 from sql.outcomes import READY
 
 _BUDGET = BudgetExceeded("").name

@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import select
 
 from chains.tasks.screening import Screening, screening_subject
-from prchain.llm.model import Reply
-from prchain.llm.purposes import SCREEN
-from prchain.llm.replies import UnfitReply
-from prchain.llm.verdicts import read_verdict
+from prchain.core.llm.model import Reply
+from prchain.core.llm.purposes import SCREEN
+from prchain.core.llm.replies import UnfitReply
+from prchain.core.llm.verdicts import read_verdict
 from sql.store import Transaction
 from sql.tables import LlmCall
 

@@ -17,11 +17,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 from chains.tasks.context import StageContext
 from chains.tasks.excerpt import ExcerptLimits, excerpts, patch_excerpt
 from chains.tasks.model import TaskChain
-from prchain.errors import ContextTooLong
-from prchain.excerpt import cut
-from prchain.llm.gateway import CostEstimate, Gateway, Question
-from prchain.llm.prompts import Fence, load_prompt
-from prchain.llm.purposes import SCREEN
+from prchain.core.errors import ContextTooLong
+from prchain.core.llm.excerpt import cut
+from prchain.core.llm.gateway import CostEstimate, Gateway, Question
+from prchain.core.llm.prompts import Fence, load_prompt
+from prchain.core.llm.purposes import SCREEN
 
 HALVINGS = 3
 """How often the room of the material is halved where the prompt does not fit the model."""

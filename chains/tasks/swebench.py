@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from chains.tasks.record import StageRecord, TaskRecord
-from prchain.errors import UsageError
-from prchain.git import parse_patch
-from prchain.instances import instance_id
-from prchain.logparsers import LOG_PARSERS
-from prchain.needs import Need
+from prchain.core.code.needs import Need
+from prchain.core.errors import UsageError
+from prchain.core.git import parse_patch
+from prchain.core.swebench.instances import instance_id
+from prchain.core.swebench.logparsers import LOG_PARSERS
 
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """The marks by which the harness cuts the log (`swebench.harness.constants`)."""
@@ -32,7 +32,7 @@ class HarnessTests:
     image: str
     """Docker's name of an image whose ``/testbed`` is a git checkout of the stage's start."""
     runner: str
-    """Key of `prchain.logparsers.LOG_PARSERS`."""
+    """Key of `prchain.core.swebench.logparsers.LOG_PARSERS`."""
     command: str
     """The test command, in the tree's root, with the files to run (`environments.suites.plaincommands`)."""
     f2p: Sequence[str]

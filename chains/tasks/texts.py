@@ -1,6 +1,6 @@
 """What people wrote about a pull request, from the database, ready for a prompt.
 
-All text goes through `prchain.scrub.scrub_mined`. Comments of bots are left out; authors are not named.
+All text goes through `prchain.core.secrets.scrub.scrub_mined`. Comments of bots are left out; authors are not named.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlalchemy import and_, select
 
 from chains.history import display_subject
 from chains.tasks.model import TaskChain
-from prchain.scrub import scrub_mined
+from prchain.core.secrets.scrub import scrub_mined
 from sql.store import Transaction
 from sql.tables import (
     ChainStage,

@@ -22,12 +22,12 @@ from chains.tasks.model import (
 )
 from chains.tasks.query import ROUND, CheckedText, QueryConstructor, all_findings
 from chains.tasks.screening import ChainScreener
-from prchain.errors import GitError, LlmError
-from prchain.git import GitRepository, open_mined
-from prchain.llm.gateway import CostEstimate
-from prchain.needs import full_query, interface_of
-from prchain.runs import Tell
-from prchain.scrub import scrub_mined
+from prchain.core.code.needs import full_query, interface_of
+from prchain.core.errors import GitError, LlmError
+from prchain.core.git import GitRepository, open_mined
+from prchain.core.llm.gateway import CostEstimate
+from prchain.core.runs import Tell
+from prchain.core.secrets.scrub import scrub_mined
 from sql.outcomes import READY
 from sql.store import Store
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prchain.catalogue import Catalogue
-from prchain.errors import UsageError
+from prchain.core.catalogue import Catalogue
+from prchain.core.errors import UsageError
 
 if TYPE_CHECKING:
     from environments.backend import Backend

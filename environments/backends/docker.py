@@ -15,8 +15,8 @@ from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
-from prchain.errors import PrchainError
-from prchain.settings import Settings
+from prchain.core.errors import PrchainError
+from prchain.core.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

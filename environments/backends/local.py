@@ -12,7 +12,7 @@ from environments.sandboxes import leftovers
 from environments.sandboxes.local import PATH, LocalSandbox
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
 from environments.suites.runner import TestCommand
-from prchain.errors import PrchainError
+from prchain.core.errors import PrchainError
 
 _IMAGE_ONLY = "/opt/env"
 """Where images keep dependencies (`environments.images.plans`): hosts have no such folder."""

@@ -14,7 +14,7 @@ from environments.backends.local import LocalBackend
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.local import LocalSandbox, ProcessTransport
 from environments.sandboxes.sandbox import SandboxConfig
-from prchain.processes import this_process
+from prchain.core.processes.alive import this_process
 
 
 class PlainSandbox(LocalSandbox):

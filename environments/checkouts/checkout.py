@@ -19,9 +19,9 @@ from typing import IO, TYPE_CHECKING
 
 from environments.checkouts.extraction import Extraction, extract_tree, folders_above
 from environments.checkouts.tarball import copy_owned
-from prchain.errors import IncompleteRepository, PlacementFailed, SandboxFileError
-from prchain.git.output import path_text
-from prchain.git.trees import (
+from prchain.core.errors import IncompleteRepository, PlacementFailed, SandboxFileError
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import (
     EXECUTABLE,
     FILE,
     LINK,

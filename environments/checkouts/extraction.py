@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from environments.checkouts.junk import CACHE_SIGNATURE, CACHE_TAG, IgnoreRules
 from environments.checkouts.tarball import Member, MemberKind, members
-from prchain.errors import ExtractionFailed, SandboxFileError
-from prchain.git.spool import BlobSpool
-from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeEntry, TreeStore, is_storable
+from prchain.core.errors import ExtractionFailed, SandboxFileError
+from prchain.core.git.spool import BlobSpool
+from prchain.core.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeEntry, TreeStore, is_storable
 
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox

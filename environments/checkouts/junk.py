@@ -9,9 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from prchain.errors import GitError
-from prchain.git.process import GitStream
-from prchain.git.trees import EXECUTABLE, FILE, TreeStore
+from prchain.core.errors import GitError
+from prchain.core.git.process import GitStream
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeStore
 
 ALWAYS = "__pycache__/\n"
 """Patterns that hold where the repository's own say nothing (as core.excludesFile, gitignore(5))."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from environments.checkouts.tarball import MemberKind, members
-from prchain.errors import ExtractionFailed
+from prchain.core.errors import ExtractionFailed
 
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox

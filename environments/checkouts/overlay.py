@@ -17,9 +17,9 @@ from environments.suites.steering import (
     steering_files,
     with_steering_of,
 )
-from prchain.git.output import path_text
-from prchain.git.trees import EXECUTABLE, FILE, TreeEntry
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def overlay(
 
     `base` is B_t, `landed` is M_t; `test_paths` are all paths of its test patch, old names of renames too, and
     `earlier_test_paths` those of the chain's earlier stages: each gets M_t's blob and mode, or is removed where M_t has
-    none. So does every other file of tests (`prchain.kinds`), a new ``__init__.py`` of a folder that tests lie below,
-    which is imported before them, every steering file of either tree, and what steers a
+    none. So does every other file of tests (`prchain.core.code.kinds`), a new ``__init__.py`` of a folder that tests
+    lie below, which is imported before them, every steering file of either tree, and what steers a
     runner in project files that are neither B_t's nor M_t's. `TreeStore.edit` removes what blocks a path: a link where
     a folder must be, a folder where a file must be.
     """

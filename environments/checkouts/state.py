@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prchain.errors import NoneUnavailable
-from prchain.git.merge import Conflict, merge3
-from prchain.git.output import path_text
-from prchain.git.trees import TreeStore
+from prchain.core.errors import NoneUnavailable
+from prchain.core.git.merge import Conflict, merge3
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import TreeStore
 
 
 class Carry(StrEnum):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, Any, cast
 
-from prchain.errors import ExtractionFailed
+from prchain.core.errors import ExtractionFailed
 
 _EXTENSIONS = (
     tarfile.GNUTYPE_LONGNAME,

@@ -17,9 +17,9 @@ from environments.checkouts.extraction import Extraction, TreeCollector, extract
 from environments.checkouts.junk import CACHE_TAG, IgnoreRules
 from environments.checkouts.listing import FileListing, ListedFile, list_files, read_files
 from environments.checkouts.tarball import Member, MemberKind
-from prchain.errors import ExtractionFailed
-from prchain.git.spool import BlobSpool
-from prchain.git.trees import EXECUTABLE, FILE, SUBMODULE, TreeEntry, TreeStore
+from prchain.core.errors import ExtractionFailed
+from prchain.core.git.spool import BlobSpool
+from prchain.core.git.trees import EXECUTABLE, FILE, SUBMODULE, TreeEntry, TreeStore
 
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox

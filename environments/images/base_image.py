@@ -17,8 +17,8 @@ from typing import Any
 
 from environments.images.buildlogs import decisive_lines
 from environments.sandboxes.engine import BASE_LABEL, engine_failures, engine_words
-from prchain.errors import BuildFailed, UsageError
-from prchain.scrub import redact
+from prchain.core.errors import BuildFailed, UsageError
+from prchain.core.secrets.scrub import redact
 
 NAME = "prchain-base:bookworm"
 

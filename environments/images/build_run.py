@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from environments.images.provide import Provider
 from environments.stages import ChainStages, Stage, open_git, open_trees, read_chain
-from prchain.errors import BuildFailed, GitError, NoRecipe
-from prchain.progress import Progress
-from prchain.settings import Settings
+from prchain.core.console.progress import Progress
+from prchain.core.errors import BuildFailed, GitError, NoRecipe
+from prchain.core.settings import Settings
 from sql.chosen import find_chain, selected_ids
 from sql.store import Store
 

@@ -19,9 +19,9 @@ from environments.images.buildtree import BuildTree
 from environments.images.plans import BUILD, WORKDIR
 from environments.sandboxes.engine import engine_failures
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT, our_labels
-from prchain.errors import BuildFailed, ImageError, SandboxError
-from prchain.git.trees import RAW_ATTRIBUTES
-from prchain.scrub import redact
+from prchain.core.errors import BuildFailed, ImageError, SandboxError
+from prchain.core.git.trees import RAW_ATTRIBUTES
+from prchain.core.secrets.scrub import redact
 
 USER = "agent"
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Protocol
 
-from prchain.errors import GitError
-from prchain.git.output import path_text
-from prchain.git.repository import GitRepository
+from prchain.core.errors import GitError
+from prchain.core.git.output import path_text
+from prchain.core.git.repository import GitRepository
 
 _LARGEST_MANIFEST = 8 << 20
 
@@ -53,7 +53,7 @@ class GitTree:
 
     @cached_property
     def paths(self) -> frozenset[str]:
-        """Every file's path; bytes that are no UTF-8 as `prchain.git.output.path_text` gives them."""
+        """Every file's path; bytes that are no UTF-8 as `prchain.core.git.output.path_text` gives them."""
         return frozenset(path_text(path) for path, (mode, _) in self._entries.items() if mode != "120000")
 
     def read(self, path: str) -> bytes:

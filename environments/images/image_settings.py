@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from environments.images.plans import BUILD
-from prchain.errors import SettingsError
-from prchain.settings import Settings
+from prchain.core.errors import SettingsError
+from prchain.core.settings import Settings
 
 _BUNDLE = f"{BUILD}/ca.pem"
 

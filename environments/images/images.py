@@ -23,8 +23,8 @@ from environments.images.image_settings import BuildSettings
 from environments.images.plans import BUILD, WORKDIR, ImagePlan
 from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, disk_usage, engine_failures
 from environments.sandboxes.leftovers import SNAPSHOT
-from prchain.errors import BuildFailed, ImageError, ImageMissing
-from prchain.timestamps import stamp
+from prchain.core.errors import BuildFailed, ImageError, ImageMissing
+from prchain.core.timestamps import stamp
 
 log = logging.getLogger(__name__)
 

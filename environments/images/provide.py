@@ -27,12 +27,12 @@ from environments.images.plans import ImagePlan, make_plan, version_of_tags
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.sandboxes.engine import LONG, connect
-from prchain.errors import BuildFailed, GitError
-from prchain.git.repository import GitRepository
-from prchain.git.trees import TreeStore
-from prchain.llm.gateway import Gateway
-from prchain.llm.ledger import Spending
-from prchain.settings import Settings
+from prchain.core.errors import BuildFailed, GitError
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.ledger import Spending
+from prchain.core.settings import Settings
 from sql.lock import wait_for_lock
 from sql.store import Store
 from sql.tables import BuiltImage

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
 
 from environments.suites.runners import DEFAULT, RUNNERS
-from prchain.errors import NoRecipe, RecipeError
+from prchain.core.errors import NoRecipe, RecipeError
 
 Script = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
 Pattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.*?\[\]/@+-]+$", max_length=200)]

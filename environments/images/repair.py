@@ -14,10 +14,10 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from environments.images.recipes import PackageName, Recipe, VariableName, override_name, with_values
-from prchain.errors import BuildFailed, RecipeError
-from prchain.llm.gateway import Gateway, Question
-from prchain.llm.prompts import Fence, load_prompt
-from prchain.scrub import scrub_mined
+from prchain.core.errors import BuildFailed, RecipeError
+from prchain.core.llm.gateway import Gateway, Question
+from prchain.core.llm.prompts import Fence, load_prompt
+from prchain.core.secrets.scrub import scrub_mined
 
 PURPOSE = "repair"
 

@@ -12,8 +12,8 @@ from environments.suites.outcomes import ClassifiedTests, classify, removed_upst
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.inline_tests import InlineTest
-from prchain.terminal import counted, listed, tally
+from prchain.core.code.inline_tests import InlineTest
+from prchain.core.console.terminal import counted, listed, tally
 from sql.outcomes import PROVED
 
 UNPROVED = "unproved"

@@ -12,8 +12,8 @@ from environments.proofs.proof_rows import StageProof, read_stages
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
 from environments.suites.testruns import LEFT_OUT
-from prchain.errors import UsageError
-from prchain.terminal import counted, say
+from prchain.core.console.terminal import counted, say
+from prchain.core.errors import UsageError
 from sql.chosen import find_chain
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction

@@ -15,8 +15,8 @@ from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.errors import ChainGone
-from prchain.timestamps import now
+from prchain.core.errors import ChainGone
+from prchain.core.timestamps import now
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
 from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation

@@ -16,9 +16,9 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import RUNNER_MISSING, TestRun
 from environments.workplace import StageSuite
-from prchain.errors import RunnerMissing
-from prchain.runs import Tell
-from prchain.terminal import shortened
+from prchain.core.console.terminal import shortened
+from prchain.core.errors import RunnerMissing
+from prchain.core.runs import Tell
 
 BEFORE, AFTER = "before", "after"
 

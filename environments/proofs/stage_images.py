@@ -17,7 +17,7 @@ from environments.sandboxes.engine import LABEL, engine_failures
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
 from environments.stages import ChainStages, Stage
 from environments.workplace import Workplace
-from prchain.errors import ImageError, ImageMissing
+from prchain.core.errors import ImageError, ImageMissing
 
 STAGE_LABEL = f"{LABEL}.stage"
 """On images of checkouts: a hash of all that they were made from."""

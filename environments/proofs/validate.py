@@ -32,14 +32,14 @@ from environments.sandboxes.sandbox import ResourceLimits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.suites.plaincommands import plain_command, plain_files
 from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace
-from prchain.errors import BuildFailed, IncompleteRepository, NoRecipe, StateError
-from prchain.git.output import path_text
-from prchain.git.repository import GitRepository
-from prchain.git.trees import TreeStore
-from prchain.inline_tests import InlineTest
-from prchain.runs import Tell
-from prchain.settings import Settings
-from prchain.terminal import counted
+from prchain.core.code.inline_tests import InlineTest
+from prchain.core.console.terminal import counted
+from prchain.core.errors import BuildFailed, IncompleteRepository, NoRecipe, StateError
+from prchain.core.git.output import path_text
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import TreeStore
+from prchain.core.runs import Tell
+from prchain.core.settings import Settings
 from sql.outcomes import PROVED
 from sql.store import Store
 

@@ -23,11 +23,11 @@ from environments.proofs.proof_rows import (
     validations,
 )
 from environments.proofs.validate import ChainProver, ValidateOptions
-from prchain.llm.gateway import Gateway
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, Progress
-from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import RunResult, Tell, UnitResult, run_units
+from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, ChainUnit, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
@@ -123,7 +123,7 @@ def open_run(
 
 
 class ValidateRun:
-    """Proves the chains that were chosen and have no outcome for the backend yet (`prchain.runs.Work`).
+    """Proves the chains that were chosen and have no outcome for the backend yet (`prchain.core.runs.Work`).
 
     A chain that was proved with fewer runs a side than are requested now gets the missing ones. `images` are the
     names of the engine's images, which only a run with stage images looks at: a checkout that is gone is made again.
@@ -172,7 +172,7 @@ class ValidateRun:
         return units, dict(sorted(before.items()))
 
     def run(self, workers: int = 1) -> ValidateReport:
-        """Prove what is left. Raises as `prchain.runs.run_units`."""
+        """Prove what is left. Raises as `prchain.core.runs.run_units`."""
         units, before = self.pending()
         ended = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
         return ValidateReport(ended.results, ended.left, ended.stopped, before)

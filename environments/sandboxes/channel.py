@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
-from prchain.errors import SandboxError, SandboxLost
+from prchain.core.errors import SandboxError, SandboxLost
 
 PATIENCE = 30.0
 """Seconds that an answer of the server may take: a full machine is slow, a stopped server is silent."""

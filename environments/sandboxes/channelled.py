@@ -15,7 +15,7 @@ from typing import Self
 from environments.sandboxes.channel import Channel, Transport
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
 from environments.sandboxes.watchdog import Watchdog
-from prchain.errors import DiskLimit, SandboxError, SandboxFileError, SandboxLost
+from prchain.core.errors import DiskLimit, SandboxError, SandboxFileError, SandboxLost
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
 from environments.sandboxes.sandbox import SandboxConfig
 from environments.sandboxes.server import SCRIPT
-from prchain.errors import (
+from prchain.core.errors import (
     EngineUnavailable,
     ImageMissing,
     OutOfMemory,

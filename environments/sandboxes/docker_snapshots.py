@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from prchain.errors import SnapshotUnknown
+from prchain.core.errors import SnapshotUnknown
 
 
 class SnapshotFamily:

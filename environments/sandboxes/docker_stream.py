@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from prchain.errors import EngineUnavailable, ImageMissing, SandboxError, SandboxLost
-from prchain.scrub import redact
+from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxError, SandboxLost
+from prchain.core.secrets.scrub import redact
 
 _FRAME = struct.Struct(">BxxxL")
 _STDERR = 2

@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from prchain.cut_off import leave_to
-from prchain.errors import EngineUnavailable, ImageError, ImageMissing
-from prchain.scrub import redact
+from prchain.core.errors import EngineUnavailable, ImageError, ImageMissing
+from prchain.core.processes.cut_off import leave_to
+from prchain.core.secrets.scrub import redact
 
 LABEL = "prchain"
 """The prefix of every label of ours; nothing without it is listed or removed."""

@@ -7,8 +7,8 @@ from contextlib import closing
 
 from environments.sandboxes import leftovers
 from environments.sandboxes.engine import connect
-from prchain.errors import PrchainError
-from prchain.terminal import counted, say
+from prchain.core.console.terminal import counted, say
+from prchain.core.errors import PrchainError
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from environments.sandboxes.docker_stream import engine_errors
-from prchain.errors import EngineUnavailable, SandboxError
-from prchain.processes import Process, this_process
+from prchain.core.errors import EngineUnavailable, SandboxError
+from prchain.core.processes.alive import Process, this_process
 
 SANDBOX = "prchain.sandbox"
 SNAPSHOT = "prchain.snapshot"

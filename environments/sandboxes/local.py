@@ -28,7 +28,7 @@ from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.sandbox import SandboxConfig
 from environments.sandboxes.server import SCRIPT
-from prchain.errors import (
+from prchain.core.errors import (
     EngineUnavailable,
     ImageMissing,
     SandboxError,
@@ -37,7 +37,7 @@ from prchain.errors import (
     SnapshotUnknown,
     UsageError,
 )
-from prchain.processes import this_process
+from prchain.core.processes.alive import this_process
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where commands look for programs."""

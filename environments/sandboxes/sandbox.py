@@ -1,7 +1,7 @@
 """What a sandbox is: a place where commands of an agent and tests run, shut off from the host and from the network.
 
 The values and the protocol of all backends: `environments.sandboxes.docker`, `environments.sandboxes.local`. Failures
-are those below `prchain.errors.SandboxError`; what a command itself does wrong is an `ExecResult`, no error.
+are those below `prchain.core.errors.SandboxError`; what a command itself does wrong is an `ExecResult`, no error.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from prchain.errors import SandboxError
+from prchain.core.errors import SandboxError
 
 BUSY = 1.0
 """Seconds between two looks while a command runs. The file-size limit bounds what one file can grow meanwhile."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from environments.suites.canaries.canary import PLANTING
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.kinds import FileKind, kind_of
 
 
 @dataclass(frozen=True, slots=True)

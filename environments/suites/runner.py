@@ -15,8 +15,8 @@ from typing import ClassVar
 from environments.suites.canaries.canary import Planter
 from environments.suites.projectfiles import Part
 from environments.suites.testlogs import Status
-from prchain.git.output import path_name
-from prchain.inline_tests import InlineTest
+from prchain.core.code.inline_tests import InlineTest
+from prchain.core.git.output import path_name
 
 Parser = Callable[[str], dict[str, Status]]
 """From what a runner printed or wrote to one status a test. Total: a text that is no log of the runner's has no tests.
@@ -151,7 +151,7 @@ class Runner:
     """See `TestCommand`; stored runs are known by it, so that another template makes them anew."""
     plain: str
     """A command that prints how each test ended, with ``{files}``: for people, and for SWE-bench's log parser where it
-    has one for this runner (`prchain.logparsers`). What tests print must not look like a status."""
+    has one for this runner (`prchain.core.swebench.logparsers`). What tests print must not look like a status."""
     typed: str
     """What one types to run some tests, a word in capitals in their place: for agents."""
     files: str

@@ -33,8 +33,8 @@ from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResult
 from environments.suites.runner import Runner, TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import EventLog, Status, failures, join, read_events
-from prchain.errors import RunnerMissing, SandboxFileError
-from prchain.git.output import name_text
+from prchain.core.errors import RunnerMissing, SandboxFileError
+from prchain.core.git.output import name_text
 
 REPORT_LIMIT = 64 << 20
 """Bytes of a report that are read; 100,000 tests of pytest sign about 40 MB."""

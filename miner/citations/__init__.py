@@ -7,7 +7,7 @@ from miner.citations.model import Citation, Kind, Relation, Syntax
 from miner.citations.notes import looks_like_release_notes
 from miner.citations.subjects import own_number
 from miner.citations.syntaxes import may_cite
-from prchain.housekeeping import is_dependency_bump
+from prchain.core.code.housekeeping import is_dependency_bump
 
 __all__ = [
     "Citation",

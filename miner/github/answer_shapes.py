@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic.alias_generators import to_camel
 
-from prchain.timestamps import stamp
+from prchain.core.timestamps import stamp
 
 Json = Any
 T = TypeVar("T")

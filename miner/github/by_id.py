@@ -13,7 +13,7 @@ from miner.github.page_rows import PageRows
 from miner.github.reading import RepositoryReading
 from miner.github.skips import Skips, reason_of
 from miner.github.vanished import note_reread
-from prchain.errors import BadAnswer
+from prchain.core.errors import BadAnswer
 from sql.tables import PullRequest
 
 LAST_ATTEMPTS = 3

@@ -14,7 +14,7 @@ from miner.github.cursors import StreamState
 from miner.github.pages import utc
 from miner.github.reading import CREATED_ASC, CREATED_DESC, UPDATED_DESC, RepositoryReading, listings
 from miner.github.skips import Skips
-from prchain.timestamps import stamp
+from prchain.core.timestamps import stamp
 
 OVERLAP = timedelta(minutes=5)
 """How far before the watermark is looked again: a list can show an update later than the update's own time."""

@@ -18,8 +18,8 @@ from miner.archive import Json, scrub
 from miner.budget import ApiUsage, Budget, OnWait, Token
 from miner.github import answer_checks, faults, wire
 from miner.github.queries import Query
-from prchain.errors import BadAnswer, GitHubError, NetworkUnreachable, RateLimitExceeded
-from prchain.scrub import Counts, redact
+from prchain.core.errors import BadAnswer, GitHubError, NetworkUnreachable, RateLimitExceeded
+from prchain.core.secrets.scrub import Counts, redact
 
 ATTEMPTS = 6
 MAX_LIMITED = 20

@@ -18,7 +18,7 @@ from github import GithubException
 from urllib3.exceptions import ReadTimeoutError
 
 from miner.budget import number
-from prchain.errors import BadToken, GitHubError, NetworkUnreachable, QueryRefused, RepositoryNotFound
+from prchain.core.errors import BadToken, GitHubError, NetworkUnreachable, QueryRefused, RepositoryNotFound
 
 TOLERATED = frozenset({"FORBIDDEN", "NOT_FOUND", "INSUFFICIENT_SCOPES", "SAML_FAILURE"})
 """Errors about one node of an answer (deleted, or of a private repository); the rest of the answer is good."""

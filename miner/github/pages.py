@@ -14,7 +14,7 @@ from datetime import datetime
 from miner.archive import Json
 from miner.github.faults import Incomplete
 from miner.github.page_rows import Connection, Key, PageRows, PendingConnection, Row
-from prchain.timestamps import stamp
+from prchain.core.timestamps import stamp
 from sql.tables import (
     ClosingReference,
     Commit,

@@ -15,9 +15,9 @@ from miner.github.faults import CursorRefused, Incomplete, Malformed, Overloaded
 from miner.github.pace import LISTING, Pace
 from miner.github.pages import PullRequestPage
 from miner.github.queries import Query
-from prchain.errors import BadAnswer, RepositoryNotFound
-from prchain.progress import ProgressTask
-from prchain.timestamps import stamp
+from prchain.core.console.progress import ProgressTask
+from prchain.core.errors import BadAnswer, RepositoryNotFound
+from prchain.core.timestamps import stamp
 from sql.store import Store
 
 MAX_DOUBTS = 3

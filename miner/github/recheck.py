@@ -14,7 +14,7 @@ from miner.github.by_id import ById
 from miner.github.changes import earlier
 from miner.github.pace import SWEEP
 from miner.github.reading import RepositoryReading
-from prchain.terminal import counted
+from prchain.core.console.terminal import counted
 from sql.store import Transaction
 
 DEFAULT_DAYS = 30

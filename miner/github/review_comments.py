@@ -18,7 +18,7 @@ from miner.github.faults import Incomplete, Overloaded
 from miner.github.pages import utc
 from miner.github.reading import MAX_STUMBLES, RepositoryReading
 from miner.github.rows import Window
-from prchain.errors import BadAnswer
+from prchain.core.errors import BadAnswer
 
 PER_PAGE = (100, 50, 20)
 SECOND = timedelta(seconds=1)

@@ -24,9 +24,9 @@ from miner.github.skips import Skips
 from miner.github.sweep import Sweep
 from miner.github.threads import ReviewThreads, find_links, write_links, write_starts
 from miner.github.vanished import VanishedComments
-from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
-from prchain.progress import Progress, ProgressTask
-from prchain.scrub import Counts, redact
+from prchain.core.console.progress import Progress, ProgressTask
+from prchain.core.errors import BadAnswer, BadToken, RepositoryNotFound
+from prchain.core.secrets.scrub import Counts, redact
 from sql.store import Store, Transaction
 from sql.tables import PullRequest, RepositoryAlias
 

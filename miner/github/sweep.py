@@ -12,7 +12,7 @@ from miner.github.page_rows import PageRows
 from miner.github.pages import PullRequestPage
 from miner.github.reading import CREATED_ASC, MAX_DOUBTS, RepositoryReading, follows, is_short, listings
 from miner.github.skips import Skips, reason_of
-from prchain.errors import BadAnswer
+from prchain.core.errors import BadAnswer
 from sql.store import Transaction
 
 LAST_ATTEMPTS = 3

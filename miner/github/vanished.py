@@ -15,7 +15,7 @@ from miner.github import cursors, rows
 from miner.github.cursors import StreamState
 from miner.github.faults import Malformed, Overloaded
 from miner.github.reading import MAX_MALFORMED, MAX_STUMBLES, RepositoryReading
-from prchain.errors import BadAnswer, RepositoryNotFound
+from prchain.core.errors import BadAnswer, RepositoryNotFound
 from sql.store import Transaction
 
 PER_PAGE = 100

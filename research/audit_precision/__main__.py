@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from prchain.terminal import say
+from prchain.core.console.terminal import say
 from research.audit_precision.scoring import FIRST_SCORE, SETS, AuditScore, score
 from research.audit_precision.written import read_cases
 from research.shares import share

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prchain.llm.model import Role, ToolCall
+from prchain.core.llm.model import Role, ToolCall
 from trajectories.audit.finding import CheatSign
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.bash import Bash

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from prchain.git.process import GitStream, only, run_git
+from prchain.core.git.process import GitStream, only, run_git
 
 MAIN, RELEASE = "refs/heads/main", "refs/heads/release/1.x"
 FIRST_FILES = 2500

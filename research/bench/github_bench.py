@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import closing
 
 from miner.github import GitHubSource
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
 from research.bench.measures import Measure
 from sql.store import Store
 from sql.tables import Repository

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from prchain.git import FilePatch, Hunk
-from prchain.leaks import candidate_names, stage_facts
+from prchain.core.git import FilePatch, Hunk
+from prchain.core.leaks import candidate_names, stage_facts
 from research.bench.watched import source
 from trajectories.verdicts.hidden import HiddenContent, HiddenStage
 

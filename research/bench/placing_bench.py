@@ -23,8 +23,8 @@ from environments.checkouts.state import next_state
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
-from prchain.git.process import GitStream, only, run_git
-from prchain.git.trees import FILE, SUBMODULE, TreeEntry, TreeStore
+from prchain.core.git.process import GitStream, only, run_git
+from prchain.core.git.trees import FILE, SUBMODULE, TreeEntry, TreeStore
 from research.bench.measures import Measure
 
 FILES = {"small": 200, "large": 9_000}

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prchain.cli import run as run_command
-from prchain.llm.model import Message, Request, ToolCall
-from prchain.llm.scripted import ScriptedModel
-from prchain.llm.wire import body_of
-from prchain.settings import FILE, Settings
+from prchain.core.llm.model import Message, Request, ToolCall
+from prchain.core.llm.scripted import ScriptedModel
+from prchain.core.llm.wire import body_of
+from prchain.core.settings import FILE, Settings
+from prchain.demo.backend import choose
+from prchain.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
+from prchain.demo.library import build
 from research.bench.measures import Measure
 from research.bench.rollout_bench import STEPS, scripted_attempt
 from tests.endpoint import Answer, Call, FakeEndpoint, Part, completion
 from tests.trajectories.demoworld import alone_in
-from trajectories.demo.backend import choose
-from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
-from trajectories.demo.library import build
 
 PURPOSES = ("plan", "overview", "query", "agent", "judge", "prefix")
 """Each is asked as a model of that name, so that the endpoint knows for what it is asked."""

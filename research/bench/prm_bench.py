@@ -19,12 +19,12 @@ from typing import Any
 
 from sqlalchemy import event
 
-from prchain.leaks import Finding
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.ledger import Ledger
-from prchain.llm.model import Reply, Request, Usage
-from prchain.llm.price import Price
-from prchain.llm.replies import UnfitReply
+from prchain.core.leaks import Finding
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.ledger import Ledger
+from prchain.core.llm.model import Reply, Request, Usage
+from prchain.core.llm.price import Price
+from prchain.core.llm.replies import UnfitReply
 from research.bench.child import peak_bytes
 from research.bench.durations import Duration, clock, fastest
 from research.bench.git_bench import timed
@@ -101,7 +101,7 @@ class _Replies:
     name: str = "said"
 
     def complete(self, request: Request) -> Reply:
-        """See `prchain.llm.model.Model`."""
+        """See `prchain.core.llm.model.Model`."""
         return Reply(self.text, self.name, usage=Usage(100, 0, 10))
 
 

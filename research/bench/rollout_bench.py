@@ -21,10 +21,10 @@ from typing import Any
 
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
-from prchain.errors import UsageError
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Reply, Request, ToolCall, Usage
-from prchain.llm.price import Price
+from prchain.core.errors import UsageError
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Reply, Request, ToolCall, Usage
+from prchain.core.llm.price import Price
 from research.bench.durations import Duration, clock, fastest
 from research.bench.measures import Measure
 from sql.ledger import SqlLedger

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from environments.sandboxes.sandbox import ExecResult
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.observations import command_details, command_observation
 from trajectories.scaffolds.tools.edits import EDITOR

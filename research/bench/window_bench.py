@@ -28,10 +28,10 @@ from environments.sandboxes.docker import SNAPSHOTS, DockerSandbox
 from environments.sandboxes.engine import connect
 from environments.sandboxes.local import LocalSandbox, _blocks
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
-from prchain.errors import EngineUnavailable, ImageMissing
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Reply, Request, ToolCall, Usage
-from prchain.llm.price import Price
+from prchain.core.errors import EngineUnavailable, ImageMissing
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Reply, Request, ToolCall, Usage
+from prchain.core.llm.price import Price
 from research.bench.measures import Measure
 from research.bench.placing_bench import BenchTrees, generated
 from research.bench.rollout_bench import begin_rows

@@ -28,13 +28,13 @@ from environments.proofs.proof_rows import read_stages, validations
 from environments.stages import open_git, open_trees, read_chain, stage_patches
 from environments.suites.outcomes import Grade, StateCheck, grade
 from environments.workplace import StageSuite, Workplace
-from prchain.errors import GitError, PrchainError
-from prchain.git.process import run_git
-from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
-from prchain.needs import full_query, interface_of, parse_needs
-from prchain.settings import Settings
-from prchain.shares import wilson
-from prchain.terminal import say, say_table
+from prchain.core.code.needs import full_query, interface_of, parse_needs
+from prchain.core.console.terminal import say, say_table
+from prchain.core.errors import GitError, PrchainError
+from prchain.core.git.process import run_git
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
+from prchain.core.settings import Settings
+from prchain.core.shares import wilson
 from sql.chosen import find_chain
 from sql.ledger import open_gateway
 from sql.store import Store

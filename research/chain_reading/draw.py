@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from chains.report import chain_page, find_chains
-from prchain.git import GitRepository, open_mined, parse_patch
-from prchain.reference import split
+from prchain.core.code.reference import split
+from prchain.core.git import GitRepository, open_mined, parse_patch
 from sql.store import Store
 from sql.tables import Commit, PullRequestCommit, Repository
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from prchain.terminal import say
+from prchain.core.console.terminal import say
 from research.curated_stages.report import faults, report
 from research.curated_stages.runs import curated_chain
 from research.graph_stages.cases import read_chains

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prchain.llm.model import Reply, Request, ToolCall, Usage
+from prchain.core.llm.model import Reply, Request, ToolCall, Usage
 from trajectories.curation.options import CRITIC, PROPOSER
 from trajectories.curation.shapes import NodeReply
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
@@ -79,7 +79,7 @@ class StagesModel:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def complete(self, request: Request) -> Reply:
-        """See `prchain.llm.model.Model`."""
+        """See `prchain.core.llm.model.Model`."""
         answers = {
             "agent": self._agent,
             CURATOR: self._curator,

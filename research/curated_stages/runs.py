@@ -15,9 +15,9 @@ from environments.checkouts.tracking import Tracker
 from environments.images.provide import Provider
 from environments.sandboxes.channelled import ChannelledSandbox
 from environments.sandboxes.docker import DockerSandbox
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.price import Price
-from prchain.settings import Settings
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.price import Price
+from prchain.core.settings import Settings
 from research.curated_stages.models import StageScript, StagesModel
 from research.graph_stages.cases import HandChain
 from research.graph_stages.runs import OPTIONS

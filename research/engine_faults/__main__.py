@@ -24,7 +24,7 @@ from pathlib import Path
 
 import click
 
-from prchain.terminal import say
+from prchain.core.console.terminal import say
 from research.engine_faults.engine import OwnEngine
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.endpoint import FakeEndpoint, wait_for

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from environments.sandboxes.engine import connect
-from prchain.errors import EngineUnavailable
+from prchain.core.errors import EngineUnavailable
 
 _START = 60.0
 _PIECE = 1 << 20

@@ -17,8 +17,8 @@ from chains.edges.pairs import LINEAGE
 from chains.history import MinedRepository, repositories
 from chains.survey import Survey
 from chains.yields import EVERYTHING, chosen_at
-from prchain.git import GitRepository, open_mined
-from prchain.progress import SILENT
+from prchain.core.console.progress import SILENT
+from prchain.core.git import GitRepository, open_mined
 from research.evidence.sheets import SheetStage
 from sql.store import Store
 from sql.tables import Commit, PullRequestCommit

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prchain.git import GitRepository, parse_patch
-from prchain.reference import split
+from prchain.core.code.reference import split
+from prchain.core.git import GitRepository, parse_patch
 
 _PATCH_LIMIT = 5_000
 """Characters of a stage's source patch that are shown."""

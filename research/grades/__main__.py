@@ -27,9 +27,9 @@ from environments.proofs.proof_rows import StageProof, read_stages, validations
 from environments.stages import Stage, open_git, open_trees, read_chain, stage_patches
 from environments.suites.outcomes import StateCheck, grade
 from environments.workplace import StageSuite, Workplace
-from prchain.errors import PrchainError, RefreshFailed
-from prchain.settings import Settings
-from prchain.terminal import say, say_table
+from prchain.core.console.terminal import say, say_table
+from prchain.core.errors import PrchainError, RefreshFailed
+from prchain.core.settings import Settings
 from research.grades.trees import GradedTree, trees_of
 from sql.outcomes import PROVED
 from sql.store import Store

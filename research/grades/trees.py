@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from environments.workplace import StageSuite
-from prchain.git.output import path_text
-from prchain.git.trees import FILE, TreeEntry, TreeStore
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import FILE, TreeEntry, TreeStore
 from research.grades.cheats import ADDED, APPENDED
 
 BREAKS: Mapping[str, str] = {

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from prchain.terminal import say
+from prchain.core.console.terminal import say
 from research.graph_stages.cases import HandChain, read_chains
 from research.graph_stages.prepare import prepare_folder
 from research.graph_stages.report import StageResult, report

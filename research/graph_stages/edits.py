@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from prchain.git.output import path_text
-from prchain.git.trees import TreeChange, TreeStore
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import TreeChange, TreeStore
 from trajectories.curation.shapes import ActionReply, NodeReply
 from trajectories.scaffolds.tools.texts import Text
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from chains.tasks.query import overview_subject, stage_subject
-from prchain.llm.purposes import OVERVIEW, PLAN, QUERY
+from prchain.core.llm.purposes import OVERVIEW, PLAN, QUERY
+from prchain.demo.script import prose
 from research.graph_stages.cases import HandChain
-from trajectories.demo.script import prose
 
 
 def prepare_folder(folder: Path, repos: Path, chains: Sequence[HandChain]) -> int:
@@ -44,7 +44,7 @@ def prepare_folder(folder: Path, repos: Path, chains: Sequence[HandChain]) -> in
 
 
 def task_lines(chain: HandChain) -> Iterator[dict[str, Any]]:
-    """The replies that make a chain's task, for `prchain.llm.scripted`."""
+    """The replies that make a chain's task, for `prchain.core.llm.scripted`."""
     yield {
         "purpose": OVERVIEW,
         "subject": overview_subject(chain.chain),

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 from environments.checkouts.state import Carry
-from prchain.settings import Settings
+from prchain.core.settings import Settings
 from research.graph_stages.cases import HandChain, HandStage
 from research.graph_stages.report import StageResult
 from research.graph_stages.stage import distiller, real_stage, stored_state, unlike_landed, write_script

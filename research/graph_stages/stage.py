@@ -56,8 +56,8 @@ def real_stage(context: GraphContext, unit: GraphUnit, hand: HandStage) -> RealS
 
 
 def script_lines(stage: RealStage) -> Iterator[dict[str, Any]]:
-    """The replies of both agents, for `prchain.llm.scripted`: a look around and all right nodes, a verdict on each, and
-    then nothing more."""
+    """The replies of both agents, for `prchain.core.llm.scripted`: a look around and all right nodes, a verdict on
+    each, and then nothing more."""
     graph = stage.unit.id
     call = {"id": "call_1", "name": "bash", "arguments": {"command": "git status --short; ls"}}
     nodes = [node.model_dump(exclude_none=True) for node in stage.right.values()]

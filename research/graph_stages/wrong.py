@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prchain.git.output import path_text
+from prchain.core.git.output import path_text
 from research.graph_stages.cases import WrongNode
 from research.graph_stages.stage import RealStage
 from trajectories.curation.candidates import NodeCandidate, NodeVerdict

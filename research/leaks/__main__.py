@@ -21,7 +21,7 @@ from pathlib import Path
 
 import click
 
-from prchain.leaks.finding import REVIEWED
+from prchain.core.leaks.finding import REVIEWED
 from research.leaks.reviews import SPLIT, read_reviews, score_reviews
 from research.leaks.table import (
     FACTS,
@@ -53,10 +53,10 @@ def main() -> None:
 def facts(mirrors: Path, only: tuple[str, ...]) -> None:
     """Write facts.json anew. Needed when the facts' definition, the chains or the paths in the texts change."""
     from chains.needs.stage_needs import stage_needs
-    from prchain.git import GitRepository, mirror_path
-    from prchain.leaks import stage_facts, telling
-    from prchain.needs import interface_of
-    from prchain.reference import split
+    from prchain.core.code.needs import interface_of
+    from prchain.core.code.reference import split
+    from prchain.core.git import GitRepository, mirror_path
+    from prchain.core.leaks import stage_facts, telling
 
     texts = [text for name in SPLITS for text in read_texts(name)]
     facts_by_chain = json.loads(FACTS.read_text(encoding="utf-8")) if only else {}
@@ -96,7 +96,7 @@ def _is_mentioned(path: str, text: str) -> bool:
 @click.option("--made", required=True, metavar="TEXT", help="Which model answers, or how; kept beside the findings.")
 def review(db: str | None, made: str) -> None:
     """Ask the reviewer for its findings in reviewed.toml, and write reviews.json."""
-    from prchain.settings import Settings
+    from prchain.core.settings import Settings
     from research.leaks.reviews import review_texts, write_reviews
 
     write_reviews(review_texts(Settings.load(db=db)), made)

@@ -12,10 +12,10 @@ from chains.tasks.context import read_chain
 from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.review import QueryReviewer
 from chains.tasks.rows import read_task_chain
-from prchain.git import open_mined
-from prchain.leaks.finding import REVIEWED
-from prchain.llm.purposes import REVIEW
-from prchain.settings import Settings
+from prchain.core.git import open_mined
+from prchain.core.leaks.finding import REVIEWED
+from prchain.core.llm.purposes import REVIEW
+from prchain.core.settings import Settings
 from research.leaks.table import FOLDER, Text, read_texts, read_toml
 from sql.ledger import open_gateway
 from sql.store import Store, Transaction

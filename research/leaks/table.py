@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prchain.leaks import Finding, Kind, StageFacts, check
-from prchain.shares import wilson
+from prchain.core.leaks import Finding, Kind, StageFacts, check
+from prchain.core.shares import wilson
 
 FOLDER = Path(__file__).parent
 SPLITS = ("tuned", "seen", "held_out", "disguised_tuned", "disguised_held_out", "reviewed")

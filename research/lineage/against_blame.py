@@ -17,11 +17,11 @@ from chains.lineage.lineage_rows import read_ranges
 from chains.lineage.owners import UNKNOWN
 from chains.lineage.tracer import Tracer
 from chains.lineage.walk import Walk
-from prchain.errors import GitError
-from prchain.git import GitRepository, open_mined
-from prchain.git.standins import StandInRepository
-from prchain.progress import ProgressTask, open_progress
-from prchain.terminal import say, say_table
+from prchain.core.console.progress import ProgressTask, open_progress
+from prchain.core.console.terminal import say, say_table
+from prchain.core.errors import GitError
+from prchain.core.git import GitRepository, open_mined
+from prchain.core.git.standins import StandInRepository
 from sql.store import Store
 
 

@@ -18,10 +18,10 @@ from sqlalchemy import delete, select
 from chains.history import MinedRepository, repositories
 from chains.lineage.lineage_rows import read_ranges
 from chains.lineage.tracer import Tracer
-from prchain.git import GitRepository, open_mined
-from prchain.git.standins import StandInRepository
-from prchain.progress import SILENT
-from prchain.terminal import say_table
+from prchain.core.console.progress import SILENT
+from prchain.core.console.terminal import say_table
+from prchain.core.git import GitRepository, open_mined
+from prchain.core.git.standins import StandInRepository
 from sql.store import Store
 from sql.tables import Landing, Lineage, LineageLanding, LineageWalk
 
@@ -32,7 +32,7 @@ from dataclasses import asdict
 from pathlib import Path
 from chains.history import repositories
 from chains.lineage.trace import trace
-from prchain.progress import SILENT
+from prchain.core.console.progress import SILENT
 from sql.store import Store
 with closing(Store.open(sys.argv[1], create=False)) as store:
     with store.reading() as tx:

@@ -8,7 +8,7 @@ from contextlib import closing
 import click
 from sqlalchemy import text
 
-from prchain.terminal import say_table
+from prchain.core.console.terminal import say_table
 from sql.store import Store
 
 _STRENGTHS = (("1-4", 1), ("5-19", 5), ("20-99", 20), ("100-", 100))

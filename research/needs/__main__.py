@@ -27,11 +27,11 @@ from sqlalchemy import select
 
 from chains.edges.patches import CONTEXT
 from chains.needs.stage_needs import stage_needs
-from prchain.errors import GitError, PrchainError
-from prchain.git import open_mined
-from prchain.needs import names_of, unmet, verdict_of
-from prchain.reference import split
-from prchain.terminal import say, say_table
+from prchain.core.code.needs import names_of, unmet, verdict_of
+from prchain.core.code.reference import split
+from prchain.core.console.terminal import say, say_table
+from prchain.core.errors import GitError, PrchainError
+from prchain.core.git import open_mined
 from research.needs.sheets import ReadStage, write_sheets
 from sql.outcomes import SELECTED
 from sql.store import Store

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from prchain.needs import Need, full_query, interface_of, unmet, verdict_of
+from prchain.core.code.needs import Need, full_query, interface_of, unmet, verdict_of
 
 EACH = 10
 """Sheets of either verdict."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from prchain.errors import PrchainError, UsageError
+from prchain.core.errors import PrchainError, UsageError
 from research.prm_replays.figures import print_figures
 from research.prm_replays.references import References, mirror_of
 from research.prm_replays.selection import cut, selection

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
-from prchain.terminal import say, say_table
+from prchain.core.console.terminal import say, say_table
 from research.prm_replays.table import Replayed
 from trajectories.prm.agreement import agreement_of
 

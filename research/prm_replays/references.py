@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from environments.stages import Stage
-from prchain.errors import UsageError
-from prchain.git import GitRepository
-from prchain.leaks import Finding
+from prchain.core.errors import UsageError
+from prchain.core.git import GitRepository
+from prchain.core.leaks import Finding
 from research.prm_replays.selection import Instance
 from research.prm_windows.conversation import RealTrajectory
 from trajectories.verdicts.hidden import CommentCheck, HiddenContent, of_the_reference, read_hidden

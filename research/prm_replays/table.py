@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from prchain.errors import IncompleteRepository, UsageError
+from prchain.core.errors import IncompleteRepository, UsageError
 from research.prm_replays.references import References
 from research.prm_windows.conversation import RealTrajectory
 from sql.store import Store

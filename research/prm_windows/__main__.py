@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from prchain.errors import PrchainError
+from prchain.core.errors import PrchainError
 from research.prm_windows import labels as label_file
 from research.prm_windows.database import write_database
 from research.prm_windows.mirror import read_trajectories

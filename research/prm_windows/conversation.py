@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from environments.images.plans import WORKDIR
-from prchain.llm.model import Reply, Role, ToolCall
-from prchain.scrub import clean_text
+from prchain.core.llm.model import Reply, Role, ToolCall
+from prchain.core.secrets.scrub import clean_text
 from research.prm_windows.trees import TreeGuess
 from trajectories.model import Entry, EntryKind, TurnFault
 from trajectories.scaffolds.observations import SUBMISSION

@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from prchain.errors import UsageError
-from prchain.timestamps import now
+from prchain.core.errors import UsageError
+from prchain.core.timestamps import now
 from research.prm_windows.conversation import RealTrajectory
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, Repository, Task, TaskStage

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.prm.agreement import ReadingAgreement, ReadWindow, agreement_of
 from trajectories.prm.detectors import DETECTORS
 from trajectories.prm.label_file import WindowLabel, read_labels

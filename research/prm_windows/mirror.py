@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from prchain.git import GitRepository
+from prchain.core.git import GitRepository
 from research.prm_windows.conversation import RealTrajectory, read_trajectory
 
 SHORTEST = 12

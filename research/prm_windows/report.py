@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from prchain.terminal import counted, say, say_table
+from prchain.core.console.terminal import counted, say, say_table
 from research.prm_windows.conversation import RealTrajectory
 from research.prm_windows.labels import reader_agreements
 from research.prm_windows.windows import RealWindow

@@ -10,7 +10,7 @@ import posixpath
 import re
 from dataclasses import dataclass, field
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry
 from trajectories.prm.effects import Change, effect_of
 from trajectories.shell.programs import bash_command, read_run

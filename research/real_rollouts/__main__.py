@@ -27,13 +27,13 @@ import click
 from environments.backends import BACKENDS
 from environments.images.provide import Provider, StageImage
 from environments.workplace import Workplace
-from prchain.git import path_text
-from prchain.git.trees import TreeStore
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.price import Price
-from prchain.llm.scripted import ScriptedModel
-from prchain.settings import Settings
-from prchain.terminal import say
+from prchain.core.console.terminal import say
+from prchain.core.git import path_text
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.price import Price
+from prchain.core.llm.scripted import ScriptedModel
+from prchain.core.settings import Settings
 from research.real_rollouts.outcome import faults, lines, read
 from research.real_rollouts.script import ensure_task, script
 from research.real_rollouts.search import search

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from prchain.git import Hunk, path_text
-from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
+from prchain.core.git import Hunk, path_text
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from research.real_rollouts.otherwise import fresh_lines, functions
 from research.state_pairs.agents import blocks_of, lines_of
 

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from prchain.git import path_text
-from prchain.git.trees import TreeStore
+from prchain.core.git import path_text
+from prchain.core.git.trees import TreeStore
 from research.real_rollouts.work import StageWork
 from sql.store import Store
 from sql.tables import ChainStage, Task, TaskStage
@@ -21,7 +21,8 @@ _END = "END_OF_THE_PATCH"
 
 
 def script(store: TreeStore, works: Sequence[StageWork], trajectory: str) -> list[dict[str, Any]]:
-    """Lines for `prchain.llm.scripted`: each stage's patch, file by file with git, git status, and the submission."""
+    """Lines for `prchain.core.llm.scripted`: each stage's patch, file by file with git, git status, and the
+    submission."""
     lines: list[dict[str, Any]] = []
     for work in works:
         changed = [path_text(change.path) for change in store.diff(work.state.tree, work.tree)]

@@ -16,8 +16,8 @@ from environments.sandboxes.sandbox import Sandbox
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import StageSuite, Workplace
-from prchain.errors import SandboxLost
-from prchain.git import path_text
+from prchain.core.errors import SandboxLost
+from prchain.core.git import path_text
 from research.real_rollouts.pieces import MARK_PREFIX, NAME, Piece, marked, pieces, renamed_pieces
 from research.real_rollouts.work import StageWork, breaking, reference, solution
 from trajectories.rollouts.chain_context import ChainContext

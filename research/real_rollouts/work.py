@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from environments.checkouts.state import Carry, StageState
 from environments.stages import Stage
-from prchain.git import path_text
-from prchain.git.merge import Conflict, merge3
-from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
+from prchain.core.git import path_text
+from prchain.core.git.merge import Conflict, merge3
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from research.real_rollouts.otherwise import functions_of, otherwise
 from trajectories.rollouts.chain_context import ChainContext
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from prchain.errors import PrchainError
+from prchain.core.errors import PrchainError
 from research.rewrites.cases import FOLDER, read_stages
 from research.rewrites.conversation import LookRefused
 from research.rewrites.gate import Judged, opened

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
-from prchain.git.trees import EXECUTABLE, FILE, TreeStore
-from prchain.llm.model import ToolCall
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeStore
+from prchain.core.llm.model import ToolCall
 from research.rewrites.cases import HandCall, RewriteStage
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.observations import command_observation

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from prchain.errors import PrchainError
-from prchain.git import GitRepository, mirror_path
-from prchain.git.trees import TreeStore
-from prchain.llm.model import Reply, ToolCall
+from prchain.core.errors import PrchainError
+from prchain.core.git import GitRepository, mirror_path
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.model import Reply, ToolCall
 from research.rewrites.cases import HandRewrite, RewriteStage
 from research.rewrites.conversation import WORKDIR, conversation, turn, write_tree
 from trajectories.curation.graph import defined_names_at

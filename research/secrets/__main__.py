@@ -18,8 +18,8 @@ from pathlib import Path
 
 import click
 
-from prchain.git import GitRepository
-from prchain.terminal import say, say_table
+from prchain.core.console.terminal import say, say_table
+from prchain.core.git import GitRepository
 from research.secrets.peer import Missed, missed
 from research.secrets.replaced import Row, Scan, masked
 from research.secrets.texts import SOURCES, texts

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from prchain.scrub import redact_mined, replace_addresses, replace_secrets
+from prchain.core.secrets.scrub import redact_mined, replace_addresses, replace_secrets
 from research.secrets.texts import SOURCES, Text
 
 _MARK = re.compile("\ue000([0-9]+)\ue001")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from prchain.git import GitRepository
-from prchain.scrub import clean_text
+from prchain.core.git import GitRepository
+from prchain.core.secrets.scrub import clean_text
 
 SOURCES = ("message", "ref", "patch")
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import click
 
 from environments.checkouts.state import next_state
-from prchain.errors import IncompleteRepository, MergeUnsupported, NoneUnavailable
-from prchain.git.trees import TreeStore
+from prchain.core.errors import IncompleteRepository, MergeUnsupported, NoneUnavailable
+from prchain.core.git.trees import TreeStore
 from research.state_pairs.agents import WAYS, perturbed
 from research.state_pairs.leaks import leaks
 from research.state_pairs.pairs import Pair, draw, tests_of

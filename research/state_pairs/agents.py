@@ -6,9 +6,9 @@ import random
 import re
 from collections.abc import Callable
 
-from prchain.git import Hunk, path_text
-from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.git import Hunk, path_text
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 
 Block = tuple[list[bytes], list[bytes]]
 """The lines of a part of a file before and after the reference; equal where it changed nothing."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from prchain.git import parse_patch
-from prchain.git.trees import EXECUTABLE, FILE, TreeChange, TreeStore
+from prchain.core.git import parse_patch
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeChange, TreeStore
 
 Lines = Counter[str]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from prchain.git.output import path_text
-from prchain.git.trees import TreeStore
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import TreeStore
 from sql.store import Store
 from sql.tables import ChainStage, Landing, Repository, Selection
 

@@ -22,7 +22,7 @@ from statistics import fmean
 import click
 
 from chains.tasks.screening import LEAST_WORTH
-from prchain.terminal import say, say_table
+from prchain.core.console.terminal import say, say_table
 from research.shares import share
 
 SCREENED = Path(__file__).with_name("screened.csv")

@@ -47,7 +47,7 @@ class LlmCall(Base):
     """Of `tokens_in`, those read from the endpoint's cache."""
     tokens_out: Mapped[int | None]
     reply: Mapped[str | None] = mapped_column(Text)
-    """JSON of the reply (`prchain.llm.model.Reply`); null where nothing came back."""
+    """JSON of the reply (`prchain.core.llm.model.Reply`); null where nothing came back."""
     error: Mapped[str | None] = mapped_column(Text)
     started_at: Mapped[str] = mapped_column(String(32))
     finished_at: Mapped[str | None] = mapped_column(String(32))

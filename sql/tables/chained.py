@@ -171,7 +171,8 @@ class TaskStage(Base):
     """The execution plan that the query was written from; never shown to an agent."""
     query: Mapped[str | None] = mapped_column(Text)
     interface: Mapped[str] = mapped_column(Text)
-    """JSON list of what the hidden tests need and B_t does not have, an object each (`prchain.needs.Need`)."""
+    """JSON list of what the hidden tests need and B_t does not have, an object each
+    (`prchain.core.code.needs.Need`)."""
     files: Mapped[str] = mapped_column(Text)
     """JSON list of the paths of the source patch."""
     findings: Mapped[str] = mapped_column(Text)

@@ -11,7 +11,7 @@ from typing import Any
 from chains.build import ChainBuilder
 from chains.options import BuildOptions, BuildReport
 from chains.stages.filters import Filters
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
 from sql.store import Store
 from sql.tables import Chain, ChainStage, Selection
 from tests.miner.gitworld import Content, World

@@ -20,10 +20,10 @@ from chains.tasks.rows import read_draft
 from chains.tasks.run import TaskRun, TaskRunOptions
 from chains.tasks.screening import ChainScreener
 from chains.tasks.writer import TaskWriter
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.ledger import Ledger
-from prchain.llm.model import Request
-from prchain.llm.price import Price
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.ledger import Ledger
+from prchain.core.llm.model import Request
+from prchain.core.llm.price import Price
 from sql.store import Store
 from sql.tables import (
     Base,

@@ -6,8 +6,8 @@ import pytest
 
 from chains.needs.asserted_texts import AssertedTexts, asserted_texts
 from chains.needs.literals import literals_of, texts_held
-from prchain.git.patches import FilePatch, Hunk
-from prchain.needs import Need
+from prchain.core.code.needs import Need
+from prchain.core.git.patches import FilePatch, Hunk
 from tests.growth import assert_linear
 
 

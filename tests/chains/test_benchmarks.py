@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chains.stages.benchmarks import Benchmarks
-from prchain.errors import BenchmarkListError
+from prchain.core.errors import BenchmarkListError
 
 SIZES = {
     "SWE-bench": 19,

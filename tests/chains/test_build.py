@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from chains.stages.filters import Filters
-from prchain.errors import ShallowRepository
+from prchain.core.errors import ShallowRepository
 from sql.chosen import LAST, resolved
 from sql.store import Store
 from sql.tables import Candidate, Chain, ChainStage, Dependency, Landing, Selection, Task

@@ -16,7 +16,7 @@ from sqlalchemy import delete
 from chains.options import BuildReport
 from chains.report import print_build
 from prchain.cli import cli, run
-from prchain.timestamps import now
+from prchain.core.timestamps import now
 from sql.store import Store
 from sql.tables import MineRun, PullRequestCommit, PullRequestText, Repository
 from tests.chains.chainworld import NAME, grown, mined

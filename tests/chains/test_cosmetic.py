@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chains.stages.cosmetic import is_cosmetic
-from prchain.git.patches import FilePatch, parse_patch
+from prchain.core.git.patches import FilePatch, parse_patch
 
 
 def patch(path: str, *hunks: str) -> FilePatch:

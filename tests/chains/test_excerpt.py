@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chains.tasks.excerpt import ExcerptLimits, excerpts, file_texts, patch_excerpt
-from prchain.excerpt import cut, fair_cap
-from prchain.git import FilePatch, Hunk
+from prchain.core.git import FilePatch, Hunk
+from prchain.core.llm.excerpt import cut, fair_cap
 from tests.prchain.secrets_table import DRAWN_TOKEN
 
 LENGTHS = st.lists(st.integers(0, 5_000), max_size=30)

@@ -14,8 +14,8 @@ from sqlalchemy import update
 
 from chains.tasks.export import TaskExportOptions, UnreadableTask, records, task_lines, write_lines
 from chains.tasks.record import SCHEMA_VERSION, TaskRecord, schema_text
-from prchain.errors import IncompleteRepository, NotARepository, UsageError
-from prchain.git import GitRepository
+from prchain.core.errors import IncompleteRepository, NotARepository, UsageError
+from prchain.core.git import GitRepository
 from sql.ledger import SqlLedger
 from sql.tables import ChainStage, Repository, Selection, Task, TaskStage
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
@@ -189,7 +189,7 @@ def test_source_and_test_patch_on_the_base_give_the_landed_tree(world: TaskWorld
 def test_a_patch_with_renames_binaries_and_odd_bytes_is_parted_without_loss(world: TaskWorld, tmp_path: Path) -> None:
     from chains.tasks.export import _patch
     from chains.tasks.rows import read_task_chain
-    from prchain.reference import split
+    from prchain.core.code.reference import split
 
     with world.store.reading() as tx:
         stage = read_task_chain(tx, world.chains[0]).stages[2]
@@ -281,7 +281,7 @@ ODD: dict[str | bytes, Content] = {
 def test_the_patch_of_each_path_is_its_part_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: int
 ) -> None:
-    monkeypatch.setattr("prchain.git.repository._ARGUMENTS", arguments)
+    monkeypatch.setattr("prchain.core.git.repository._ARGUMENTS", arguments)
     git_world = World(tmp_path / "odd.git")
     first = git_world.commit("main", {"folder": "a file\n", "said": "x\ny\nz\n", "link": "a file\n"})
     files = {**ODD, "folder": None}

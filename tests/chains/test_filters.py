@@ -12,9 +12,9 @@ from chains.edges.graph import Sign
 from chains.meanings import MEANINGS
 from chains.stages.filters import OUTCOMES, PERMISSIVE, Filters, PullFacts, drop
 from chains.stages.worth import StageWorth
-from prchain.errors import SettingsError
-from prchain.git.patches import FilePatch, Hunk
-from prchain.reference import Reference, split
+from prchain.core.code.reference import Reference, split
+from prchain.core.errors import SettingsError
+from prchain.core.git.patches import FilePatch, Hunk
 
 
 def patch(path: str, lines: int = 10) -> FilePatch:

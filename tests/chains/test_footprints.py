@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chains.edges.footprints import PatchOverlap, footprint_of, overlap_of
-from prchain.git import FilePatch, Hunk
+from prchain.core.git import FilePatch, Hunk
 
 
 def patch(path: str, *lines: str, old_path: str | None = None) -> list[FilePatch]:

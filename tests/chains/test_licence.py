@@ -8,7 +8,7 @@ import pytest
 from identify.vendor.licenses import LICENSES
 
 from chains.stages.licence import licence_of, licence_of_text
-from prchain.git import GitRepository
+from prchain.core.git import GitRepository
 from tests.growth import assert_linear
 from tests.miner.gitworld import Content, World
 

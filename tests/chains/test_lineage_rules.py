@@ -12,7 +12,7 @@ from chains.lineage.order import Lines, Segment, segments
 from chains.lineage.owners import LineOwners
 from chains.lineage.patch_ids import patch_id
 from chains.lineage.real_lines import is_real, kind_and_family
-from prchain.git.line_changes import FileLines, LineHunk
+from prchain.core.git.line_changes import FileLines, LineHunk
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ import pytest
 from chains.history import repositories
 from chains.lineage import cache
 from chains.lineage.trace import TraceReport, trace
-from prchain.errors import IncompleteRepository, ShallowRepository
-from prchain.progress import SILENT
+from prchain.core.console.progress import SILENT
+from prchain.core.errors import IncompleteRepository, ShallowRepository
 from sql.store import Store
 from sql.tables import Lineage, LineageLanding, LineageWalk
 from tests.chains.chainworld import NAME, Shop, function, mined, module
@@ -432,7 +432,7 @@ def test_a_file_of_a_million_lines_is_walked(tmp_path: Path) -> None:
 _MEMORY = """
 import sys
 from pathlib import Path
-from prchain.progress import SILENT
+from prchain.core.console.progress import SILENT
 from sql.store import Store
 from chains.history import repositories
 from chains.lineage.trace import trace

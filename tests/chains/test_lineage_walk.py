@@ -9,8 +9,8 @@ import pytest
 from chains.lineage.landings import LandedRange
 from chains.lineage.tracer import Tracer
 from chains.lineage.walk import WalkedLanding
-from prchain.git import GitRepository
-from prchain.progress import SILENT
+from prchain.core.console.progress import SILENT
+from prchain.core.git import GitRepository
 from tests.chains.lineageworld import generated, slow_owners
 from tests.miner.gitworld import git
 

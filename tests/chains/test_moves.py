@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chains.stages.moves import is_move_only
-from prchain.git.patches import FilePatch, Hunk
+from prchain.core.git.patches import FilePatch, Hunk
 
 BODY = [f"def name_{at}(value):\n    return value * {at}" for at in range(8)]
 LINES = tuple("\n".join(BODY).split("\n"))

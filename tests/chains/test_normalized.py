@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chains.stages.normalized import may_be_annotation_only, same_normalized
-from prchain.git import FilePatch, Hunk
+from prchain.core.git import FilePatch, Hunk
 
 PLAIN = "import os\n\n\nclass A:\n    def f(self, a, b=1):\n        return os.path.join(a, b)\n"
 

@@ -18,9 +18,9 @@ from chains.lineage.report import print_changed_lines
 from chains.lineage.shown_lines import ChangedLines
 from chains.reference_patches import print_reference
 from prchain.cli import cli, run
-from prchain.git import GitRepository
-from prchain.git.patches import patch_fields
-from prchain.terminal import STEERING, say_content
+from prchain.core.console.terminal import STEERING, say_content
+from prchain.core.git import GitRepository
+from prchain.core.git.patches import patch_fields
 from tests.chains.chainworld import Shop, build, chosen, function, mined, module
 from tests.miner.gitworld import EXECUTABLE, FILE, LINK, Content
 from tests.prchain.test_columns import Terminal

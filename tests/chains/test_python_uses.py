@@ -7,8 +7,8 @@ import pytest
 from chains.needs.python_uses import defined_needs, python_needs
 from chains.needs.stage_needs import by_words, merged
 from chains.needs.used_names import used_names
-from prchain.git.patches import FilePatch, Hunk
-from prchain.needs import Need
+from prchain.core.code.needs import Need
+from prchain.core.git.patches import FilePatch, Hunk
 
 TEST = "tests/test_pool.py"
 

@@ -18,13 +18,13 @@ from chains.tasks.model import TaskChain
 from chains.tasks.query import REPEATS, ROUND, QueryConstructor
 from chains.tasks.rows import read_task_chain
 from chains.tasks.texts import IssueText, PullTexts, read_texts
-from prchain.errors import ContextTooLong
-from prchain.git import GitRepository
-from prchain.git.patches import Hunk
-from prchain.leaks import Finding, check
-from prchain.llm.model import Request
-from prchain.llm.purposes import PLAN, QUERY
-from prchain.needs import names_of
+from prchain.core.code.needs import names_of
+from prchain.core.errors import ContextTooLong
+from prchain.core.git import GitRepository
+from prchain.core.git.patches import Hunk
+from prchain.core.leaks import Finding, check
+from prchain.core.llm.model import Request
+from prchain.core.llm.purposes import PLAN, QUERY
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
 from tests.memory_ledger import MemoryLedger
 from tests.prchain.secrets_table import DRAWN_TOKEN, drawn

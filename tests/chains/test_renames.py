@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chains.stages.renames import MAX_NAMES, is_rename_only
-from prchain.git import FilePatch, Hunk
+from prchain.core.git import FilePatch, Hunk
 
 
 def file(*hunks: tuple[str, ...]) -> FilePatch:

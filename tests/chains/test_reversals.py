@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chains.edges.footprints import PatchFootprint, footprint_of
 from chains.edges.reversals import Reversal, Reversals, find_reversals, is_whole
-from prchain.git import FilePatch, Hunk
+from prchain.core.git import FilePatch, Hunk
 
 
 def always(source: int, target: int) -> bool:

@@ -21,10 +21,10 @@ from chains.tasks.model import TaskChain
 from chains.tasks.query import REPEATS, ROUND, QueryConstructor
 from chains.tasks.review import QueryReviewer
 from chains.tasks.rows import read_task_chain
-from prchain.errors import BadReply, ContextTooLong
-from prchain.git import GitRepository
-from prchain.leaks import Finding
-from prchain.llm.model import Request
+from prchain.core.errors import BadReply, ContextTooLong
+from prchain.core.git import GitRepository
+from prchain.core.leaks import Finding
+from prchain.core.llm.model import Request
 from sql.ledger import SqlLedger
 from sql.tables import Task
 from tests.chains.taskworld import (

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chains.tasks.run_report import TaskRunReport, print_run, run_row
-from prchain.llm.ledger import Spending
-from prchain.runs import UnitResult
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import UnitResult
 from sql.chosen import ChainUnit
 
 IDS = [f"{number:016x}" for number in range(20)]

@@ -18,9 +18,9 @@ from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.model import TaskChain
 from chains.tasks.rows import read_task_chain
 from chains.tasks.screening import ChainScreener, Screening
-from prchain.errors import BadReply, ContextTooLong, EndpointUnreachable, UsageError
-from prchain.git import GitRepository
-from prchain.llm.model import Request
+from prchain.core.errors import BadReply, ContextTooLong, EndpointUnreachable, UsageError
+from prchain.core.git import GitRepository
+from prchain.core.llm.model import Request
 from sql.ledger import SqlLedger
 from sql.tables import Task
 from tests.chains.taskworld import CHAIN, FakeModel, TaskWorld, gateway_of, good_answer, mined, screening, shop, stored

@@ -12,7 +12,7 @@ import pytest
 
 from chains.tasks.record import CostRecord, NeedRecord, RepositoryRecord, StageRecord, TaskRecord
 from chains.tasks.swebench import END, START, HarnessTests, eval_script, harness_ids, instance
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 
 TEST_PATCH = """diff --git a/tests/test_cart.py b/tests/test_cart.py
 index 1111111..2222222 100644

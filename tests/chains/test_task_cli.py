@@ -17,7 +17,7 @@ from sqlalchemy import update
 
 from chains.tasks.cli import tasks
 from chains.tasks.record import TaskRecord
-from prchain.errors import PrchainError, SettingsError, StoreUnavailable, UsageError
+from prchain.core.errors import PrchainError, SettingsError, StoreUnavailable, UsageError
 from sql.cli import sql
 from sql.lock import exclusive_lock
 from sql.tables import LlmCall, Selection, StageTests, Task

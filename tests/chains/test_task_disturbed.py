@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from chains.tasks.model import StageQuery, TaskDraft
 from chains.tasks.rows import write_draft
-from prchain.errors import EndpointUnreachable
-from prchain.llm.model import Request
+from prchain.core.errors import EndpointUnreachable
+from prchain.core.llm.model import Request
 from sql.tables import Chain, Selection, Task, TaskStage
 from tests.chains.taskworld import (
     CHAIN,

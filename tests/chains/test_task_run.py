@@ -13,7 +13,8 @@ from sqlalchemy import update
 
 from chains.tasks.query import ROUND
 from chains.tasks.run import TaskRun
-from prchain.errors import (
+from prchain.core.code.needs import names_of
+from prchain.core.errors import (
     BadReply,
     ContextTooLong,
     EndpointRefused,
@@ -22,10 +23,9 @@ from prchain.errors import (
     PromptError,
     UsageError,
 )
-from prchain.llm.model import Request
-from prchain.llm.price import Price
-from prchain.llm.prompts import Prompt
-from prchain.needs import names_of
+from prchain.core.llm.model import Request
+from prchain.core.llm.price import Price
+from prchain.core.llm.prompts import Prompt
 from sql.ledger import SqlLedger
 from sql.tables import ChainStage, LlmCall, Selection, Task, TaskStage
 from tests.chains.taskworld import (

@@ -9,10 +9,10 @@ import pytest
 
 from chains.needs.stage_needs import stage_needs
 from chains.needs.test_files import is_record, unread
-from prchain.git import GitRepository
-from prchain.git.patches import FilePatch, Hunk
-from prchain.needs import Need, unmet, verdict_of
-from prchain.reference import split
+from prchain.core.code.needs import Need, unmet, verdict_of
+from prchain.core.code.reference import split
+from prchain.core.git import GitRepository
+from prchain.core.git.patches import FilePatch, Hunk
 from tests.miner.gitworld import World
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from chains.needs.base_names import names_at_base
 from chains.needs.used_names import used_names
-from prchain.git.patches import FilePatch, Hunk
-from prchain.leaks import candidate_names
+from prchain.core.git.patches import FilePatch, Hunk
+from prchain.core.leaks import candidate_names
 
 
 def patch(path: str, added: str, removed: str = "") -> FilePatch:

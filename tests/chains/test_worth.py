@@ -6,8 +6,8 @@ import pytest
 
 from chains.stages.worth import judge_worth
 from chains.weights import MECHANICAL, weights
-from prchain.git.patches import FilePatch, Hunk
-from prchain.reference import Reference, split
+from prchain.core.code.reference import Reference, split
+from prchain.core.git.patches import FilePatch, Hunk
 
 
 def patch(path: str, added: int, removed: int = 0) -> FilePatch:

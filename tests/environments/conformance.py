@@ -17,8 +17,8 @@ import pytest
 
 from environments.checkouts.checkout import extract_tree, move_tree, place_tree
 from environments.sandboxes.sandbox import OUTPUT_LIMIT, Sandbox
-from prchain.errors import SandboxError, SandboxFileError, SandboxLost, SnapshotUnknown
-from prchain.git.trees import EXECUTABLE, LINK, TreeStore
+from prchain.core.errors import SandboxError, SandboxFileError, SandboxLost, SnapshotUnknown
+from prchain.core.git.trees import EXECUTABLE, LINK, TreeStore
 from tests.miner.gitworld import World
 from tests.prchain.treeworld import new_store, plant
 

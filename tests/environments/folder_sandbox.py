@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
-from prchain.errors import SandboxFileError, SnapshotUnknown
+from prchain.core.errors import SandboxFileError, SnapshotUnknown
 
 _CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 

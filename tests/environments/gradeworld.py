@@ -15,7 +15,7 @@ from environments.suites.canaries.canary import Canary, Planting
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
-from prchain.git.trees import TreeEntry
+from prchain.core.git.trees import TreeEntry
 from tests.environments.test_testruns import PYTEST, Shell
 
 TESTS = "tests/test_till.py"

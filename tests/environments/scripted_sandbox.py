@@ -13,12 +13,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
-from prchain.errors import (
-    SandboxError,
-    SandboxFileError,
-    SandboxLost,
-    SnapshotUnknown,
-)
+from prchain.core.errors import SandboxError, SandboxFileError, SandboxLost, SnapshotUnknown
 
 Matcher = str | re.Pattern[str] | Callable[[str], bool]
 """Which commands a line fits: the exact text, a pattern found in it, or a function that says so."""

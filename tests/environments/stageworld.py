@@ -20,10 +20,10 @@ from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import SandboxConfig
 from environments.stages import ChainStages, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.workplace import Workplace
-from prchain.errors import EngineUnavailable, SandboxLost
-from prchain.git.repository import GitRepository
-from prchain.git.trees import TreeStore
-from prchain.settings import Settings
+from prchain.core.errors import EngineUnavailable, SandboxLost
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import TreeStore
+from prchain.core.settings import Settings
 from sql.store import Store
 from sql.tables import Base, Chain, ChainStage, Landing, Repository, Selection
 from tests.miner.gitworld import Content, World

@@ -13,10 +13,10 @@ from environments import backends as folder
 from environments.backends import BACKENDS, DEFAULT, chosen_backend
 from environments.images.plans import ImagePlan, make_plan
 from environments.sandboxes.sandbox import ResourceLimits
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
+from prchain.demo.backend import choose
 from sql.tables import Validation
 from tests.environments.test_runners import Tree
-from trajectories.demo.backend import choose
 from trajectories.options import RolloutOptions
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def test_a_new_backend_is_one_module(plan: ImagePlan) -> None:
 
 
 def test_the_demo_takes_a_new_backend_by_its_rank(plan: ImagePlan) -> None:
-    from prchain.settings import Settings
+    from prchain.core.settings import Settings
 
     found = choose(Settings())
     assert (found.backend.name, found.why, found.flags) == ("toy-box", "toys always work", ["--backend", "toy-box"])

@@ -8,7 +8,7 @@ import pytest
 
 from environments.images import base_image
 from environments.images.base_image import AptSource, apt_sources, choose_sources, make_base_image, read_apt_sources
-from prchain.errors import BuildFailed, UsageError
+from prchain.core.errors import BuildFailed, UsageError
 
 DEB822 = """# where from
 Types: deb deb-src

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from environments.sandboxes.channel import Channel, HeadTail
 from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
-from prchain.errors import SandboxLost
+from prchain.core.errors import SandboxLost
 
 Event = tuple[bool, bytes]
 

@@ -16,7 +16,7 @@ import pytest
 
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.suites.baseline import RunnerBaseline
-from prchain.git.trees import TreeEntry
+from prchain.core.git.trees import TreeEntry
 from tests.environments.gradeworld import BASE, HIDDEN, LANDED, RIGHT, TESTS, WRONG, Graded, grade_tree
 from tests.environments.test_testruns import PYTEST
 

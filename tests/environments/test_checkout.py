@@ -18,8 +18,8 @@ import pytest
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.extraction import ExtractionNote, Omission
 from environments.checkouts.junk import CACHE_SIGNATURE
-from prchain.errors import ExtractionFailed, GitError, PlacementFailed, SandboxFileError
-from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeEntry, TreeStore
+from prchain.core.errors import ExtractionFailed, GitError, PlacementFailed, SandboxFileError
+from prchain.core.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeEntry, TreeStore
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.miner.gitworld import World, git
 from tests.prchain.treeworld import Content, harvest, new_store, plant

@@ -21,7 +21,7 @@ from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import connect
 from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ResourceLimits
-from prchain.errors import DiskLimit, EngineUnavailable, SandboxLost
+from prchain.core.errors import DiskLimit, EngineUnavailable, SandboxLost
 from tests.environments.conformance import SOLUTION, assert_future_is_out_of_reach
 from tests.environments.test_sandbox_docker import make_docker, ours
 

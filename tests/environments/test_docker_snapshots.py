@@ -14,7 +14,7 @@ import pytest
 
 from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.flat_image import make_flat
-from prchain.errors import SnapshotUnknown
+from prchain.core.errors import SnapshotUnknown
 
 
 def removed_by(family: SnapshotFamily) -> list[str]:

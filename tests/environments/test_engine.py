@@ -16,7 +16,7 @@ from docker.constants import DEFAULT_UNIX_SOCKET
 
 from environments.sandboxes import engine
 from environments.sandboxes.engine import connect, disk_usage, engine_failures, tried_address, why_silent
-from prchain.errors import EngineUnavailable, ImageError
+from prchain.core.errors import EngineUnavailable, ImageError
 
 WAYS_OUT = ("start it", "environments_engine or DOCKER_HOST", "--backend local")
 INTERNALS = ("Error(", "aborted", "Errno", "HTTPConnectionPool", "<", "Traceback")

@@ -25,8 +25,8 @@ from environments.stages import Stage
 from environments.suites.testruns import TEST_SECONDS
 from environments.workplace import TEST_TIMEOUT
 from prchain.cli import run
-from prchain.errors import BuildFailed, EngineUnavailable
-from prchain.runs import UnitResult
+from prchain.core.errors import BuildFailed, EngineUnavailable
+from prchain.core.runs import UnitResult
 from sql.store import Store
 from sql.tables import BuiltImage, Repository, StageTests, Validation
 from tests.environments.stageworld import RECIPE, StageWorld, stage_world

@@ -24,9 +24,9 @@ from environments.images.plans import ImagePlan, make_plan
 from environments.images.recipes import Recipe, with_values
 from environments.sandboxes.engine import connect
 from environments.sandboxes.leftovers import OWNER
-from prchain.errors import BuildFailed, EngineUnavailable, ImageMissing
-from prchain.git.repository import GitRepository
-from prchain.processes import this_process
+from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing
+from prchain.core.git.repository import GitRepository
+from prchain.core.processes.alive import this_process
 
 BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 REPOSITORY = "prchain-test/images"

@@ -18,8 +18,8 @@ from environments.images.plans import make_plan, version_of_tags
 from environments.images.python_project import read_project
 from environments.images.recipes import choose
 from environments.images.requirement_lines import lock_pins, poetry_requirement, poetry_specifier
-from prchain.errors import SettingsError
-from prchain.settings import Settings
+from prchain.core.errors import SettingsError
+from prchain.core.settings import Settings
 
 PYPROJECT = """
 [build-system]

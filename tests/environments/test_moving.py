@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from environments.checkouts.checkout import extract_tree, move_tree, place_tree
 from environments.checkouts.extraction import folders_above
-from prchain.errors import IncompleteRepository, PlacementFailed
-from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeEntry, TreeStore
+from prchain.core.errors import IncompleteRepository, PlacementFailed
+from prchain.core.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeEntry, TreeStore
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.prchain.treeworld import Content, new_store, plant
 

@@ -33,8 +33,8 @@ from environments.suites.runner import shell_word
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status, read_events
 from environments.suites.testruns import LEFT_OUT, TestRun, run_tests
-from prchain.git.output import name_text, path_name, path_text
-from prchain.logparsers import LOG_PARSERS
+from prchain.core.git.output import name_text, path_name, path_text
+from prchain.core.swebench.logparsers import LOG_PARSERS
 from tests.environments.test_parent_reporter import program
 from tests.environments.test_testruns import PYTEST, UNITTEST, Shell
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.suites.steering import is_steering, may_steer, steering_changed
 from environments.suites.testfiles import choose, is_test_file
-from prchain.git.trees import TreeEntry
+from prchain.core.git.trees import TreeEntry
 
 
 def tree(**blobs: str) -> dict[bytes, TreeEntry]:

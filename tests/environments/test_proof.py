@@ -21,7 +21,7 @@ from environments.proofs.proof import (
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.inline_tests import InlineTest
+from prchain.core.code.inline_tests import InlineTest
 from sql.outcomes import PROVED
 
 P, F, E, S = Status.passed, Status.failed, Status.error, Status.skipped

@@ -19,11 +19,11 @@ from environments.images.plans import ImagePlan
 from environments.images.provide import Provider, version_at
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
-from prchain.errors import BuildFailed, EngineUnavailable, NoRecipe
-from prchain.git.repository import GitRepository
-from prchain.git.trees import TreeStore
-from prchain.llm.gateway import Gateway
-from prchain.settings import Settings
+from prchain.core.errors import BuildFailed, EngineUnavailable, NoRecipe
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.gateway import Gateway
+from prchain.core.settings import Settings
 from sql.store import Store
 from sql.tables import BuiltImage
 from tests.databases import open_new

@@ -9,7 +9,7 @@ import pytest
 
 from environments.images.recipes import choose, matches, override_name, parse_recipe, shipped_recipes, with_values
 from environments.suites.runners import RUNNERS
-from prchain.errors import NoRecipe, RecipeError
+from prchain.core.errors import NoRecipe, RecipeError
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ from environments.stages import Stage
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import Workplace
-from prchain.git.repository import GitRepository
-from prchain.git.trees import RAW_ATTRIBUTES, TreeStore
-from prchain.settings import Settings
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import RAW_ATTRIBUTES, TreeStore
+from prchain.core.settings import Settings
 
 BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 BUNDLE = os.environ.get("SSL_CERT_FILE")

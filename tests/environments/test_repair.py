@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from environments.images.recipes import Recipe, choose
 from environments.images.repair import Proposal, apply_proposal, changes, question, repair, store_recipe
-from prchain.errors import BuildFailed, RecipeError
-from prchain.llm.gateway import Gateway, Question
+from prchain.core.errors import BuildFailed, RecipeError
+from prchain.core.llm.gateway import Gateway, Question
 from tests.prchain.secrets_table import DRAWN_TOKEN
 
 FAILURE = BuildFailed("the step dependencies failed", step="dependencies", lines=("fatal error: x.h",), log="a\nb\n")

@@ -22,9 +22,9 @@ from environments.suites.runners import DEFAULT, RUNNERS
 from environments.suites.testfiles import choose, is_test_file
 from environments.suites.testlogs import Status
 from environments.suites.testruns import run_tests
-from prchain.errors import RecipeError
-from prchain.git.trees import TreeEntry
-from prchain.logparsers import LOG_PARSERS
+from prchain.core.errors import RecipeError
+from prchain.core.git.trees import TreeEntry
+from prchain.core.swebench.logparsers import LOG_PARSERS
 from sql.tables import StageTests
 
 ROOT = Path(__file__).parents[2]

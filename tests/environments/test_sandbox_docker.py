@@ -26,8 +26,8 @@ from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
-from prchain.errors import EngineUnavailable, ImageMissing, SandboxLost
-from prchain.processes import this_process
+from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxLost
+from prchain.core.processes.alive import this_process
 from tests.environments import conformance
 from tests.prchain.treeworld import new_store, plant
 
@@ -314,8 +314,8 @@ import prchain.cli
 from contextlib import nullcontext
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.sandbox import SandboxConfig
-from prchain.progress import SILENT
-from prchain.runs import UnitResult, run_units
+from prchain.core.console.progress import SILENT
+from prchain.core.runs import UnitResult, run_units
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started without it
 

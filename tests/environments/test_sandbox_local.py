@@ -20,8 +20,8 @@ import pytest
 from environments.sandboxes import leftovers
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
-from prchain.errors import DiskLimit, EngineUnavailable, ImageMissing, SandboxLost, UsageError
-from prchain.processes import this_process
+from prchain.core.errors import DiskLimit, EngineUnavailable, ImageMissing, SandboxLost, UsageError
+from prchain.core.processes.alive import this_process
 from tests.environments import conformance
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox
-from prchain.errors import SandboxFileError, SandboxLost, SnapshotUnknown
+from prchain.core.errors import SandboxFileError, SandboxLost, SnapshotUnknown
 from tests.environments.conformance import members, tar_of
 from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from environments.stages import read_chain
-from prchain.errors import ChainGone, UsageError
-from prchain.inline_tests import InlineTest
+from prchain.core.code.inline_tests import InlineTest
+from prchain.core.errors import ChainGone, UsageError
 from sql.chosen import find_chain, selected_ids
 from sql.tables import Selection
 from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world

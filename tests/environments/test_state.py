@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from environments.checkouts.state import Carry, StageState, first_state, next_state
-from prchain.errors import IncompleteRepository, MergeUnsupported, NoneUnavailable
-from prchain.git.trees import SUBMODULE, TreeStore
+from prchain.core.errors import IncompleteRepository, MergeUnsupported, NoneUnavailable
+from prchain.core.git.trees import SUBMODULE, TreeStore
 from tests.prchain.treeworld import Content, harvest, new_store, plant
 
 Files = dict[str | bytes, Content]

@@ -20,7 +20,7 @@ from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
-from prchain.errors import SandboxFileError
+from prchain.core.errors import SandboxFileError
 
 FILE = "tests/test_till.py"
 PYTEST = TestCommand(

@@ -19,8 +19,8 @@ from environments.checkouts.junk import CACHE_SIGNATURE
 from environments.checkouts.listing import FileListing, list_files
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.sandbox import ExecResult
-from prchain.errors import ExtractionFailed
-from prchain.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeStore
+from prchain.core.errors import ExtractionFailed
+from prchain.core.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeStore
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.prchain.treeworld import Content, new_store, plant
 

@@ -23,14 +23,8 @@ from environments.sandboxes import leftovers
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
-from prchain.errors import (
-    BuildFailed,
-    EngineUnavailable,
-    IncompleteRepository,
-    NoRecipe,
-    UsageError,
-)
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
+from prchain.core.errors import BuildFailed, EngineUnavailable, IncompleteRepository, NoRecipe, UsageError
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED
 from sql.tables import ReferenceRun, StageTests, Validation

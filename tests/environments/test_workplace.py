@@ -22,8 +22,8 @@ from environments.suites.baseline import RunnerBaseline
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, TestBench, Workplace
-from prchain.errors import EngineUnavailable, OutOfMemory, RefreshFailed, SandboxLost
-from prchain.processes import this_process
+from prchain.core.errors import EngineUnavailable, OutOfMemory, RefreshFailed, SandboxLost
+from prchain.core.processes.alive import this_process
 from tests.environments.stageworld import CHANGES, RECIPE, Changes, StageWorld, stage_world, test_file
 
 TEST = "tests.test_prices.Case.test_halved"

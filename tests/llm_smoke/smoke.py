@@ -18,14 +18,14 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from prchain.errors import ContextTooLong, EndpointTimeout
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.gateway import Gateway, Question
-from prchain.llm.model import ToolCall
-from prchain.llm.prompts import Prompt
-from prchain.llm.replies import closed_schema
-from prchain.llm.setup import make_gateway
-from prchain.settings import PurposeSettings, Settings
+from prchain.core.errors import ContextTooLong, EndpointTimeout
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.gateway import Gateway, Question
+from prchain.core.llm.model import ToolCall
+from prchain.core.llm.prompts import Prompt
+from prchain.core.llm.replies import closed_schema
+from prchain.core.llm.setup import make_gateway
+from prchain.core.settings import PurposeSettings, Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
 from sql.tables import LlmCall, PrmWindow, TrajectoryMessage

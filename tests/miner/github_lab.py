@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from miner.github import GitHubSource, ReadSummary
-from prchain.progress_state import Cost
+from prchain.core.console.progress_state import Cost
 from sql.store import Store
 from sql.tables import (
     Base,

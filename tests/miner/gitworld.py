@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from miner.git_source import ApiKnowledge, GitFacts, read, read_refs
 from miner.landing import LandingCandidate
-from prchain.git import GitRepository
+from prchain.core.git import GitRepository
 
 FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 

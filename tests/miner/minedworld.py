@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
 from sql.store import Store
 from sql.tables import MineRun, Repository
 from tests.databases import new_database

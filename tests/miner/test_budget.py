@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from miner.budget import LONGEST_PAUSE, MAX_STRIKES, SECONDARY_PAUSE, ApiUsage, Budget
-from prchain.errors import BadToken, RateLimitExceeded
+from prchain.core.errors import BadToken, RateLimitExceeded
 
 
 class Time:

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from miner.cli import mine, show, status
 from prchain import cli
-from prchain.errors import RepositoryListError, UsageError
+from prchain.core.errors import RepositoryListError, UsageError
 from sql.store import Store
 from sql.tables import MineRun
 from tests.databases import open_new
@@ -462,7 +462,7 @@ def test_what_a_remote_says_cannot_steer_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from miner import mine as mine_module
-    from prchain.errors import CloneFailed
+    from prchain.core.errors import CloneFailed
 
     def fail(*_: Any, **__: Any) -> None:
         raise CloneFailed("remote: \x1b[2J\u202ebad\r\nforged: all is well")

@@ -14,7 +14,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from prchain import cli
-from prchain.git import mirror
+from prchain.core.git import mirror
 from sql.store import Store
 from sql.tables import Citation, Landing
 from tests.databases import new_database

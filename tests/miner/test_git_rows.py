@@ -14,7 +14,7 @@ from sqlalchemy import update
 from miner import git_rows
 from miner.git_rows import ApiState, PullRequestSelection, settle_without_history, utc, write
 from miner.git_source import ApiKnowledge, read, read_refs
-from prchain.git import GitRepository
+from prchain.core.git import GitRepository
 from sql.store import Store
 from sql.tables import Base, Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim, Repository
 from tests.miner.gitworld import World, lines

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from miner.git_source import Refs, count_lines, read_refs
-from prchain.git import GitRepository, process
+from prchain.core.git import GitRepository, process
 from tests.miner.gitworld import LINK, SUBMODULE, Content, Landed, Reading, World, git, lines
 
 NUMBERED = {

@@ -21,7 +21,7 @@ import requests
 from sqlalchemy import event
 
 from miner.github import queries, replay
-from prchain.errors import BadAnswer, BadToken, NetworkUnreachable, RateLimitExceeded
+from prchain.core.errors import BadAnswer, BadToken, NetworkUnreachable, RateLimitExceeded
 from sql.store import Store
 from sql.tables import ArchivedPage, Cursor, PullRequest
 from tests.emulator import WITHHELD, Call, Emulator, Exchange, Fault, Kind, VirtualClock, generate_world

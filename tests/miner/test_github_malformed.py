@@ -25,7 +25,7 @@ from miner.archive import Page
 from miner.github import answer_checks, pages, queries, rows
 from miner.github.faults import Incomplete, Malformed
 from miner.github.pages import CONNECTIONS
-from prchain.errors import BadAnswer, NetworkUnreachable, PrchainError, RateLimitExceeded
+from prchain.core.errors import BadAnswer, NetworkUnreachable, PrchainError, RateLimitExceeded
 from sql.store import Store
 from sql.tables import Cursor, PullRequest, PullRequestText
 from tests.emulator import Emulator, Fault, Kind, generate_world

@@ -12,7 +12,7 @@ import pytest
 from miner.github import GitHubSource, replay
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.repositories import parse_entry
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
 from sql.store import Store
 from sql.tables import Issue, MineRun, PullRequest, PullRequestText, Repository, RepositoryAlias, TimelineEvent
 from tests.databases import open_new

@@ -18,7 +18,7 @@ from miner.github.faults import Incomplete
 from miner.github.pace import MORE, PATIENCE, SWEEP, Pace
 from miner.github.page_rows import Key, PageRows, PendingConnection
 from miner.github.pages import CONNECTIONS
-from prchain.errors import BadToken, GitHubError, QueryRefused, RepositoryNotFound
+from prchain.core.errors import BadToken, GitHubError, QueryRefused, RepositoryNotFound
 from sql.tables import Commit, PullRequest, PullRequestText, TimelineEvent
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from miner.github import replay
 from miner.github.pages import UNKNOWN_PARENTS
-from prchain.errors import BadToken, GitHubError, NetworkUnreachable, RepositoryNotFound
-from prchain.scrub import clean_text, redact_mined
+from prchain.core.errors import BadToken, GitHubError, NetworkUnreachable, RepositoryNotFound
+from prchain.core.secrets.scrub import clean_text, redact_mined
 from sql.store import Store
 from sql.tables import ArchivedPage, Commit, Cursor, PullRequest, PullRequestText, Repository, RepositoryAlias
 from tests.emulator import Emulator, Fault, Kind, World, generate_world

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miner.history import History, branch_commits, branch_line, default_line
-from prchain.git import RawCommit
+from prchain.core.git import RawCommit
 from tests.miner.gitworld import World, facts_of, git
 
 

@@ -26,8 +26,8 @@ from miner.github.client import GitHubClient
 from miner.github.sweep import Sweep
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
-from prchain.git import process
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
+from prchain.core.git import process
 from sql.store import Store, Transaction
 from sql.tables import Base, Citation, IncompletePart, Landing, LandingFile, MineRun, RefusedClaim, ReviewThread
 from tests.databases import open_new

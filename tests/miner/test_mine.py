@@ -20,9 +20,9 @@ from miner import git_reading, git_rows
 from miner.git_rows import PullRequestSelection
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.repositories import parse_entry
-from prchain.errors import StoreUnavailable
-from prchain.git import path_text, process
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
+from prchain.core.errors import StoreUnavailable
+from prchain.core.git import path_text, process
 from sql.tables import (
     Base,
     Citation,
@@ -408,8 +408,8 @@ from pathlib import Path
 from miner import citation_rows, git_reading, git_rows
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
-from prchain.git import process
-from prchain.progress import open_progress
+from prchain.core.git import process
+from prchain.core.console.progress import open_progress
 from sql import store as stores
 
 folder, world, *points = sys.argv[1:]

@@ -17,7 +17,7 @@ from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.outcomes import GIT_NOT_READ
 from miner.report import funnel, print_funnel
 from miner.repositories import parse_entry
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
 from sql.tables import ArchivedPage, Base, Citation, Commit, Issue, Landing, MineRun, PullRequest, PullRequestText
 from tests.databases import open_new
 from tests.emulator import Emulator, Fault, Kind, World, generate_world

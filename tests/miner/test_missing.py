@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from miner.cli import mine, show, status
 from miner.missing import missing_files
-from prchain.git import GitRepository
+from prchain.core.git import GitRepository
 from sql.tables import Landing, LandingFile
 from tests.miner.gitworld import World, git, lines
 from tests.miner.test_mine import Lab, build, lab

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from miner.github import recheck, replay, vanished
-from prchain.errors import BadAnswer
+from prchain.core.errors import BadAnswer
 from sql.store import Store
 from sql.tables import IncompletePart, PullRequestText
 from tests.emulator import Emulator, Fault, Kind, VirtualClock, World, generate_world

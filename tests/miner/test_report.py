@@ -13,7 +13,7 @@ import pytest
 
 from miner.outcomes import OUTCOMES
 from miner.report import find_pull_request, funnel, print_funnel, print_pull_request
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from sql.store import Store
 from sql.tables import (
     Citation,

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from miner.repositories import RepositorySpec, parse_entry, read_list
-from prchain.errors import RepositoryListError
+from prchain.core.errors import RepositoryListError
 from tests.prchain.secrets_table import DRAWN_TOKEN
 
 SECRET = "hunter2hunter2"

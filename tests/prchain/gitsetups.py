@@ -15,10 +15,10 @@ from environments.checkouts.junk import IgnoreRules
 from environments.images.provide import version_at
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
-from prchain.git import GitRepository
-from prchain.git.merge import merge3
-from prchain.git.trees import TreeStore
-from prchain.progress import SILENT
+from prchain.core.console.progress import SILENT
+from prchain.core.git import GitRepository
+from prchain.core.git.merge import merge3
+from prchain.core.git.trees import TreeStore
 from research.same_rows.__main__ import facts
 from sql.tables import Base
 from tests.chains.chainworld import NAME, Shop, build, chosen, function, module

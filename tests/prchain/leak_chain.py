@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from prchain.git.patches import FilePatch, Hunk
-from prchain.leaks import Finding, Kind, check, stage_facts
-from prchain.needs import Need
+from prchain.core.code.needs import Need
+from prchain.core.git.patches import FilePatch, Hunk
+from prchain.core.leaks import Finding, Kind, check, stage_facts
 
 SHAS = ("a1b2c3d4e5f60718293a4b5c6d7e8f9001122334", "0f1e2d3c4b5a69788796a5b4c3d2e1f000112233")
 BASE = {"Pool", "connect", "PoolError", "timeout", "drain_all", "MaxIdle"}

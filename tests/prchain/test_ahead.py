@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from prchain.ahead import ahead
+from prchain.core.ahead import ahead
 
 
 def test_items_come_in_their_order_and_the_producer_starts_at_once() -> None:

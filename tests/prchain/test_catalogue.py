@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from environments.backends import BACKENDS
 from environments.suites.runners import RUNNERS
-from prchain.catalogue import Catalogue
-from prchain.cli_options import CatalogueOption
-from prchain.errors import UsageError
+from prchain.core.catalogue import Catalogue
+from prchain.core.cli_options import CatalogueOption
+from prchain.core.errors import UsageError
 from trajectories.export.formats import FORMATS
 from trajectories.scaffolds.kinds import SCAFFOLDS
 
@@ -28,7 +28,7 @@ def fruits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalogu
     folder = tmp_path / FOLDER
     folder.mkdir()
     (folder / "__init__.py").write_text(
-        "from prchain.catalogue import Catalogue\nFRUITS = Catalogue[str](__name__, 'FRUIT')\n"
+        "from prchain.core.catalogue import Catalogue\nFRUITS = Catalogue[str](__name__, 'FRUIT')\n"
     )
     for name, words in {"red_apple": "grows on a tree", "fig": "is sweet"}.items():
         (folder / f"{name}.py").write_text(f"from types import SimpleNamespace as N\nFRUIT = N(help={words!r})\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 
-from prchain.children import forget_child, start_child
+from prchain.core.processes.children import forget_child, start_child
 
 
 def sleeper() -> subprocess.Popen[bytes]:

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from prchain import cli
-from prchain.errors import RepositoryListError, StoreCorrupt
+from prchain.core.errors import RepositoryListError, StoreCorrupt
 
 TOKEN = "plain-looking-token-0123456789"
 
@@ -108,8 +108,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 import click
 from prchain import cli
-from prchain.progress import SILENT
-from prchain.runs import run_units
+from prchain.core.console.progress import SILENT
+from prchain.core.runs import run_units
 
 @dataclass(frozen=True)
 class Unit:

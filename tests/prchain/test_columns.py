@@ -11,8 +11,8 @@ import click
 import pytest
 
 from prchain.cli import cli, run
-from prchain.columns import cell_length, columns, folded
-from prchain.terminal import say, say_command, say_facts, say_table, say_text, table_lines
+from prchain.core.console.columns import cell_length, columns, folded
+from prchain.core.console.terminal import say, say_command, say_facts, say_table, say_text, table_lines
 
 
 class Terminal(io.StringIO):

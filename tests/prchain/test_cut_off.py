@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 PROCESS = """
 import os, sys, threading, time
-from prchain.cut_off import cut_off, leave_to
+from prchain.core.processes.cut_off import cut_off, leave_to
 
 def work():
     print("a thread works", flush=True)

@@ -10,8 +10,8 @@ from typing import Any
 import click
 import pytest
 
-from prchain.endings import cause_of, end_command, say_causes, say_end, what_to_do
-from prchain.runs import TAKEN, UnitResult
+from prchain.core.endings import cause_of, end_command, say_causes, say_end, what_to_do
+from prchain.core.runs import TAKEN, UnitResult
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,7 +65,7 @@ def test_no_command_has_a_rule_of_its_own_for_its_exit_code() -> None:
         for path in (ROOT / package).rglob("*.py")
         if ends.search(path.read_text(encoding="utf-8"))
     }
-    assert found == {"prchain/endings.py", "prchain/errors.py"}
+    assert found == {"prchain/core/endings.py", "prchain/core/errors.py"}
 
 
 def test_one_cause_at_several_places_is_told_once_with_its_count(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from prchain import errors
+from prchain.core import errors
 
 
 def tree(base: type[errors.PrchainError]) -> set[type[errors.PrchainError]]:

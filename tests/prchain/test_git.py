@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from miner.git_source import read_refs
-from prchain.errors import (
+from prchain.core.errors import (
     CloneFailed,
     DiskFull,
     GitError,
@@ -22,9 +22,9 @@ from prchain.errors import (
     NotARepository,
     ShallowRepository,
 )
-from prchain.git import GitRepository, RawCommit, environment, is_clone_url, path_text, process, update_mirror
-from prchain.git.standins import StandInRepository
-from prchain.git.trees import TreeStore
+from prchain.core.git import GitRepository, RawCommit, environment, is_clone_url, path_text, process, update_mirror
+from prchain.core.git.standins import StandInRepository
+from prchain.core.git.trees import TreeStore
 from tests.miner.gitworld import EXECUTABLE, FILE, LINK, SUBMODULE, World, facts_of, git, lines
 
 
@@ -296,7 +296,7 @@ class TestChanges:
     def test_counts_of_more_changes_than_a_command_line_takes(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("prchain.git.repository._ARGUMENTS", 3)
+        monkeypatch.setattr("prchain.core.git.repository._ARGUMENTS", 3)
         new = world.commit("main", {f"f{n}": "x\n" for n in range(10)})
         repository = GitRepository.open(world.save())
         pair = (world.sha(1), world.sha(new))

@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 
 from environments.checkouts.checkout import place_tree
-from prchain.git import update_mirror
-from prchain.git.environment import SETTINGS, local_environment, remote_environment
-from prchain.git.standins import StandInRepository
+from prchain.core.git import update_mirror
+from prchain.core.git.environment import SETTINGS, local_environment, remote_environment
+from prchain.core.git.standins import StandInRepository
+from prchain.demo import library
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.prchain.gitsetups import Machine, Setup, read
-from trajectories.demo import library
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("prchain", "sql", "miner", "chains", "environments", "trajectories", "research")
 
-_STARTS = "prchain/git/process.py"
+_STARTS = "prchain/core/git/process.py"
 _NO_START = {
     "miner/missing.py": "a command that people are told",
     "research/bench/git_bench.py": "the rival that is measured",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import GitError
-from prchain.git import GitRepository
-from prchain.git.line_changes import FileLines, read_line_changes
-from prchain.git.standins import StandInRepository
+from prchain.core.errors import GitError
+from prchain.core.git import GitRepository
+from prchain.core.git.line_changes import FileLines, read_line_changes
+from prchain.core.git.standins import StandInRepository
 from tests.miner.gitworld import LINK, SUBMODULE, World, git
 
 SHA = b"a" * 40 + b"\n"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prchain.errors import IncompleteRepository, MergeUnsupported
-from prchain.git.merge import Conflict, ConflictKind, Merge, merge3
-from prchain.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeStore
+from prchain.core.errors import IncompleteRepository, MergeUnsupported
+from prchain.core.git.merge import Conflict, ConflictKind, Merge, merge3
+from prchain.core.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeStore
 from tests.miner.gitworld import git
 from tests.prchain.treeworld import Content, harvest, new_store, plant
 

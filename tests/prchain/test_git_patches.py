@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prchain.errors import GitError, IncompleteRepository
-from prchain.git import FilePatch, GitRepository, parse_patch
+from prchain.core.errors import GitError, IncompleteRepository
+from prchain.core.git import FilePatch, GitRepository, parse_patch
 from tests.miner.gitworld import Content, World, git
 
 Files = dict[str | bytes, Content]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import GitError, IncompleteRepository, NotARepository
-from prchain.git.spool import BlobSpool
-from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeChange, TreeEntry, TreeStore
+from prchain.core.errors import GitError, IncompleteRepository, NotARepository
+from prchain.core.git.spool import BlobSpool
+from prchain.core.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeChange, TreeEntry, TreeStore
 from tests.miner.gitworld import World, git
 from tests.prchain.treeworld import Content, harvest, new_store, plant
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from prchain.errors import IncompleteRepository
-from prchain.git import GitRepository
+from prchain.core.errors import IncompleteRepository
+from prchain.core.git import GitRepository
 from tests.miner.gitworld import LINK, SUBMODULE, Content, World, git
 
 TEXTS: dict[str | bytes, Content] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prchain.housekeeping import housekeeping_of, is_release
+from prchain.core.code.housekeeping import housekeeping_of, is_release
 from tests.growth import assert_linear
 
 

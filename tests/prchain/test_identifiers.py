@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.identifiers import (
+from prchain.core.code.identifiers import (
     code_identifiers,
     defined_names,
     definitions,
@@ -15,7 +15,7 @@ from prchain.identifiers import (
     name_parts,
     spellings,
 )
-from prchain.lexing import is_prose, lex
+from prchain.core.code.lexing import is_prose, lex
 from tests.growth import assert_linear
 
 

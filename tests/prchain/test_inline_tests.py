@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.git.patches import FilePatch, Hunk
-from prchain.inline_tests import changed_inline_tests, changes_inline_tests_only, inline_test_lines, may_be_inline_tests
+from prchain.core.code.inline_tests import (
+    changed_inline_tests,
+    changes_inline_tests_only,
+    inline_test_lines,
+    may_be_inline_tests,
+)
+from prchain.core.git.patches import FilePatch, Hunk
 
 SOURCE = """\
 use std::fmt;

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.kinds import LANGUAGES, FileKind, endings, is_text, kind_of, language_of
+from prchain.core.code.kinds import LANGUAGES, FileKind, endings, is_text, kind_of, language_of
 from tests.growth import assert_linear
 
 KINDS = {

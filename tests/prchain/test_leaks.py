@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prchain.errors import PrchainError
-from prchain.leaks import Finding, Kind, check, leaking
-from prchain.leaks.check import LONGEST_TEXT
-from prchain.leaks.finding import KINDS
-from prchain.leaks.vocabulary import is_plain
+from prchain.core.errors import PrchainError
+from prchain.core.leaks import Finding, Kind, check, leaking
+from prchain.core.leaks.check import LONGEST_TEXT
+from prchain.core.leaks.finding import KINDS
+from prchain.core.leaks.vocabulary import is_plain
 from tests.growth import assert_linear
 from tests.prchain.leak_chain import CHAIN, FILLER, PATHS, SHAS, found, leaks, warnings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prchain.leaks import check, stage_facts, telling
+from prchain.core.leaks import check, stage_facts, telling
 from tests.prchain.leak_chain import CHAIN, FILLER, FIRST, PATHS, leaks, patch
 
 GIVEN = "see https://till-docs.dev/limits/linger; it is too long"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prchain.leaks import StageFacts, check, stage_facts, telling
-from prchain.leaks.encodings import decodings
-from prchain.leaks.folding import fold
-from prchain.leaks.vocabulary import is_plain
-from prchain.needs import Need
+from prchain.core.code.needs import Need
+from prchain.core.leaks import StageFacts, check, stage_facts, telling
+from prchain.core.leaks.encodings import decodings
+from prchain.core.leaks.folding import fold
+from prchain.core.leaks.vocabulary import is_plain
 from tests.prchain.leak_chain import CHAIN, FILLER, FIRST, PATHS, leaks, patch, warnings
 
 

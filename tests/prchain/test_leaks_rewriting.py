@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.leaks import Finding, leak_words, until_clean
-from prchain.leaks.finding import finding
+from prchain.core.leaks import Finding, leak_words, until_clean
+from prchain.core.leaks.finding import finding
 
 
 def check(text: str) -> list[Finding]:

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pydantic import BaseModel
 
-from prchain.errors import LlmError
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.price import Price
-from prchain.llm.prompts import Prompt
+from prchain.core.errors import LlmError
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.gateway import Gateway, Question, Route
+from prchain.core.llm.price import Price
+from prchain.core.llm.prompts import Prompt
 from tests.endpoint import Answer, Call, FakeEndpoint, Part, completion, cut, error, raw
 from tests.memory_ledger import MemoryLedger
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from prchain import errors
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
-from prchain.llm.wire import serialised
+from prchain.core import errors
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.model import Message, Reply, Request, ToolCall, Usage
+from prchain.core.llm.wire import serialised
 from tests.endpoint import Answer, FakeClock, FakeEndpoint, Part, completion, cut, error, in_turn, raw
 
 KEY = "sk-made-up-key-0123456789abcdef"

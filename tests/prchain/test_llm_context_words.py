@@ -6,7 +6,7 @@ from time import perf_counter
 
 import pytest
 
-from prchain.llm.context_words import CODES, WORDINGS, Cause, cause_of, plain
+from prchain.core.llm.context_words import CODES, WORDINGS, Cause, cause_of, plain
 
 FULL = {
     "openai": "This model's maximum context length is 5000 tokens. However, your messages resulted in 9000 "

@@ -10,11 +10,11 @@ import httpx2
 import openai
 import pytest
 
-from prchain import errors
-from prchain.llm.error_bodies import read_error
-from prchain.llm.faults import EndpointFault, fault_of, fault_within
-from prchain.llm.model import Reply
-from prchain.llm.wire import FailedAnswer, reply_of
+from prchain.core import errors
+from prchain.core.llm.error_bodies import read_error
+from prchain.core.llm.faults import EndpointFault, fault_of, fault_within
+from prchain.core.llm.model import Reply
+from prchain.core.llm.wire import FailedAnswer, reply_of
 
 NOW = 1_790_000_000.0
 WHERE = "the endpoint h"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.llm.finishes import broke_off, decoded_again, finish_of, with_finish
-from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
+from prchain.core.llm.finishes import broke_off, decoded_again, finish_of, with_finish
+from prchain.core.llm.model import Message, Reply, Request, ToolCall, Usage
 
 WHOLE, HALF = '{"command": "touch part1"}', '{"command": "cat > long.py <<EOF\\nx = 1\\nx = 1'
 

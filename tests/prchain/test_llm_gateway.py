@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from prchain import errors
-from prchain.llm.gateway import MAX_TOKENS, CostEstimate, Gateway, Question, Route
-from prchain.llm.model import Message, Model, Reply, Request, Usage
-from prchain.llm.price import Price
-from prchain.llm.prompts import Fence, Prompt
-from prchain.llm.scripted import ScriptedModel
+from prchain.core import errors
+from prchain.core.llm.gateway import MAX_TOKENS, CostEstimate, Gateway, Question, Route
+from prchain.core.llm.model import Message, Model, Reply, Request, Usage
+from prchain.core.llm.price import Price
+from prchain.core.llm.prompts import Fence, Prompt
+from prchain.core.llm.scripted import ScriptedModel
 from tests.endpoint import wait_for
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from prchain import errors
-from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.guesses import ContextGuesses
-from prchain.llm.model import Reply, Request
-from prchain.llm.prompts import Prompt
+from prchain.core import errors
+from prchain.core.llm.gateway import Gateway, Question, Route
+from prchain.core.llm.guesses import ContextGuesses
+from prchain.core.llm.model import Reply, Request
+from prchain.core.llm.prompts import Prompt
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 

@@ -22,8 +22,8 @@ from genai_prices.types import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.llm.model import Usage
-from prchain.llm.price_table import TablePrice, provider_of, table_name, table_price
+from prchain.core.llm.model import Usage
+from prchain.core.llm.price_table import TablePrice, provider_of, table_name, table_price
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -231,8 +231,8 @@ def refuse(event, arguments):
     assert not event.startswith("socket."), event
 
 sys.addaudithook(refuse)
-from prchain.llm.price_table import table_price
-from prchain.llm.model import Usage
+from prchain.core.llm.price_table import table_price
+from prchain.core.llm.model import Usage
 price = table_price("https://api.openai.com/v1", "gpt-5")
 assert price.of(Usage(1000, 0, 10)) > 0 and price.most(1000, 10) > 0
 print(price.source)

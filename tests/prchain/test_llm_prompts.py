@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.errors import PromptError
-from prchain.llm.model import Message
-from prchain.llm.prompts import Fence, Prompt, fenced_texts, load_prompt
-from prchain.special_tokens import broken_tokens, mended, without_special_tokens
+from prchain.core.errors import PromptError
+from prchain.core.llm.model import Message
+from prchain.core.llm.prompts import Fence, Prompt, fenced_texts, load_prompt
+from prchain.core.llm.special_tokens import broken_tokens, mended, without_special_tokens
 
 SOURCE = b"""
 {% block system %}
@@ -163,7 +163,7 @@ def test_a_text_that_holds_the_first_nonce_gets_another(monkeypatch: pytest.Monk
         def hexdigest(self) -> str:
             return f"{self.added:016x}" + "f" * 48
 
-    monkeypatch.setattr("prchain.llm.prompts.hashlib.sha256", Weak)
+    monkeypatch.setattr("prchain.core.llm.prompts.hashlib.sha256", Weak)
     assert Fence("0" * 16, "0" * 15 + "1").nonce == "0" * 15 + "2"
 
 

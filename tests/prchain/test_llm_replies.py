@@ -9,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from prchain.llm.model import Reply, ToolCall, Usage
-from prchain.llm.price import Price
-from prchain.llm.replies import UnfitReply, closed_schema, find_object, in_words, keys_in_words, read_shape, read_text
+from prchain.core.llm.model import Reply, ToolCall, Usage
+from prchain.core.llm.price import Price
+from prchain.core.llm.replies import (
+    UnfitReply,
+    closed_schema,
+    find_object,
+    in_words,
+    keys_in_words,
+    read_shape,
+    read_text,
+)
 from tests.growth import assert_linear
 
 

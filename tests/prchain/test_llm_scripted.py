@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import ScriptExhausted, ScriptUnknown, SettingsError
-from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
-from prchain.llm.scripted import ScriptedModel
+from prchain.core.errors import ScriptExhausted, ScriptUnknown, SettingsError
+from prchain.core.llm.model import Message, Reply, Request, ToolCall, Usage
+from prchain.core.llm.scripted import ScriptedModel
 
 
 def asking(text: str = "hello", purpose: str = "query", subject: str = "c:1") -> Request:

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import SettingsError, UsageError
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.gateway import Gateway, Question
-from prchain.llm.price import Price
-from prchain.llm.price_table import table_price
-from prchain.llm.prompts import Prompt
-from prchain.llm.setup import make_gateway
-from prchain.settings import Settings
+from prchain.core.errors import SettingsError, UsageError
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.gateway import Gateway, Question
+from prchain.core.llm.price import Price
+from prchain.core.llm.price_table import table_price
+from prchain.core.llm.prompts import Prompt
+from prchain.core.llm.setup import make_gateway
+from prchain.core.settings import Settings
 from tests.endpoint import FakeEndpoint
 from tests.memory_ledger import MemoryLedger
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.llm.model import Reply
-from prchain.llm.thoughts import joined, separated
-from prchain.llm.wire import reply_of
+from prchain.core.llm.model import Reply
+from prchain.core.llm.thoughts import joined, separated
+from prchain.core.llm.wire import reply_of
 from tests.growth import assert_linear
 
 SAYS = '{"score": 0.9, "comment": "All parts of the task are done."}'

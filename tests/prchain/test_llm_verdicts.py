@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from prchain.errors import BadReply
-from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.model import Message, Reply
-from prchain.llm.prompts import Fence, Prompt
-from prchain.llm.replies import UnfitReply
-from prchain.llm.verdicts import read_verdict, stands_in
+from prchain.core.errors import BadReply
+from prchain.core.llm.gateway import Gateway, Question, Route
+from prchain.core.llm.model import Message, Reply
+from prchain.core.llm.prompts import Fence, Prompt
+from prchain.core.llm.replies import UnfitReply
+from prchain.core.llm.verdicts import read_verdict, stands_in
 from tests.growth import assert_linear
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel

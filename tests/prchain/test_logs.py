@@ -16,14 +16,15 @@ from typing import Any
 import click
 import pytest
 
-from prchain import cli, logs
-from prchain.errors import StoreCorrupt
-from prchain.git.mirror import update_mirror
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.model import Message, Request
-from prchain.progress import SILENT
-from prchain.runs import run_units
+from prchain import cli
+from prchain.core.console import logs
+from prchain.core.console.progress import SILENT
+from prchain.core.errors import StoreCorrupt
+from prchain.core.git.mirror import update_mirror
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.model import Message, Request
+from prchain.core.runs import run_units
 from sql.lock import exclusive_lock, wait_for_lock
 from tests.databases import open_new
 from tests.endpoint import FakeClock, FakeEndpoint, completion, error, in_turn

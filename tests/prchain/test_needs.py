@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from prchain.needs import Need, full_query, interface_of, names_of, parse_needs, unmet, verdict_of, worst
+from prchain.core.code.needs import Need, full_query, interface_of, names_of, parse_needs, unmet, verdict_of, worst
 
 SIZE = Need("parameter", "max_size", "dump_cookie", "src/http.py", ("tests/test_http.py::TestDump::test_long",))
 LARGE = Need("text", "cookie is too large", tests=("tests/test_http.py",))

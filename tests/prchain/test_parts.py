@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from prchain.parts import open_part, remove_stale_parts
+from prchain.core.parts import open_part, remove_stale_parts
 
 ROOT = Path(__file__).parents[2]
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from prchain.parts import open_part
+from prchain.core.parts import open_part
 part, stream = open_part(Path(sys.argv[1]))
 stream.write(b"half")
 stream.flush()

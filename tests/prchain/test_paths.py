@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prchain.paths import is_housekeeping, is_prose, is_trivial
+from prchain.core.code.paths import is_housekeeping, is_prose, is_trivial
 from tests.growth import assert_linear
 
 TRIVIAL = [

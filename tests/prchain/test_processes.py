@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import asdict
 from typing import Any
 
-from prchain.processes import Process, this_process
+from prchain.core.processes.alive import Process, this_process
 
 
 def test_a_process_is_gone_only_when_that_is_certain() -> None:

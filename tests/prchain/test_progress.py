@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from prchain.progress import Tick, open_progress
-from prchain.progress_state import duration_text
+from prchain.core.console.progress import Tick, open_progress
+from prchain.core.console.progress_state import duration_text
 from tests.prchain.secrets_table import DRAWN_TOKEN
 
 

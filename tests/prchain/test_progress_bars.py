@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 from rich.console import Console
 
-from prchain.errors import StoreUnavailable
-from prchain.progress import Tick, open_progress
-from prchain.progress_bars import BarProgress
+from prchain.core.console.progress import Tick, open_progress
+from prchain.core.console.progress_bars import BarProgress
+from prchain.core.errors import StoreUnavailable
 
 LONG = "a-very-long-organisation/and-a-long-repository"
 

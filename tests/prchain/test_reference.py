@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.git.patches import FilePatch, Hunk
-from prchain.kinds import FileKind
-from prchain.reference import Reference, lines_changed, split
+from prchain.core.code.kinds import FileKind
+from prchain.core.code.reference import Reference, lines_changed, split
+from prchain.core.git.patches import FilePatch, Hunk
 
 
 def patch(path: str, added: int = 1, removed: int = 0, old_path: str | None = None) -> FilePatch:

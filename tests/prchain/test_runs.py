@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.errors import (
+from prchain.core.console.progress import SILENT, open_progress
+from prchain.core.errors import (
     BudgetExceeded,
     ChainGone,
     DiskFull,
@@ -29,18 +30,8 @@ from prchain.errors import (
     UsageError,
     infrastructure_failures,
 )
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, open_progress
-from prchain.runs import (
-    DEFECT,
-    MAX_FAILURES_IN_A_ROW,
-    TAKEN,
-    RunResult,
-    StopRule,
-    Tell,
-    UnitResult,
-    run_units,
-)
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import DEFECT, MAX_FAILURES_IN_A_ROW, TAKEN, RunResult, StopRule, Tell, UnitResult, run_units
 from tests.prchain.secrets_table import DRAWN_TOKEN
 
 

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.credentials import JWT, TOKEN_KINDS
-from prchain.scrub import EMAIL, REDACTED, Counts, clean_text, redact, redact_mined, redact_reply, scrub_mined
+from prchain.core.secrets.credentials import JWT, TOKEN_KINDS
+from prchain.core.secrets.scrub import (
+    EMAIL,
+    REDACTED,
+    Counts,
+    clean_text,
+    redact,
+    redact_mined,
+    redact_reply,
+    scrub_mined,
+)
 from tests.growth import assert_linear
 from tests.prchain.secrets_table import LOOK_ALIKES, SECRETS, WORDS, drawn
 

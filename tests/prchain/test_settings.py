@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from prchain.errors import SettingsError
-from prchain.settings import Settings
+from prchain.core.errors import SettingsError
+from prchain.core.settings import Settings
 
 TOKEN = "plain-looking-token-0123456789"
 

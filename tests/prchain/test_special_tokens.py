@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.special_tokens import (
+from prchain.core.llm.special_tokens import (
     NAMED,
     THINKING,
     broken_tokens,

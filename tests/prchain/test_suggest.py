@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from prchain.suggest import meant, nearest
+from prchain.core.suggest import meant, nearest
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from prchain.cli import run
-from prchain.terminal import (
+from prchain.core.console.terminal import (
     STEERING,
     counted,
     dollars,
@@ -198,16 +198,16 @@ def test_an_error_that_quotes_mined_text_cannot_steer(capsys: pytest.CaptureFixt
 
 def test_nothing_is_printed_past_this_module() -> None:
     own = {
-        "prchain/terminal.py",
+        "prchain/core/console/terminal.py",
         "prchain/api.py",  # an example in its docstring
         "prchain/cli.py",  # words of its own
-        "prchain/logs.py",  # cleans each line by itself, for files too
-        "prchain/progress.py",  # as above, for bars too
+        "prchain/core/console/logs.py",  # cleans each line by itself, for files too
+        "prchain/core/console/progress.py",  # as above, for bars too
         "sql/cli.py",  # writes rows through sql/output.py, see tests/sql
         "sql/migrate.py",  # words of its own, for developers
         "chains/tasks/cli.py",  # writes JSON in ASCII
         "trajectories/export/write.py",  # as above
-        "trajectories/demo/cli.py",  # sends what others print to standard error
+        "prchain/demo/cli.py",  # sends what others print to standard error
         "environments/images/inside/forget_tree.py",  # in a container
         "environments/suites/reporters/parent_reporter.py",  # in a container
     }

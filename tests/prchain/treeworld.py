@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from prchain.git.trees import FILE, SUBMODULE, TreeEntry, TreeStore
+from prchain.core.git.trees import FILE, SUBMODULE, TreeEntry, TreeStore
 
 Content = str | bytes | tuple[str, str | bytes]
 """Text or bytes of a file, or mode and content; a submodule's content is the commit it names."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import EngineUnavailable
+from prchain.core.errors import EngineUnavailable
 from research.bench import (
     chains_bench,
     comments_bench,

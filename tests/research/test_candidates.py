@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from prchain.git.trees import EXECUTABLE
+from prchain.core.git.trees import EXECUTABLE
 from research.candidates.__main__ import JudgedRow, _say, patched
 from tests.prchain.treeworld import harvest, new_store, plant
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from prchain.llm.model import Message, Reply, Request
+from prchain.core.llm.model import Message, Reply, Request
 from research.curated_stages.models import StageScript, StagesModel, calls_of
 from research.curated_stages.report import faults, report
 from research.curated_stages.runs import CuratedChain

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.git.trees import EXECUTABLE, TreeStore
+from prchain.core.git.trees import EXECUTABLE, TreeStore
 from research.graph_stages.cases import HandChain, HandStage, WrongNode, read_chains
 from research.graph_stages.edits import edits_of, replacements
 from research.graph_stages.prepare import task_lines

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from prchain.leaks.finding import KINDS, REVIEWED
+from prchain.core.leaks.finding import KINDS, REVIEWED
 from research.leaks.table import FACTS, SPLITS, read_facts, read_texts, read_toml, score
 
 # What was measured, rounded down a little: precision, recall.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from prchain.needs import Need
+from prchain.core.code.needs import Need
 from research.needs.__main__ import main
 from research.needs.sheets import ReadStage, write_sheets
 from tests.chains.taskworld import mined, shop

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from environments.checkouts.state import StageState
-from prchain.git.trees import TreeStore
+from prchain.core.git.trees import TreeStore
 from research.real_rollouts.otherwise import MARK, functions_of, otherwise
 from research.real_rollouts.outcome import RolloutResult, faults
 from research.real_rollouts.pieces import (

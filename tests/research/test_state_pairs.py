@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prchain.git.trees import TreeStore
+from prchain.core.git.trees import TreeStore
 from research.state_pairs.leaks import leaks
 from tests.prchain.treeworld import new_store, plant
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from prchain.errors import DiskFull, SettingsError, StoreCorrupt, StoreError, StoreUnavailable
+from prchain.core.errors import DiskFull, SettingsError, StoreCorrupt, StoreError, StoreUnavailable
 from sql import failures
 from sql.store import Store
 from sql.tables import PullRequest
@@ -101,7 +101,7 @@ from prchain.cli import run
 from sql.store import Store
 from sql.tables import PullRequest
 from tests.sql.rows import fill, pull_request
-from prchain.errors import StoreError
+from prchain.core.errors import StoreError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))
 try:

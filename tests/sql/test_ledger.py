@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from prchain.errors import BudgetExceeded, StoreUnavailable
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending, StoredReply
-from prchain.llm.model import Reply, ToolCall, Usage
-from prchain.llm.price_table import table_price
-from prchain.llm.prompts import Prompt
+from prchain.core.errors import BudgetExceeded, StoreUnavailable
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.gateway import Gateway, Question, Route
+from prchain.core.llm.ledger import CallKey, CallNote, Ledger, Spending, StoredReply
+from prchain.core.llm.model import Reply, ToolCall, Usage
+from prchain.core.llm.price_table import table_price
+from prchain.core.llm.prompts import Prompt
 from sql.ledger import SqlLedger
 from sql.store import Store, Transaction
 from sql.tables import LlmCall
@@ -345,8 +345,8 @@ def test_two_writers_of_one_run_never_add_up_at_the_same_time(database_url: str)
 SPENDER = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from prchain.errors import BudgetExceeded
-from prchain.llm.ledger import CallKey, CallNote
+from prchain.core.errors import BudgetExceeded
+from prchain.core.llm.ledger import CallKey, CallNote
 from sqlalchemy import update
 
 from sql.ledger import SqlLedger

@@ -25,11 +25,11 @@ WORKER = f"""
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pydantic import BaseModel
-from prchain.llm.client import OpenAIModel
-from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.price import Price
-from prchain.llm.prompts import Prompt
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.gateway import Gateway, Question, Route
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.price import Price
+from prchain.core.llm.prompts import Prompt
 from sql.ledger import SqlLedger
 from sql.store import Store
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import StoreInUse
+from prchain.core.errors import StoreInUse
 from sql.lock import exclusive_lock, wait_for_lock
 from sql.store import Store
 from tests.databases import open_new

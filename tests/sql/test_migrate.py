@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from prchain.errors import StoreTooNew, StoreTooOld
+from prchain.core.errors import StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, writer
 from sql.migrate import MIGRATIONS, VERSION_TABLE, drift, known_versions, main, migrate
 from sql.store import Store

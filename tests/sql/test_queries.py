@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from prchain.cli import run
-from prchain.errors import UsageError
-from prchain.llm.ledger import CallKey, CallNote
-from prchain.llm.model import Reply
-from prchain.terminal import STEERING
+from prchain.core.console.terminal import STEERING
+from prchain.core.errors import UsageError
+from prchain.core.llm.ledger import CallKey, CallNote
+from prchain.core.llm.model import Reply
 from sql.ledger import SqlLedger
 from sql.named import named_queries, run_query, run_sql
 from sql.output import write_csv, write_json, write_lines, write_table

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox
-from prchain.errors import LlmError
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.ledger import Ledger
-from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
-from prchain.llm.price import Price
+from prchain.core.errors import LlmError
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.ledger import Ledger
+from prchain.core.llm.model import Message, Reply, Request, ToolCall, Usage
+from prchain.core.llm.price import Price
 from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from prchain.llm.model import Request
+from prchain.core.llm.model import Request
 from sql.store import Store, Transaction
 from sql.tables import CurationCandidate, CurationWindow, LlmCall, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, Steps, agent, agent_steps, curated_run

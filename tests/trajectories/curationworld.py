@@ -24,11 +24,11 @@ from environments.images.provide import Provider
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.git.trees import TreeStore
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Reply, Request, ToolCall, Usage
-from prchain.llm.price import Price
-from prchain.settings import Settings
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Reply, Request, ToolCall, Usage
+from prchain.core.llm.price import Price
+from prchain.core.settings import Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
 from sql.tables import CurationCandidate, CurationWindow, Establishment, Trajectory

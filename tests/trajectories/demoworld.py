@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from prchain.cli import run
-from prchain.settings import Settings, variable
+from prchain.core.settings import Settings, variable
 from sql.store import Store
 
 CITED = {(2, 5, 8), (3, 6, 10), (4, 11)}

@@ -21,11 +21,11 @@ from environments.briefing import Briefing
 from environments.checkouts.checkout import Extraction, place_tree
 from environments.images.provide import Provider
 from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
-from prchain.errors import SandboxError, SandboxFileError, SandboxLimit, SandboxLost
-from prchain.git.trees import TreeStore
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.price import Price
-from prchain.settings import Settings
+from prchain.core.errors import SandboxError, SandboxFileError, SandboxLimit, SandboxLost
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.price import Price
+from prchain.core.settings import Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
 from sql.tables import Base, GraphEdge, GraphMessage, GraphNode, GraphRow, LlmCall, StageTests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prchain.git import GitRepository
+from prchain.core.git import GitRepository
 from tests.miner.gitworld import Content, World
 
 BASE: dict[str | bytes, Content] = {

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from prchain.llm.model import Request
+from prchain.core.llm.model import Request
 from sql.store import Store, Transaction
 from sql.tables import LlmCall, PrmWindow, TrajectoryMessage
 from tests.trajectories.kills import FatalStore, Points, hash_of, kill_everywhere

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry, EntryKind
 
 

@@ -20,11 +20,11 @@ from environments.briefing import Briefing
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.images.provide import Provider
 from environments.sandboxes.sandbox import ExecResult, Sandbox
-from prchain.git.trees import TreeStore
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Reply, Request, ToolCall, Usage
-from prchain.llm.price import Price
-from prchain.settings import Settings
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Reply, Request, ToolCall, Usage
+from prchain.core.llm.price import Price
+from prchain.core.settings import Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
 from sql.tables import (

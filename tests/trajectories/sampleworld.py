@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from prchain.llm.model import Role, ToolCall
+from prchain.core.llm.model import Role, ToolCall
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, LlmCall, Repository, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.databases import new_database

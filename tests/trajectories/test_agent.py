@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environments.sandboxes.sandbox import ExecResult
-from prchain import errors
-from prchain.llm.gateway import Answer, Question
-from prchain.llm.model import Reply, Request, ToolCall, Usage
-from prchain.llm.price import Price
-from prchain.llm.scripted import ScriptedModel
+from prchain.core import errors
+from prchain.core.llm.gateway import Answer, Question
+from prchain.core.llm.model import Reply, Request, ToolCall, Usage
+from prchain.core.llm.price import Price
+from prchain.core.llm.scripted import ScriptedModel
 from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
 from tests.memory_ledger import MemoryLedger
 from tests.trajectories.agentworld import (

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from prchain import errors
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.model import Message, Request
+from prchain.core import errors
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.model import Message, Request
 from tests.endpoint import Answer, FakeEndpoint, completion, error
 
 ASKED = Request(

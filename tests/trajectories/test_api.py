@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import prchain.api
-from prchain.errors import NotARepository, SettingsError, StoreCorrupt, StoreTooOld, StoreUnavailable, UsageError
+from prchain.core.errors import NotARepository, SettingsError, StoreCorrupt, StoreTooOld, StoreUnavailable, UsageError
+from prchain.demo.library import REPOSITORY
 from tests.trajectories.demoworld import CITED, UNCITED, Ran
-from trajectories.demo.library import REPOSITORY
 
 ROOT = Path(__file__).parents[2]
 

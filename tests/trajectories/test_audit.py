@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from research.audit_precision.__main__ import FOLDER
 from research.audit_precision.scoring import SETS, score
 from research.audit_precision.written import WrittenCase, conversation, read_cases

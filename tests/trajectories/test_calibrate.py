@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from prchain import cli, errors
-from prchain.git import GitRepository
-from prchain.kinds import FileKind, kind_of
-from prchain.llm.gateway import Gateway
-from prchain.llm.model import Reply, Request
-from prchain.llm.price import Price
+from prchain import cli
+from prchain.core import errors
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.git import GitRepository
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.model import Reply, Request
+from prchain.core.llm.price import Price
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, gateway_of, mined, shop
 from tests.memory_ledger import MemoryLedger

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.export.chat_template import template_beside
 
 MESSAGES = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]

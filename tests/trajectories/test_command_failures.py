@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from tests.growth import assert_linear
 from trajectories.model import Entry, EntryKind
 from trajectories.shell.failures import call_failed, command_failed

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from environments.stages import Stage
 from environments.suites.outcomes import Grade
-from prchain import errors
-from prchain.git import FilePatch, GitRepository
-from prchain.git.patches import Hunk
-from prchain.leaks import Finding, stage_facts
-from prchain.llm.model import Request
-from prchain.needs import Need
+from prchain.core import errors
+from prchain.core.code.needs import Need
+from prchain.core.git import FilePatch, GitRepository
+from prchain.core.git.patches import Hunk
+from prchain.core.leaks import Finding, stage_facts
+from prchain.core.llm.model import Request
 from tests.chains.taskworld import QUERIES, FakeModel, gateway_of, shop
 from tests.memory_ledger import MemoryLedger
 from tests.miner.gitworld import Content, World

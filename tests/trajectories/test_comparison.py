@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from tests.growth import assert_linear
 from trajectories.curation.comparison import Comparison, cliffs_delta, compared
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult
-from prchain import errors
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Message, Reply, Request, Usage
+from prchain.core import errors
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Message, Reply, Request, Usage
 from tests.endpoint import Answer, Call, FakeEndpoint, completion
 from tests.environments.scripted_sandbox import ScriptedResult
 from tests.memory_ledger import MemoryLedger

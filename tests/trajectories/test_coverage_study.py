@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from prchain.cli import run
-from prchain.llm.gateway import Gateway, Route
+from prchain.core.llm.gateway import Gateway, Route
 from sql.ledger import SqlLedger
 from sql.tables import LlmCall, Trajectory, TrajectoryStage, Verdict
 from tests.trajectories.curationworld import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prchain.cli import run
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from sql.tables import TrajectoryMessage
 from tests.trajectories.curationworld import CurationWorld, curation_world
 from trajectories.curation.graph import Prerequisite, ProcessGraph

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import (
+from prchain.core.errors import (
     ContextTooLong,
     DiskLimit,
     EndpointUnreachable,
@@ -17,7 +17,7 @@ from prchain.errors import (
     RateLimited,
     SandboxLost,
 )
-from prchain.llm.model import Reply, Request
+from prchain.core.llm.model import Reply, Request
 from sql.tables import CurationCandidate, LlmCall, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, curation_world, said
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND

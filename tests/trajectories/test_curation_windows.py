@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import GraphUnusable, NotValidated, TestsUnproved, UsageError
-from prchain.llm.model import Reply, Request, ToolCall
+from prchain.core.errors import GraphUnusable, NotValidated, TestsUnproved, UsageError
+from prchain.core.llm.model import Reply, Request, ToolCall
 from sql.tables import CurationCandidate, GraphRow, LlmCall, TrajectoryMessage, TrajectoryStage, Verdict
 from tests.trajectories.curationworld import (
     CurationModel,

@@ -18,8 +18,15 @@ from environments.backends import BACKENDS
 from environments.backends.docker import DockerBackend
 from environments.backends.local import LocalBackend
 from prchain.cli import run
-from prchain.errors import DemoStopped, EngineUnavailable, UsageError
-from prchain.settings import Settings
+from prchain.core.errors import DemoStopped, EngineUnavailable, UsageError
+from prchain.core.settings import Settings
+from prchain.demo.backend import ChosenBackend, choose
+from prchain.demo.beside import WIDTH
+from prchain.demo.commands import GUIDED_CHAIN, demo_commands
+from prchain.demo.folder import claim, prepare
+from prchain.demo.funnel import Funnel
+from prchain.demo.guidance import print_guidance
+from prchain.demo.run import Outcome, _program, print_outcome, run_demo
 from sql.store import Store
 from sql.tables import (
     CurationCandidate,
@@ -34,13 +41,6 @@ from sql.tables import (
 )
 from tests.endpoint import FakeEndpoint, completion
 from tests.trajectories.demoworld import Ran, run_through
-from trajectories.demo.backend import ChosenBackend, choose
-from trajectories.demo.beside import WIDTH
-from trajectories.demo.commands import GUIDED_CHAIN, demo_commands
-from trajectories.demo.folder import claim, prepare
-from trajectories.demo.funnel import Funnel
-from trajectories.demo.guidance import print_guidance
-from trajectories.demo.run import Outcome, _program, print_outcome, run_demo
 
 PLAIN = ChosenBackend(BACKENDS["unsafe-local"], "a test")
 
@@ -353,7 +353,7 @@ def test_a_folder_is_claimed_before_anything_else_is_made_in_it(
         folder.with_name("measures.new").mkdir()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("trajectories.demo.run.build", killed)
+    monkeypatch.setattr("prchain.demo.run.build", killed)
     with pytest.raises(KeyboardInterrupt):
         run_demo(tmp_path / "demo", backend="unsafe-local", run=lambda arguments: 0)
     claim(tmp_path / "demo")

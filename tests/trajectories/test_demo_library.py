@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import GitError
+from prchain.core.errors import GitError
+from prchain.demo import library
+from prchain.demo.library import HISTORY, REPOSITORY, Style, build
 from sql.store import Store
 from sql.tables import Candidate, ChainStage, Dependency, Landing, PullRequest, Selection
 from tests.trajectories.demoworld import CITED, TIP, UNCITED, alone_in, check_out, git, landings, succeeds, suite_passes
-from trajectories.demo import library
-from trajectories.demo.library import HISTORY, REPOSITORY, Style, build
 
 STAGES = sorted(number for chain in CITED | UNCITED for number in chain)
 

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.llm.model import Message, Request
-from prchain.llm.prompts import load_prompt
-from prchain.llm.scripted import ScriptedModel
+from prchain.core.llm.model import Message, Request
+from prchain.core.llm.prompts import load_prompt
+from prchain.core.llm.scripted import ScriptedModel
+from prchain.demo.graph_script import read_graph_answers
+from prchain.demo.guidance_script import SYSTEM, guidance_lines, read_guidance_answers, window_reply
+from prchain.demo.library import build
+from prchain.demo.script import ChainAnswers, StageAnswers, prose, read_answers, write_script
+from prchain.demo.turns import AgentTurn
+from prchain.demo.window_script import Author, read_window_answers
 from tests.trajectories.demoworld import git, landings
-from trajectories.demo.graph_script import read_graph_answers
-from trajectories.demo.guidance_script import SYSTEM, guidance_lines, read_guidance_answers, window_reply
-from trajectories.demo.library import build
-from trajectories.demo.script import ChainAnswers, StageAnswers, prose, read_answers, write_script
-from trajectories.demo.turns import AgentTurn
-from trajectories.demo.window_script import Author, read_window_answers
 from trajectories.prm.assessment import TaskStatus
 from trajectories.prm.reply import read_reply
 from trajectories.prm.taxonomy import load_taxonomy

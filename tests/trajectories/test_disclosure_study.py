@@ -17,8 +17,8 @@ import pytest
 from sqlalchemy import update
 
 from prchain.cli import run
-from prchain.errors import UsageError
-from prchain.llm.model import Reply, Request
+from prchain.core.errors import UsageError
+from prchain.core.llm.model import Reply, Request
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, Steps, agent, agent_steps, curation_world
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from prchain.cli import run as run_command
-from prchain.llm.prompts import load_prompt
+from prchain.core.llm.prompts import load_prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited

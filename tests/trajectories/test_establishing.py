@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.establishing import fits, is_quoted, node_words
 from trajectories.model import Entry, EntryKind

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from prchain.cli import run
-from prchain.errors import DiskFull, UsageError
+from prchain.core.errors import DiskFull, UsageError
 from sql.store import Transaction
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.sampleworld import OVERVIEW, SHORTER, SampleWorld, Talk, long_talk, sample_world

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain.cli import run
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from tests.trajectories.sampleworld import SHORTER, SampleWorld, Talk, sample_world
 from tests.trajectories.test_export import run_export
 from trajectories.export.draw import drawn

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import update
 
 from prchain.cli import run
-from prchain.errors import UsageError
-from prchain.instances import instance_id
+from prchain.core.errors import UsageError
+from prchain.core.swebench.instances import instance_id
 from sql.tables import Trajectory, TrajectoryStage
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.predictions import MissingPrediction, predictions

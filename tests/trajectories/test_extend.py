@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import update
 
 from prchain.cli import run as run_command
-from prchain.llm.scripted import NAME
+from prchain.core.llm.scripted import NAME
 from sql.tables import LlmCall, TaskStage, Trajectory, TrajectoryMessage, TrajectoryStage
 from tests.trajectories.rolloutworld import (
     OVERVIEW,

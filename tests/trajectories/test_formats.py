@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import TypeAdapter
 
-from prchain.errors import UsageError
-from prchain.llm.model import ToolCall
+from prchain.core.errors import UsageError
+from prchain.core.llm.model import ToolCall
 from tests.trajectories.sampleworld import BASH, EDIT, OVERVIEW, SYSTEM, long_talk
 from trajectories.export.chat import arguments_of, think
 from trajectories.export.columns import METADATA

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import (
+from prchain.core.errors import (
     DiskLimit,
     EngineUnavailable,
     OutOfMemory,
@@ -22,8 +22,8 @@ from prchain.errors import (
     SnapshotUnknown,
     StateError,
 )
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
 from sql.tables import GraphRow, LlmCall
 from tests.endpoint import Answer, Call, FakeEndpoint, Part, completion, cut, error, in_turn, raw
 from tests.trajectories.graphworld import (

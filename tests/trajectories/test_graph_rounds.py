@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environments.stages import Stage
-from prchain.git.trees import TreeStore
-from prchain.llm.replies import UnfitReply
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.replies import UnfitReply
 from tests.prchain.treeworld import Content, new_store, plant
 from trajectories.curation.candidates import NodeCandidate, NodeVerdict, hashes, kept_nodes, unused_name
 from trajectories.curation.distill import Distiller

@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import update
 
 from prchain.cli import run as run_command
-from prchain.errors import EndpointRefused, EndpointTimeout, NoNextStage, NotValidated, TestsUnproved, UsageError
-from prchain.llm.model import Request
+from prchain.core.errors import EndpointRefused, EndpointTimeout, NoNextStage, NotValidated, TestsUnproved, UsageError
+from prchain.core.llm.model import Request
 from sql.tables import GraphEdge, GraphMessage, GraphNode, GraphRow, LlmCall, StageTests, Task, TrajectoryStage
 from tests.trajectories.graphworld import (
     FALLEN,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.errors import UsageError
-from prchain.llm.model import ToolCall
+from prchain.core.errors import UsageError
+from prchain.core.llm.model import ToolCall
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import loss_decisions
 from trajectories.export.options import ExportOptions

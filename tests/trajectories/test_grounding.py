@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prchain.llm.model import Reply, ToolCall
+from prchain.core.llm.model import Reply, ToolCall
 from tests.growth import assert_linear
 from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.scripts import own_names, parts_of

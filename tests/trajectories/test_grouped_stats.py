@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import insert, update
 
 from prchain.cli import run
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from sql.tables import LlmCall, PullRequest, Trajectory, TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, long_talk, sample_world
 from trajectories.export.groups import grouped_stats, option_labels, read_domains, read_steps

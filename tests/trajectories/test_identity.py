@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import update
 
 from environments.backends import BACKENDS
-from prchain.errors import EndpointRefused, UsageError
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.prompts import Prompt
-from prchain.settings import Settings
+from prchain.core.errors import EndpointRefused, UsageError
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.prompts import Prompt
+from prchain.core.settings import Settings
 from sql.lock import exclusive_lock
 from sql.tables import StageTests, Task, TaskStage, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
@@ -302,7 +302,7 @@ class TestTable:
 
 def edit_prompt(monkeypatch: pytest.MonkeyPatch, prompt_name: str) -> None:
     """Change the text of a prompt's file."""
-    from prchain.llm import prompts
+    from prchain.core.llm import prompts
 
     real = prompts.load_prompt
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain import errors
-from prchain.llm.client import OpenAIModel
-from prchain.llm.endpoint import Endpoint
-from prchain.llm.gateway import CostEstimate, Gateway, Route
-from prchain.llm.model import Reply, Request
-from prchain.llm.price import Price
-from prchain.llm.wire import reply_of
+from prchain.core import errors
+from prchain.core.llm.client import OpenAIModel
+from prchain.core.llm.endpoint import Endpoint
+from prchain.core.llm.gateway import CostEstimate, Gateway, Route
+from prchain.core.llm.model import Reply, Request
+from prchain.core.llm.price import Price
+from prchain.core.llm.wire import reply_of
 from tests.chains.taskworld import FakeModel, gateway_of
 from tests.endpoint import Answer, Call, FakeEndpoint, completion
 from tests.memory_ledger import MemoryLedger

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.errors import GitError
-from prchain.git import GitRepository
-from prchain.kinds import FileKind
+from prchain.core.code.kinds import FileKind
+from prchain.core.errors import GitError
+from prchain.core.git import GitRepository
 from tests.miner.gitworld import Content, World
 from trajectories.verdicts.judged_patch import judged_patch
 from trajectories.verdicts.patch_text import (

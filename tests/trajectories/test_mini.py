@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
-from prchain import errors
-from prchain.llm.model import Reply, ToolCall, Usage
-from prchain.llm.price import Price
-from prchain.llm.prompts import load_prompt
+from prchain.core import errors
+from prchain.core.llm.model import Reply, ToolCall, Usage
+from prchain.core.llm.price import Price
+from prchain.core.llm.prompts import load_prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.environments.scripted_sandbox import ScriptedResult
 from tests.memory_ledger import MemoryLedger

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.options import RolloutOptions
 from trajectories.scaffolds.kinds import SCAFFOLDS
 from trajectories.scaffolds.mini_package import load_package

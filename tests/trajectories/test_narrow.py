@@ -10,7 +10,7 @@ from contextlib import chdir, redirect_stdout
 import pytest
 
 from prchain.cli import run
-from prchain.columns import cell_length
+from prchain.core.console.columns import cell_length
 from sql.tables import Chain, GraphRow, Trajectory
 from tests.trajectories.demoworld import Ran
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.stages import Stage
-from prchain.errors import AlreadyDone, Inexpressible, PrchainError, ReferenceConflicts
-from prchain.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeEntry, TreeStore
+from prchain.core.errors import AlreadyDone, Inexpressible, PrchainError, ReferenceConflicts
+from prchain.core.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeEntry, TreeStore
 from tests.prchain.treeworld import Content, new_store, plant
 from trajectories.curation.edits import EditedTree, EditFault, edited
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.git import parse_patch
-from prchain.leaks import StageFacts, candidate_names, stage_facts
-from prchain.reference import split
+from prchain.core.code.reference import split
+from prchain.core.git import parse_patch
+from prchain.core.leaks import StageFacts, candidate_names, stage_facts
 from trajectories.curation.gates import LeakGate, abbreviation, form_faults, merge_equal, narrowed, order_faults
 from trajectories.curation.nodes import MILESTONES, Action, ActionTool, Node, NodeKind, canonical, statement_hash
 

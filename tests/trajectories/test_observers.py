@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import pytest
 
 from prchain.cli import run as run_command
-from prchain.errors import ObserverFailed, UsageError
-from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.model import Message, Request, ToolCall
-from prchain.llm.price import Price
-from prchain.llm.prompts import Prompt
+from prchain.core.errors import ObserverFailed, UsageError
+from prchain.core.llm.gateway import Gateway, Question, Route
+from prchain.core.llm.model import Message, Request, ToolCall
+from prchain.core.llm.price import Price
+from prchain.core.llm.prompts import Prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import SUBMIT, PolicyModel, PolicyReply, RolloutWorld, bash, rollout_world, works
 from trajectories.model import Entry, EntryKind

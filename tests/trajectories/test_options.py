@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from environments.backends import BACKENDS
 from environments.checkouts.state import Carry
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.model import AgentLimits
 from trajectories.options import DEFAULTS, ELSEWHERE, MAX_TOKENS, Gate, OnFail, RolloutOptions
 from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, KEPT, NOT_REACHED, OF_THE_AGENT, outcome_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prchain.cli import run
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.overlap import Overlap
 

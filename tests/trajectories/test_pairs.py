@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from prchain.cli import run
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from sql.tables import Trajectory
 from tests.trajectories.sampleworld import OVERVIEW, SHORTER, SampleWorld, Talk, long_talk, sample_world
 from trajectories.export.export import ExportReport, export, export_to

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Reply, Request, ToolCall
-from prchain.llm.price import Price
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Reply, Request, ToolCall
+from prchain.core.llm.price import Price
 from sql.ledger import SqlLedger
 from sql.store import Store
 from tests.databases import open_new

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from environments.stages import ChainStages, Stage
-from prchain.errors import EndpointUnreachable
-from prchain.leaks import Finding
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.scripted import ScriptedModel
+from prchain.core.errors import EndpointUnreachable
+from prchain.core.leaks import Finding
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.scripted import ScriptedModel
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 from trajectories.model import Entry, EntryKind

@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import update
 
 from prchain.cli import run as run_command
-from prchain.errors import ObserverFailed, UsageError
-from prchain.leaks import Finding
-from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.model import Message
-from prchain.llm.price import Price
+from prchain.core.errors import ObserverFailed, UsageError
+from prchain.core.leaks import Finding
+from prchain.core.llm.gateway import Gateway, Question, Route
+from prchain.core.llm.model import Message
+from prchain.core.llm.price import Price
 from sql.tables import PrmWindow
 from tests.growth import assert_linear
 from tests.memory_ledger import MemoryLedger

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from prchain.llm.model import Request
+from prchain.core.llm.model import Request
 from sql.tables import LlmCall, PrmWindow, Trajectory, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, curation_world, said
 from tests.trajectories.prmmodels import prm_reply

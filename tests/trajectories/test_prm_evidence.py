@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from tests.growth import assert_linear
 from tests.trajectories.prmworld import Attempt, stage
 from trajectories.prm.evidence import WindowText

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Request
-from prchain.llm.price import Price
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Request
+from prchain.core.llm.price import Price
 from sql.tables import LlmCall, PrmFinding, PrmWindow, TaskStage, Trajectory
 from tests.memory_ledger import MemoryLedger
 from tests.trajectories.kills import ENOUGH

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.prm.agreement import ReadWindow
 from trajectories.prm.label_file import WindowLabel, check_windows, read_labels, settled
 from trajectories.prm.taxonomy import load_taxonomy

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import UsageError
-from prchain.llm.model import ToolCall
+from prchain.core.errors import UsageError
+from prchain.core.llm.model import ToolCall
 from sql.store import Store
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.prmstore import add_curation, add_trajectory, add_window, prm_store

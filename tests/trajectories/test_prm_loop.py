@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from prchain import errors
 from prchain.cli import run as run_command
-from prchain.errors import UsageError
-from prchain.llm.gateway import Gateway, Route
-from prchain.llm.model import Reply, Request
-from prchain.llm.price import Price
+from prchain.core import errors
+from prchain.core.errors import UsageError
+from prchain.core.llm.gateway import Gateway, Route
+from prchain.core.llm.model import Reply, Request
+from prchain.core.llm.price import Price
 from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory, TrajectoryMessage
 from tests.trajectories.prmmodels import LOOK, TOLD, is_prm, looping, prm_reply
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world

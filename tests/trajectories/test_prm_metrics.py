@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.prm.difficulty import (
     Difficulty,
     ReferenceStage,

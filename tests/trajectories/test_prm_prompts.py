@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import PromptError
-from prchain.llm.model import Message, ToolCall
-from prchain.llm.prompts import load_prompt
+from prchain.core.errors import PromptError
+from prchain.core.llm.model import Message, ToolCall
+from prchain.core.llm.prompts import load_prompt
 from tests.trajectories.prmworld import Attempt, stage
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.actions import agents_call

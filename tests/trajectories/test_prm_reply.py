@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.llm.model import Reply
-from prchain.llm.replies import UnfitReply, closed_schema, read_shape
+from prchain.core.llm.model import Reply
+from prchain.core.llm.replies import UnfitReply, closed_schema, read_shape
 from tests.growth import assert_linear
 from trajectories.prm.assessment import Assessment, Detection, TaskStatus
 from trajectories.prm.reply import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from tests.trajectories.prmrows import ENDED, GUIDE, LATER, POLICY, DoneStage, PrmRows
 from trajectories.prm.report import print_prm_report, prm_report
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.identifiers import spellings
+from prchain.core.code.identifiers import spellings
 from tests.growth import assert_linear
 from trajectories.prm.shown_words import ShownWords
 

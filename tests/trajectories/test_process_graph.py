@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.git.trees import TreeStore
+from prchain.core.git.trees import TreeStore
 from tests.prchain.treeworld import new_store, plant
 from trajectories.curation.graph import ORDER, ProcessGraph, defined_names_at, linked, without_marks
 from trajectories.curation.nodes import MILESTONES, Action, ActionTool, Node, NodeKind

@@ -16,7 +16,7 @@ from environments.images.provide import StageImage
 from environments.stages import StagePatch
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.errors import (
+from prchain.core.errors import (
     DiskFull,
     DiskLimit,
     EndpointUnreachable,
@@ -29,7 +29,7 @@ from prchain.errors import (
     StoreInUse,
     UsageError,
 )
-from prchain.llm.model import Request
+from prchain.core.llm.model import Request
 from sql.lock import exclusive_lock
 from sql.tables import StageTests, Task, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from tests.trajectories.rolloutworld import (

@@ -19,10 +19,10 @@ from click.testing import CliRunner
 from sqlalchemy import update
 
 from prchain.cli import run as run_command
-from prchain.errors import DiskFull, StoreInUse
-from prchain.llm.ledger import Spending
-from prchain.processes import this_process
-from prchain.progress import open_progress
+from prchain.core.console.progress import open_progress
+from prchain.core.errors import DiskFull, StoreInUse
+from prchain.core.llm.ledger import Spending
+from prchain.core.processes.alive import this_process
 from sql.tables import Task, Trajectory, TrajectoryMessage
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world

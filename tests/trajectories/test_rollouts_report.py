@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from prchain.terminal import STEERING
+from prchain.core.console.terminal import STEERING
 from sql.tables import TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.rollouts.report import list_trajectories, print_trajectories, print_trajectory, trajectory_page

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from prchain.errors import UsageError
-from prchain.llm.model import ToolCall
-from prchain.scrub import clean_text
+from prchain.core.errors import UsageError
+from prchain.core.llm.model import ToolCall
+from prchain.core.secrets.scrub import clean_text
 from sql.store import Store
 from sql.tables import Chain, Repository, TrajectoryMessage
 from trajectories.model import Entry, EntryKind

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.sampleworld import OVERVIEW, SampleWorld, Talk, sample_world
 from tests.trajectories.test_export import run_export

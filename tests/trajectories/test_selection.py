@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from tests.trajectories.sampleworld import OVERVIEW, SHORTER, SampleWorld, Talk, sample_world
 from tests.trajectories.test_export import run_export
 from trajectories.export.export import export

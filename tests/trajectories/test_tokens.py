@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from tests.trajectories.test_formats import sample
 from trajectories.export.chat import chat_messages
 from trajectories.export.tokens import TokenEstimate, TokenizerCounter, counter, cumulative_tokens

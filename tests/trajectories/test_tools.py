@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ExecResult, ResourceLimits, SandboxConfig
-from prchain.errors import SandboxFileError, SandboxLost
+from prchain.core.errors import SandboxFileError, SandboxLost
 from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
 from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, opening, runs, says, spec, work
 from trajectories.model import AgentLimits, Ending, Entry, EntryKind

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.llm.model import Reply, ToolCall
+from prchain.core.llm.model import Reply, ToolCall
 from trajectories.model import Entry, EntryKind, TurnFault
 from trajectories.scaffolds.tools.toolset import toolset
 from trajectories.scaffolds.turns import named_calls, read_object, read_turn, sent, valid_tool_name

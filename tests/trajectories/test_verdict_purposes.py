@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.prompts import Fence, load_prompt
-from prchain.llm.replies import UnfitReply
+from prchain.core.llm.gateway import Gateway, Question, Route
+from prchain.core.llm.prompts import Fence, load_prompt
+from prchain.core.llm.replies import UnfitReply
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 from trajectories.curation.agents import CuratorAgent, CuratorLimits

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.curation.graph import Prerequisite, ProcessGraph
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.options import WindowOptions

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prchain.scrub import redact
+from prchain.core.secrets.scrub import redact
 from trajectories.audit.acts import AuditedWork
 
 LONGEST_QUOTE = 160

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from environments.images.plans import WORKDIR
-from prchain.kinds import FileKind, kind_of, language_of
+from prchain.core.code.kinds import FileKind, kind_of, language_of
 from trajectories.audit.acts import Act, AgentCommand, AuditedWork, FileEdit, FileRestored
 from trajectories.audit.scripts import python_text, runs_python, script_edits
 from trajectories.model import Entry, EntryKind

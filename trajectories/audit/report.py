@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from prchain.terminal import counted, say, say_table
+from prchain.core.console.terminal import counted, say, say_table
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.kinds import FileKind, kind_of
 from trajectories.audit.acts import AgentCommand, AuditedWork, FileEdit
 
 _VALUE = re.compile(

@@ -14,11 +14,11 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.llm.gateway import Gateway
-from prchain.llm.model import Message, Reply
-from prchain.llm.prompts import Prompt, fenced_texts
-from prchain.llm.replies import UnfitReply, read_shape
-from prchain.llm.verdicts import read_verdict
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.model import Message, Reply
+from prchain.core.llm.prompts import Prompt, fenced_texts
+from prchain.core.llm.replies import UnfitReply, read_shape
+from prchain.core.llm.verdicts import read_verdict
 from trajectories.model import AgentLimits, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import AttemptLoop, LoopSettings
 from trajectories.scaffolds.context import used_by
@@ -68,7 +68,7 @@ class AgentAnswer(Generic[Shape]):
 @dataclass(frozen=True)
 class CuratorAgent(Generic[Shape]):
     """One kind of agent. `check` raises `UnfitReply` for an answer that fits its schema and is wrong all the same;
-    `decides` says that the answer is a verdict (`prchain.llm.verdicts`)."""
+    `decides` says that the answer is a verdict (`prchain.core.llm.verdicts`)."""
 
     gateway: Gateway
     prompt: Prompt

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import SandboxLimit, SandboxLost
+from prchain.core.errors import SandboxLimit, SandboxLost
 from trajectories.curation.edits import FileContents
 from trajectories.curation.nodes import Action
 from trajectories.curation.options import GraphOptions

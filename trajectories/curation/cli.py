@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from environments.backends import BACKENDS
-from prchain.cli_options import (
+from prchain.core.cli_options import (
     CatalogueOption,
     choice_option,
     db_option,
@@ -19,17 +19,17 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
-from prchain.endings import end_command
-from prchain.errors import UsageError
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say, say_next, tally
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, say_next, tally
+from prchain.core.endings import end_command
+from prchain.core.errors import UsageError
+from prchain.core.settings import Settings
 from sql.store import Store
 from trajectories.curation.studies.cli import study
 from trajectories.curation.windows.cli import run
 
 if TYPE_CHECKING:
-    from prchain.llm.ledger import Spending
+    from prchain.core.llm.ledger import Spending
     from trajectories.curation.forecast import GraphForecast
     from trajectories.curation.run import GraphReport, PendingGraphs
 
@@ -230,7 +230,7 @@ def _report_row(report: GraphReport, spending: Spending) -> dict[str, Any]:
 
 
 def _print_report(report: GraphReport, spending: Spending) -> None:
-    from prchain.endings import say_causes, say_end
+    from prchain.core.endings import say_causes, say_end
     from trajectories.curation.outcomes import BUILT
 
     others = [result for result in report.results if result.outcome not in BUILT]

@@ -14,7 +14,7 @@ from importlib import import_module
 from statistics import fmean
 from typing import Any
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 
 FEWEST = 2
 """Pairs that a p value needs."""

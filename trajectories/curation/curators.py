@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from prchain.errors import ContextTooLong, SandboxLimit, SandboxLost
-from prchain.llm.gateway import Gateway
-from prchain.llm.prompts import Fence, Prompt, load_prompt
+from prchain.core.errors import ContextTooLong, SandboxLimit, SandboxLost
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.prompts import Fence, Prompt, load_prompt
 from sql.store import Store
 from trajectories.curation.agents import SCHEMAS, CuratorAgent, CuratorLimits, replay_calls
 from trajectories.curation.bench import Bench

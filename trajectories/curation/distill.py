@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from prchain.git.output import path_text
-from prchain.git.trees import TreeEntry, TreeStore
-from prchain.terminal import counted
+from prchain.core.console.terminal import counted
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import TreeEntry, TreeStore
 from trajectories.curation.bench import Bench
 from trajectories.curation.candidates import NodeCandidate, NodeVerdict, hashes, kept_nodes, unused_name
 from trajectories.curation.edits import EditedTree, EditFault

@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prchain.git.output import path_text
-from prchain.git.trees import LINK, SUBMODULE, TreeEntry, TreeStore
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import LINK, SUBMODULE, TreeEntry, TreeStore
 from trajectories.curation.nodes import Action, ActionTool, Node
 from trajectories.scaffolds.tools.texts import Text
 

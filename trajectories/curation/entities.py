@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache
 
-from prchain.identifiers import NO_NAMES, identifiers, is_code_name
-from prchain.kinds import endings
-from prchain.leaks.vocabulary import lists
-from prchain.lexing import KEYWORDS
-from prchain.scrub import ADDRESSES, TERMINAL_CODES
+from prchain.core.code.identifiers import NO_NAMES, identifiers, is_code_name
+from prchain.core.code.kinds import endings
+from prchain.core.code.lexing import KEYWORDS
+from prchain.core.leaks.vocabulary import lists
+from prchain.core.secrets.scrub import ADDRESSES, TERMINAL_CODES
 
 
 class EntityKind(StrEnum):

@@ -10,8 +10,8 @@ from statistics import median
 
 from sqlalchemy import func, select
 
-from prchain.llm.gateway import CostEstimate, Gateway
-from prchain.terminal import counted
+from prchain.core.console.terminal import counted
+from prchain.core.llm.gateway import CostEstimate, Gateway
 from sql.store import Transaction
 from sql.tables import GraphRow, LlmCall
 from trajectories.curation.options import CRITIC, PROPOSER, GraphOptions

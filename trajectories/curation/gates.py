@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from prchain.identifiers import is_code_name
-from prchain.leaks import StageFacts, check
+from prchain.core.code.identifiers import is_code_name
+from prchain.core.leaks import StageFacts, check
 from trajectories.curation.masking import shown_lines
 from trajectories.curation.nodes import FACTS, MILESTONES, Action, ActionTool, Node, NodeKind
 

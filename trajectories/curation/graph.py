@@ -14,9 +14,9 @@ from itertools import pairwise, product
 
 import networkx as nx
 
-from prchain.git.repository import GitRepository
-from prchain.identifiers import definitions, is_code_name
-from prchain.leaks.vocabulary import is_plain
+from prchain.core.code.identifiers import definitions, is_code_name
+from prchain.core.git.repository import GitRepository
+from prchain.core.leaks.vocabulary import is_plain
 from trajectories.curation.entities import EDGE_KINDS, Entity, EntityKind, Place, entities, places
 from trajectories.curation.nodes import MILESTONES, ActionTool, Node
 from trajectories.curation.surfaced import Surfaced

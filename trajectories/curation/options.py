@@ -9,7 +9,7 @@ from typing import Any
 
 from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import Carry
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.options import DEFAULTS as ROLLOUT_DEFAULTS
 
 PROPOSER = "proposer"

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from prchain.terminal import counted, say, say_prose, say_table
+from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory
 from trajectories.curation.comparison import FEWEST, Comparison, compared

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from environments.stages import Stage
-from prchain.errors import AlreadyDone, Inexpressible, ReferenceConflicts
-from prchain.git.merge import merge3
-from prchain.git.output import path_text
-from prchain.git.repository import GitRepository
-from prchain.git.trees import EXECUTABLE, FILE, TreeChange, TreeEntry, TreeStore
-from prchain.leaks import StageFacts, candidate_names, stage_facts
-from prchain.needs import Need
-from prchain.reference import split
+from prchain.core.code.needs import Need
+from prchain.core.code.reference import split
+from prchain.core.errors import AlreadyDone, Inexpressible, ReferenceConflicts
+from prchain.core.git.merge import merge3
+from prchain.core.git.output import path_text
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeChange, TreeEntry, TreeStore
+from prchain.core.leaks import StageFacts, candidate_names, stage_facts
 from trajectories.curation.edits import EditedTree
 from trajectories.curation.entities import normalized_path
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import SandboxFileError
-from prchain.scrub import clean_text
+from prchain.core.errors import SandboxFileError
+from prchain.core.secrets.scrub import clean_text
 from trajectories.curation.edits import FileContents
 from trajectories.curation.gates import NodeFault
 from trajectories.curation.masking import LEFT_OUT, absent_line, shows

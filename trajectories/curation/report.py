@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from prchain.processes import Process
-from prchain.terminal import counted, dollars, say, say_prose, say_table, shortened, summed
+from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened, summed
+from prchain.core.processes.alive import Process
 from sql.chosen import find_chain
 from sql.store import Store
 from sql.tables import Chain, GraphNode, GraphRow, Repository

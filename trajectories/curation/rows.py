@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import delete, select, update
 
-from prchain.errors import UsageError
-from prchain.llm.model import ToolCall
-from prchain.processes import this_process
-from prchain.timestamps import now
+from prchain.core.errors import UsageError
+from prchain.core.llm.model import ToolCall
+from prchain.core.processes.alive import this_process
+from prchain.core.timestamps import now
 from sql.store import Store, Transaction
 from sql.tables import GraphEdge, GraphMessage, GraphNode, GraphRow
 from trajectories.curation.candidates import NodeCandidate, NodeVerdict

@@ -18,21 +18,14 @@ from environments.backends import BACKENDS
 from environments.checkouts.state import Carry
 from environments.images.provide import Provider, StageImage
 from environments.workplace import Workplace
-from prchain.errors import (
-    CurationError,
-    MergeUnsupported,
-    NoNextStage,
-    NotValidated,
-    TestsUnproved,
-    UsageError,
-)
-from prchain.git.trees import TreeStore
-from prchain.llm.gateway import Gateway
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, Progress
-from prchain.runs import LONGEST_REASON, RunResult, Tell, UnitResult, run_units
-from prchain.scrub import redact, redact_mined, scrub_mined
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import CurationError, MergeUnsupported, NoNextStage, NotValidated, TestsUnproved, UsageError
+from prchain.core.git.trees import TreeStore
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import LONGEST_REASON, RunResult, Tell, UnitResult, run_units
+from prchain.core.secrets.scrub import redact, redact_mined, scrub_mined
+from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
@@ -70,7 +63,7 @@ class GraphChoice(ChainChoice):
 
 @dataclass(frozen=True, slots=True)
 class GraphUnit:
-    """One stage on one tree (`prchain.runs.Unit`); `id` is the graph's."""
+    """One stage on one tree (`prchain.core.runs.Unit`); `id` is the graph's."""
 
     chain_id: str
     position: int
@@ -205,7 +198,7 @@ def open_run(
 
 
 class GraphRun:
-    """Makes the graphs of the chosen stages (`prchain.runs.Work`)."""
+    """Makes the graphs of the chosen stages (`prchain.core.runs.Work`)."""
 
     title = "graphs"
 
@@ -307,7 +300,7 @@ class GraphRun:
     # ---- the work on one
 
     def run(self, workers: int = 2, pending: PendingGraphs | None = None) -> GraphReport:
-        """Make what is missing. Raises as `prchain.runs.run_units`."""
+        """Make what is missing. Raises as `prchain.core.runs.run_units`."""
         todo = pending or self.pending()
         secrets = self.context.secrets
         result = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from prchain.llm.replies import UnfitReply
+from prchain.core.llm.replies import UnfitReply
 from trajectories.curation.entities import normalized_path
 from trajectories.curation.gates import NodeFault
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from prchain.terminal import counted, say, say_table
+from prchain.core.console.terminal import counted, say, say_table
 from sql.store import Store
 from sql.tables import Chain, GraphRow, Repository
 from trajectories.curation.candidates import NodeCandidate

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prchain.terminal import json_text
+from prchain.core.console.terminal import json_text
 
 
 class Study(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from itertools import combinations
 
-from prchain.identifiers import identifiers
+from prchain.core.code.identifiers import identifiers
 from trajectories.curation.entities import Entity, EntityKind
 
 _MOST_PARTS = 12

@@ -8,8 +8,8 @@ from statistics import fmean, quantiles
 from textwrap import wrap
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from prchain.scrub import clean_text
-from prchain.terminal import clean
+from prchain.core.console.terminal import clean
+from prchain.core.secrets.scrub import clean_text
 from trajectories.curation.graph import ORDER, ProcessGraph
 from trajectories.curation.nodes import Node, NodeKind
 

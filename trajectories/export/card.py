@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from environments.suites.outcomes import PASSED
 from prchain import __version__
-from prchain.llm.purposes import TASK_PURPOSES
+from prchain.core.llm.purposes import TASK_PURPOSES
 from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate
 from sql.tables import LlmCall, PrmWindow, Task, Trajectory, TrajectoryMessage

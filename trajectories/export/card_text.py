@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from prchain.terminal import counted, tally
+from prchain.core.console.terminal import counted, tally
 from trajectories.export.loss import loss_rows, loss_words
 
 _FIGURES = (

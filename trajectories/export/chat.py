@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from prchain.llm.model import ToolCall
-from prchain.special_tokens import without_thinking_marks
+from prchain.core.llm.model import ToolCall
+from prchain.core.llm.special_tokens import without_thinking_marks
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample, SampleMessage, SampleStage
 

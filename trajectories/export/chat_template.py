@@ -12,7 +12,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 
 _SPECIALS = ("bos_token", "eos_token", "pad_token", "unk_token")
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from prchain.cli_options import choice_option, db_option, json_option, repository_option
-from prchain.endings import end_command
-from prchain.errors import UsageError
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say, say_some, tally
+from prchain.core.cli_options import choice_option, db_option, json_option, repository_option
+from prchain.core.console.terminal import counted, present, say, say_some, tally
+from prchain.core.endings import end_command
+from prchain.core.errors import UsageError
+from prchain.core.settings import Settings
 from sql.store import Store
 from trajectories.export.formats import FORMATS
 
@@ -273,7 +273,7 @@ def _check_options(context: click.Context, form: str, *, predictions: bool) -> N
 
 def _inputs(settings: Settings, options: ExportOptions | None = None) -> Iterator[Path]:
     """The files that an export reads."""
-    from prchain.settings import FILE
+    from prchain.core.settings import FILE
     from sql.engine import parse_url, sqlite_file
 
     yield Path(FILE)
@@ -290,7 +290,7 @@ def _inputs(settings: Settings, options: ExportOptions | None = None) -> Iterato
 def _export_samples(
     settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool
 ) -> None:
-    from prchain.progress import open_progress
+    from prchain.core.console.progress import open_progress
     from trajectories.export.export import VALIDATION, export_to, set_paths
     from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format

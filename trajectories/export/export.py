@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prchain.errors import UsageError
-from prchain.progress import Progress
-from prchain.terminal import json_text
+from prchain.core.console.progress import Progress
+from prchain.core.console.terminal import json_text
+from prchain.core.errors import UsageError
 from sql.store import Store, Transaction
 from trajectories.export.card import Card, card_of
 from trajectories.export.card_text import markdown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from prchain.identifiers import identifiers, is_code_name
+from prchain.core.code.identifiers import identifiers, is_code_name
 from trajectories.model import Entry, EntryKind
 from trajectories.steps import steps_of
 from trajectories.verdicts.numbers import Value, numbers
@@ -22,9 +22,9 @@ def ungrounded_steps(entries: Sequence[Entry]) -> frozenset[int]:
     """The steps whose turn follows an observer's words and names a path, a symbol or a number that no query, comment or
     observation before it holds.
 
-    A symbol is a name in the shape of code (`prchain.identifiers.is_code_name`); numbers count from three digits on; a
-    path is also shown by its last part. Names that the turn itself makes up count, too: whether the guidance gave them
-    cannot be told. Never raises.
+    A symbol is a name in the shape of code (`prchain.core.code.identifiers.is_code_name`); numbers count from three
+    digits on; a path is also shown by its last part. Names that the turn itself makes up count, too: whether the
+    guidance gave them cannot be told. Never raises.
     """
     paths, names, values, seen = set[str](), set[str](), set[Value](), 0
     found = set()

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from sqlalchemy import func, select
 
 from environments.suites.outcomes import PASSED
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import Chain, GraphRow, PullRequest, Repository, TaskStage, Trajectory, TrajectoryStage, Verdict

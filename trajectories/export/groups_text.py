@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from prchain.terminal import counted, dollars, say, say_prose, say_table
+from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table
 
 
 def print_grouped(row: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.export.samples import Reason
 from trajectories.model import Entry, EntryKind
 from trajectories.shell.failures import call_failed

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
 from trajectories.export.recipe import Recipe
 from trajectories.outcomes import KEPT

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample
 

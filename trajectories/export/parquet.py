@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.export.write import HashedFile
 
 _ROWS_AT_ONCE = 64

@@ -16,9 +16,9 @@ from typing import Any
 from sqlalchemy import select
 
 from environments.stages import open_git, open_trees, read_chain
-from prchain.errors import GitError, UsageError
-from prchain.git.trees import TreeStore
-from prchain.instances import instance_id
+from prchain.core.errors import GitError, UsageError
+from prchain.core.git.trees import TreeStore
+from prchain.core.swebench.instances import instance_id
 from sql.chosen import repository_ids
 from sql.store import Transaction
 from sql.tables import Chain, Trajectory, TrajectoryStage

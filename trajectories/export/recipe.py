@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 
 Recipe = Literal["slime", "swift"]
 """A trainer; its recipe is for files in the format of the same name."""

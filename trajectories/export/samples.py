@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from prchain.llm.model import Role, ToolCall
+from prchain.core.llm.model import Role, ToolCall
 from trajectories.model import EntryKind
 
 
@@ -58,9 +58,9 @@ class SampleMessage:
     elided: bool = False
     """Whether older observations were left out of its request, to fit the model's context."""
     broken_marks: int = 0
-    """How many of its texts had special tokens broken (`prchain.special_tokens`)."""
+    """How many of its texts had special tokens broken (`prchain.core.llm.special_tokens`)."""
     replaced: Mapping[str, int] = field(default_factory=dict)
-    """How many secrets and addresses of each kind were replaced in it (`prchain.scrub`)."""
+    """How many secrets and addresses of each kind were replaced in it (`prchain.core.secrets.scrub`)."""
 
 
 @dataclass(frozen=True, slots=True)

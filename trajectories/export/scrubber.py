@@ -7,11 +7,11 @@ from collections import Counter
 from hashlib import blake2b
 from typing import Any
 
-from prchain.llm.channels import Said
-from prchain.llm.model import ToolCall
-from prchain.llm.thoughts import joined, separated
-from prchain.scrub import Counts, scrub_mined
-from prchain.special_tokens import without_special_tokens
+from prchain.core.llm.channels import Said
+from prchain.core.llm.model import ToolCall
+from prchain.core.llm.special_tokens import without_special_tokens
+from prchain.core.llm.thoughts import joined, separated
+from prchain.core.secrets.scrub import Counts, scrub_mined
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Reason, SampleMessage
 from trajectories.model import Entry

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import exists, func, select
 from sqlalchemy.orm import aliased
 
-from prchain.terminal import counted, dollars, say, say_prose, say_table, tally
+from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, tally
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict

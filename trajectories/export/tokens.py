@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.export.chat import chat_messages
 from trajectories.export.samples import Sample, SampleMessage
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from sql.chosen import repository_ids
 from sql.store import Transaction
 from sql.tables import Trajectory

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from prchain.errors import DiskFull, PrchainError, UsageError
-from prchain.parts import open_part
+from prchain.core.errors import DiskFull, PrchainError, UsageError
+from prchain.core.parts import open_part
 
 
 class RowWriter(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prchain.errors import ObserverFailed, PrchainError
-from prchain.runs import defect_words
+from prchain.core.errors import ObserverFailed, PrchainError
+from prchain.core.runs import defect_words
 
 
 @contextmanager

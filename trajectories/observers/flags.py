@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

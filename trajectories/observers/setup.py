@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from pydantic import ValidationError
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.observers.failures import observer_errors
 from trajectories.scaffolds.scaffold import ObserverKind
 

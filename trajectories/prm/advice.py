@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from prchain.llm.prompts import Prompt, load_prompt
+from prchain.core.llm.prompts import Prompt, load_prompt
 from trajectories.prm.assessment import TaskStatus
 from trajectories.prm.reading import Reading, WindowFinding
 from trajectories.prm.settings import PrmSettings

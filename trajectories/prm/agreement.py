@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from prchain.shares import wilson
-from prchain.terminal import counted, say, say_table, shortened
+from prchain.core.console.terminal import counted, say, say_table, shortened
+from prchain.core.shares import wilson
 
 _CATEGORY_WIDTH = 30
 """Columns: the table is then 80 wide."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from prchain.identifiers import is_code_name
+from prchain.core.code.identifiers import is_code_name
 from trajectories.curation.entities import EntityKind, entities
 from trajectories.curation.windows.world import is_known_file, is_made_up, is_worldly, standard_names
 

@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from prchain.cli_options import (
-    db_option,
-    json_option,
-    repository_option,
-    spending_options,
-)
-from prchain.endings import end_command
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say, tally
+from prchain.core.cli_options import db_option, json_option, repository_option, spending_options
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, tally
+from prchain.core.endings import end_command
+from prchain.core.settings import Settings
 from sql.store import Store
 from trajectories.observers.flags import observer_specs, prm_settings
 from trajectories.prm.sweeps.cli import sweep
@@ -243,7 +238,7 @@ def labels(
       prchain prm labels --out windows.jsonl --variant D
       prchain prm labels --pairs --out pairs.jsonl
     """
-    from prchain.errors import UsageError
+    from prchain.core.errors import UsageError
     from trajectories.prm.labels import write_labels
     from trajectories.prm.pairs import write_pairs
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from environments.images.plans import WORKDIR
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.bash import Bash
 from trajectories.scaffolds.tools.edits import EDITOR

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from prchain.errors import UsageError
-from prchain.instances import instance_id
+from prchain.core.errors import UsageError
+from prchain.core.swebench.instances import instance_id
 from sql.store import Transaction
 from sql.tables import ChainStage, Repository
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from prchain.kinds import FileKind, kind_of, language_of
-from prchain.llm.model import ToolCall
+from prchain.core.code.kinds import FileKind, kind_of, language_of
+from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry
 from trajectories.scaffolds.tools.edits import EDITOR
 from trajectories.scaffolds.turns import NOT_RUN

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from prchain.endings import end_command, say_causes, say_end
-from prchain.llm.gateway import CostEstimate
-from prchain.runs import RunResult, UnitResult
-from prchain.terminal import present, say, say_table
+from prchain.core.console.terminal import present, say, say_table
+from prchain.core.endings import end_command, say_causes, say_end
+from prchain.core.llm.gateway import CostEstimate
+from prchain.core.runs import RunResult, UnitResult
 
 
 def print_estimates(estimates: Mapping[str, CostEstimate], as_json: bool, standing: int = 0) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from prchain.errors import UsageError
-from prchain.terminal import shortened
+from prchain.core.console.terminal import shortened
+from prchain.core.errors import UsageError
 from trajectories.prm.agreement import ReadWindow
 from trajectories.prm.taxonomy import Taxonomy
 

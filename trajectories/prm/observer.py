@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from prchain.llm.gateway import Question
+from prchain.core.llm.gateway import Question
 from trajectories.model import Entry
 from trajectories.prm.advice import advice_prompt, words_for_agent
 from trajectories.prm.detecting import find_all

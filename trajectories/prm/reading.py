@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prchain.errors import BadReply, ContextTooLong
-from prchain.llm.gateway import Answer, CostEstimate, Gateway, Question
-from prchain.llm.prompts import Prompt, load_prompt
-from prchain.llm.replies import UnfitReply
-from prchain.scrub import clean_text
+from prchain.core.errors import BadReply, ContextTooLong
+from prchain.core.llm.gateway import Answer, CostEstimate, Gateway, Question
+from prchain.core.llm.prompts import Prompt, load_prompt
+from prchain.core.llm.replies import UnfitReply
+from prchain.core.secrets.scrub import clean_text
 from trajectories.prm.actions import agents_call, tool_lines
 from trajectories.prm.assessment import Assessment, TaskStatus
 from trajectories.prm.evidence import WindowText
@@ -81,7 +81,7 @@ def prompt_of(settings: PrmSettings) -> Prompt:
 def render(
     settings: PrmSettings, overview: str | None, query: str, window: StepWindow, tools: Sequence[Mapping[str, Any]]
 ) -> tuple[Any, ...]:
-    """The messages of the question about a window (`prchain.llm.model.Message`). Raises `PromptError`."""
+    """The messages of the question about a window (`prchain.core.llm.model.Message`). Raises `PromptError`."""
     values = variables(overview, query, window)
     taxonomy = settings.categories
     if taxonomy is not None:

@@ -16,12 +16,12 @@ from typing import Any
 
 from sqlalchemy import select
 
-from prchain.errors import UsageError
-from prchain.llm.gateway import CostEstimate, Gateway, Question
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, Progress
-from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import UsageError
+from prchain.core.llm.gateway import CostEstimate, Gateway, Question
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import RunResult, Tell, UnitResult, run_units
+from prchain.core.settings import Settings
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.store import Store
@@ -47,7 +47,7 @@ REPLAY = "replay"
 
 @dataclass(frozen=True, slots=True)
 class ReplayUnit:
-    """One trajectory (`prchain.runs.Unit`)."""
+    """One trajectory (`prchain.core.runs.Unit`)."""
 
     trajectory: str
 
@@ -120,7 +120,7 @@ class _UnreadWindow:
 
 
 class ReplayRun:
-    """Reads stored trajectories (`prchain.runs.Work`). `purpose` is that whose model answers."""
+    """Reads stored trajectories (`prchain.core.runs.Work`). `purpose` is that whose model answers."""
 
     title = "trajectories"
 
@@ -176,7 +176,7 @@ class ReplayRun:
         return windows, total
 
     def run(self, workers: int = 2) -> ReplayReport:
-        """Read them all. Raises as `prchain.runs.run_units`."""
+        """Read them all. Raises as `prchain.core.runs.run_units`."""
         result = run_units(self, self.units(), workers=workers, progress=self._progress, secrets=self._secrets)
         return ReplayReport(result.results, result.left, result.stopped)
 

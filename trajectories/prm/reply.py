@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, create_model
 
-from prchain.excerpt import cut
-from prchain.llm.replies import UnfitReply
-from prchain.llm.thoughts import separated
-from prchain.scrub import clean_text
+from prchain.core.llm.excerpt import cut
+from prchain.core.llm.replies import UnfitReply
+from prchain.core.llm.thoughts import separated
+from prchain.core.secrets.scrub import clean_text
 from trajectories.prm.answers import says_yes, status_in
 from trajectories.prm.assessment import Assessment, Detection, TaskStatus
 from trajectories.prm.marks import Mark, marked
@@ -168,7 +168,8 @@ class JsonActionReply(JsonReply):
 
 
 def json_shape(taxonomy: Taxonomy, *, action: bool) -> type[JsonReply]:
-    """The shape of a reply in JSON, for `prchain.llm.gateway.Gateway.ask_for`: no other categories than these fit it.
+    """The shape of a reply in JSON, for `prchain.core.llm.gateway.Gateway.ask_for`: no other categories than these fit
+    it.
 
     `action`: with the next call, which may be null.
     """

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from prchain.terminal import counted, say, say_prose, say_table, tally
+from prchain.core.console.terminal import counted, say, say_prose, say_table, tally
 from sql.store import Store
 from trajectories.prm.compared import (
     BASE,

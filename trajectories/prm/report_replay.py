@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from prchain.errors import UsageError
-from prchain.terminal import counted, say, say_table
+from prchain.core.console.terminal import counted, say, say_table
+from prchain.core.errors import UsageError
 from sql.store import Store, Transaction
 from sql.tables import PrmFinding, PrmWindow, Trajectory
 from trajectories.prm.agreement import Score, Share, print_scores

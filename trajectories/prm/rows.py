@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import delete
 
-from prchain.leaks import Finding
-from prchain.scrub import clean_text
+from prchain.core.leaks import Finding
+from prchain.core.secrets.scrub import clean_text
 from sql.store import Transaction
 from sql.tables import PrmFinding, PrmWindow
 from trajectories.identity import LENGTH

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from prchain.excerpt import cut
-from prchain.llm.prompts import Fence
-from prchain.scrub import clean_text
+from prchain.core.llm.excerpt import cut
+from prchain.core.llm.prompts import Fence
+from prchain.core.secrets.scrub import clean_text
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.window import StepWindow
 from trajectories.steps import said

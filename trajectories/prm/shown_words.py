@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from prchain.identifiers import spellings
+from prchain.core.code.identifiers import spellings
 
 _WORD = re.compile(r"\w+")
 _BEHIND_ESCAPE = re.compile(r"\\[nrtbsdw](\w+)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.export.chat import as_text, chat_message
 from trajectories.export.samples import Reason
 from trajectories.export.scrubber import Scrubber

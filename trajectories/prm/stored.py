@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from sql.store import Transaction
 from sql.tables import CurationCandidate, CurationWindow, PrmFinding, PrmWindow
 from trajectories.identity import subject

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 
 _HASH_LENGTH = 16
 _NAME = r"^[a-z][a-z0-9_]{0,47}$"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from prchain.errors import StepUnknown, UsageError
+from prchain.core.errors import StepUnknown, UsageError
 from sql.store import Transaction
 from sql.tables import Trajectory
 from trajectories.identity import Identity

@@ -16,9 +16,9 @@ from environments.sandboxes.sandbox import Sandbox
 from environments.stages import Stage, StagePatch, open_git, open_trees, stage_patches
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, Workplace
-from prchain.errors import ProofOutdated
-from prchain.git.repository import GitRepository
-from prchain.git.trees import TreeStore
+from prchain.core.errors import ProofOutdated
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import TreeStore
 from trajectories.task import RolloutTask, StageTask
 from trajectories.verdicts.hidden import HiddenContent, read_hidden
 from trajectories.verdicts.judged_patch import judged_patch

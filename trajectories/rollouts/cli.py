@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from environments.backends import BACKENDS, chosen_backend
-from prchain.cli_options import (
+from prchain.core.cli_options import (
     CatalogueOption,
     choice_option,
     db_option,
@@ -21,18 +21,18 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
-from prchain.endings import end_command
-from prchain.errors import UsageError
-from prchain.progress import open_progress
-from prchain.settings import PurposeSettings, Settings
-from prchain.terminal import counted, present, say, say_next, tally
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, say_next, tally
+from prchain.core.endings import end_command
+from prchain.core.errors import UsageError
+from prchain.core.settings import PurposeSettings, Settings
 from sql.store import Store
 from trajectories.observers.flags import observer_options, observer_specs
 from trajectories.scaffolds.kinds import SCAFFOLDS
 
 if TYPE_CHECKING:
-    from prchain.llm.gateway import CostEstimate
-    from prchain.llm.ledger import Spending
+    from prchain.core.llm.gateway import CostEstimate
+    from prchain.core.llm.ledger import Spending
     from trajectories.options import RolloutOptions
     from trajectories.rollouts.extend import PendingExtensions
     from trajectories.rollouts.forecast import Forecast
@@ -361,7 +361,7 @@ def _report_row(report: RolloutReport, spending: Spending, tests: Mapping[str, i
 
 
 def _print_report(report: RolloutReport, spending: Spending, tests: Mapping[str, int]) -> None:
-    from prchain.endings import say_causes, say_end
+    from prchain.core.endings import say_causes, say_end
 
     say_causes(report.failed)
     counts = tally(report.outcomes) or ("nothing ended" if report.results or report.left else "nothing new to do")

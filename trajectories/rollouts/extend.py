@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from prchain.llm.gateway import CostEstimate
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, Progress
-from prchain.runs import Tell, UnitResult, run_units
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.llm.gateway import CostEstimate
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import Tell, UnitResult, run_units
+from prchain.core.settings import Settings
 from sql.store import Store
 from trajectories.extensions import extended_prefixes
 from trajectories.model import AgentLimits
@@ -48,7 +48,7 @@ class ChangedOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExtensionUnit:
-    """One try to extend a prefix (`prchain.runs.Unit`)."""
+    """One try to extend a prefix (`prchain.core.runs.Unit`)."""
 
     options: RolloutOptions
     rollout: RolloutUnit
@@ -76,7 +76,7 @@ class PendingExtensions:
 
 
 class ExtensionRun:
-    """Extends the prefixes that can be extended (`prchain.runs.Work`)."""
+    """Extends the prefixes that can be extended (`prchain.core.runs.Work`)."""
 
     title = "rollouts"
 
@@ -133,7 +133,7 @@ class ExtensionRun:
         return total
 
     def run(self, workers: int, samples: int) -> RolloutReport:
-        """Try each prefix until it is extended, `samples` times at most. Raises as `prchain.runs.run_units`."""
+        """Try each prefix until it is extended, `samples` times at most. Raises as `prchain.core.runs.run_units`."""
         results: list[UnitResult[RolloutUnit]] = []
         left = standing = 0
         stopped = None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from prchain.llm.gateway import CostEstimate, Gateway
-from prchain.terminal import counted
+from prchain.core.console.terminal import counted
+from prchain.core.llm.gateway import CostEstimate, Gateway
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
 from trajectories.identity import CHOICES, LENGTH, PLACE, stored

@@ -9,7 +9,7 @@ from typing import Any
 from environments.suites.outcomes import Grade, StateCheck, check_state, grade
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.errors import RefreshFailed
+from prchain.core.errors import RefreshFailed
 from trajectories.rollouts.state import RolloutContext
 from trajectories.task import StageTask
 

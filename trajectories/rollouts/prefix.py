@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
-from prchain.errors import BadReply, ContextTooLong
-from prchain.excerpt import cut
-from prchain.leaks import Finding, leak_words, until_clean
-from prchain.llm.gateway import Gateway, Question
-from prchain.llm.prompts import Fence, load_prompt
-from prchain.scrub import scrub_mined
+from prchain.core.errors import BadReply, ContextTooLong
+from prchain.core.leaks import Finding, leak_words, until_clean
+from prchain.core.llm.excerpt import cut
+from prchain.core.llm.gateway import Gateway, Question
+from prchain.core.llm.prompts import Fence, load_prompt
+from prchain.core.secrets.scrub import scrub_mined
 from trajectories.model import Entry
 from trajectories.task import RolloutTask
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sqlalchemy import func, select
 
-from prchain.errors import ChainGone, NoTask, StepUnknown, UsageError
+from prchain.core.errors import ChainGone, NoTask, StepUnknown, UsageError
 from sql.chosen import find_chain, repository_ids
 from sql.store import Transaction
 from sql.tables import Chain, Trajectory, TrajectoryMessage, TrajectoryStage

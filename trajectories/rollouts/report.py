@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import select
 
-from prchain.processes import Process
-from prchain.scrub import clean_text
-from prchain.terminal import counted, dollars, say, say_prose, say_table, shortened, summed
+from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened, summed
+from prchain.core.processes.alive import Process
+from prchain.core.secrets.scrub import clean_text
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage

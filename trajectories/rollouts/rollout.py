@@ -22,23 +22,15 @@ from environments.checkouts.state import Carry
 from environments.images.provide import StageImage
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.workplace import Workplace
-from prchain.errors import (
-    PrchainError,
-    PromptError,
-    SandboxLost,
-    StoreError,
-    StoreInUse,
-    TextsChanged,
-    UsageError,
-)
-from prchain.git.trees import TreeStore
-from prchain.leaks import Finding, check
-from prchain.llm.gateway import Gateway
-from prchain.llm.pauses import full_jitter
-from prchain.llm.prompts import load_prompt
-from prchain.runs import DEFECT, LONGEST_REASON, Tell, defect_words
-from prchain.scrub import redact, scrub_mined
-from prchain.terminal import counted
+from prchain.core.console.terminal import counted
+from prchain.core.errors import PrchainError, PromptError, SandboxLost, StoreError, StoreInUse, TextsChanged, UsageError
+from prchain.core.git.trees import TreeStore
+from prchain.core.leaks import Finding, check
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.pauses import full_jitter
+from prchain.core.llm.prompts import load_prompt
+from prchain.core.runs import DEFECT, LONGEST_REASON, Tell, defect_words
+from prchain.core.secrets.scrub import redact, scrub_mined
 from sql.lock import exclusive_lock
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, TrajectoryMessage

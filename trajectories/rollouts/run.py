@@ -15,12 +15,12 @@ from sqlalchemy import select
 
 from environments.backends import BACKENDS
 from environments.images.provide import Provider
-from prchain.errors import RolloutError, TaskError, UsageError
-from prchain.llm.gateway import CostEstimate
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, Progress
-from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import RolloutError, TaskError, UsageError
+from prchain.core.llm.gateway import CostEstimate
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import RunResult, Tell, UnitResult, run_units
+from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
@@ -52,7 +52,7 @@ class RolloutChoice(ChainChoice):
 
 @dataclass(frozen=True, slots=True)
 class RolloutUnit:
-    """One sample of one chain (`prchain.runs.Unit`)."""
+    """One sample of one chain (`prchain.core.runs.Unit`)."""
 
     chain_id: str
     sample: int
@@ -184,7 +184,7 @@ def open_run(
 
 
 class RolloutRun:
-    """Rolls out the samples of the chosen chains (`prchain.runs.Work`)."""
+    """Rolls out the samples of the chosen chains (`prchain.core.runs.Work`)."""
 
     title = "rollouts"
 
@@ -272,7 +272,7 @@ class RolloutRun:
         return OutdatedSamples(len(pending.outdated), pending.half_done, pending.fields, estimate)
 
     def run(self, workers: int = 2, pending: PendingRollouts | None = None) -> RolloutReport:
-        """Roll out what is missing. Raises as `prchain.runs.run_units`."""
+        """Roll out what is missing. Raises as `prchain.core.runs.run_units`."""
         todo = pending or self.pending()
         secrets = self.context.secrets
         result = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)

@@ -18,9 +18,16 @@ from environments.checkouts.state import Carry
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.outcomes import Grade
-from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, RefreshFailed, SandboxLimit, SandboxLost
-from prchain.git.output import path_text
-from prchain.leaks import Finding
+from prchain.core.errors import (
+    ExtractionFailed,
+    PlacementFailed,
+    PrchainError,
+    RefreshFailed,
+    SandboxLimit,
+    SandboxLost,
+)
+from prchain.core.git.output import path_text
+from prchain.core.leaks import Finding
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
 from trajectories.observers.attempt import AttemptObserver

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from prchain.llm.gateway import Gateway
+from prchain.core.llm.gateway import Gateway
 from sql.store import Store
 from trajectories.model import Entry
 from trajectories.options import RolloutOptions

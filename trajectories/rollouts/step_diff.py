@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from environments.stages import open_git, open_trees, read_chain
-from prchain.errors import StepUnknown
-from prchain.git.patches import patch_fields
-from prchain.terminal import say, say_content
+from prchain.core.console.terminal import say, say_content
+from prchain.core.errors import StepUnknown
+from prchain.core.git.patches import patch_fields
 from sql.store import Store, Transaction
 from sql.tables import Trajectory
 from trajectories.options import RolloutOptions

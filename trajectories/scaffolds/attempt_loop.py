@@ -13,12 +13,12 @@ from time import perf_counter
 from typing import Any, Protocol, Self
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import ContextTooLong, PrchainError, SandboxError
-from prchain.llm.gateway import Answer, Gateway, Question
-from prchain.llm.model import Reply, Role, ToolCall
-from prchain.llm.prompts import Prompt
-from prchain.scrub import clean_text
-from prchain.timestamps import now
+from prchain.core.errors import ContextTooLong, PrchainError, SandboxError
+from prchain.core.llm.gateway import Answer, Gateway, Question
+from prchain.core.llm.model import Reply, Role, ToolCall
+from prchain.core.llm.prompts import Prompt
+from prchain.core.secrets.scrub import clean_text
+from prchain.core.timestamps import now
 from trajectories.model import NOTHING_USED, Ending, Entry, EntryKind
 from trajectories.options import MAX_TOKENS, RolloutOptions
 from trajectories.scaffolds.context import Conversation, Overflow, cut_to, estimate, used_by

@@ -16,14 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from prchain.llm.model import Message, Reply
+from prchain.core.llm.model import Message, Reply
 from trajectories.model import AgentUsage, Entry, EntryKind
 from trajectories.scaffolds.turns import sent
 
 Overflow = Literal["stop", "elide"]
 
 BYTES_PER_TOKEN = 4
-"""Of English and of code, about; as `prchain.llm.gateway` estimates."""
+"""Of English and of code, about; as `prchain.core.llm.gateway` estimates."""
 
 _WORTH = 400
 """Characters: a shorter observation is not worth leaving out."""

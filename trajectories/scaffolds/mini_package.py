@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from prchain.errors import UsageError
-from prchain.llm.prompts import Prompt
+from prchain.core.errors import UsageError
+from prchain.core.llm.prompts import Prompt
 
 if TYPE_CHECKING:
     from jinja2 import Template

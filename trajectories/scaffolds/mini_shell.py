@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from environments.sandboxes.sandbox import ExecResult
-from prchain.errors import SandboxLimit
+from prchain.core.errors import SandboxLimit
 from trajectories.scaffolds.observations import bytes_for, exception_words, is_submission
 from trajectories.scaffolds.taking_up import ended_words
 from trajectories.scaffolds.tools.bash import QUIET

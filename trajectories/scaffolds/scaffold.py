@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.git.trees import TreeStore
-from prchain.leaks import Finding
-from prchain.llm.gateway import Gateway
+from prchain.core.git.trees import TreeStore
+from prchain.core.leaks import Finding
+from prchain.core.llm.gateway import Gateway
 from sql.store import Transaction
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import RolloutOptions

@@ -8,8 +8,8 @@ from itertools import takewhile
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import DiskLimit, ExtractionFailed, OutOfMemory, PrchainError, SandboxLimit
-from prchain.scrub import clean_text
+from prchain.core.errors import DiskLimit, ExtractionFailed, OutOfMemory, PrchainError, SandboxLimit
+from prchain.core.secrets.scrub import clean_text
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.scaffold import AttemptSpec
 from trajectories.scaffolds.tools.edits import Edits

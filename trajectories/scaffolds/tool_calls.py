@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
-from prchain.errors import PrchainError, SandboxLimit
+from prchain.core.errors import PrchainError, SandboxLimit
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import AttemptLoop
 from trajectories.scaffolds.taking_up import ended_by, ended_words

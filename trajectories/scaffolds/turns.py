@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from prchain.llm.finishes import decoded_again
-from prchain.llm.model import Message, Reply, ToolCall
-from prchain.scrub import clean_text
+from prchain.core.llm.finishes import decoded_again
+from prchain.core.llm.model import Message, Reply, ToolCall
+from prchain.core.secrets.scrub import clean_text
 from trajectories.model import Entry, TurnFault
 from trajectories.scaffolds.tools.tool import Arguments, Tool
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from prchain.kinds import FileKind, kind_of
-from prchain.llm.model import ToolCall
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry
 from trajectories.scaffolds.tools.bash import Bash
 from trajectories.shell.words import SimpleCommand, simple_commands

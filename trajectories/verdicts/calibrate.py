@@ -20,14 +20,14 @@ from sqlalchemy import and_, or_, select
 
 from environments.stages import ChainStages, open_git, read_chain
 from environments.suites.outcomes import PASSED, STATE_BROKEN
-from prchain.errors import BudgetExceeded, ChainGone, GitError
-from prchain.llm.gateway import CostEstimate
-from prchain.llm.ledger import Spending
-from prchain.needs import full_query, interface_of, parse_needs
-from prchain.progress import SILENT, Progress
-from prchain.runs import TAKEN, RunResult, Tell, UnitResult, run_units
-from prchain.scrub import scrub_mined
-from prchain.settings import Settings
+from prchain.core.code.needs import full_query, interface_of, parse_needs
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import BudgetExceeded, ChainGone, GitError
+from prchain.core.llm.gateway import CostEstimate
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import TAKEN, RunResult, Tell, UnitResult, run_units
+from prchain.core.secrets.scrub import scrub_mined
+from prchain.core.settings import Settings
 from sql.chosen import LAST, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
@@ -59,7 +59,7 @@ class CalibrationOptions:
 
 @dataclass(frozen=True, slots=True)
 class StageUnit:
-    """A proved stage, as a unit of a run (`prchain.runs.Unit`)."""
+    """A proved stage, as a unit of a run (`prchain.core.runs.Unit`)."""
 
     chain_id: str
     position: int
@@ -179,7 +179,7 @@ def open_run(
 
 
 class Calibrator:
-    """Measures a judge (`prchain.runs.Work`)."""
+    """Measures a judge (`prchain.core.runs.Work`)."""
 
     title = "stages"
 
@@ -228,7 +228,7 @@ class Calibrator:
         return len(stages) - len(unread), total, tuple(unread)
 
     def run(self, workers: int = 2) -> Calibration:
-        """Run the trials that are not stored yet. Raises as `prchain.runs.run_units`."""
+        """Run the trials that are not stored yet. Raises as `prchain.core.runs.run_units`."""
         units = self.pending()
         run_result = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
         return self._calibration(units, run_result)

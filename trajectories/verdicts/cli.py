@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prchain.cli_options import (
+from prchain.core.cli_options import (
     choice_option,
     db_option,
     json_option,
@@ -15,10 +15,10 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
-from prchain.endings import end_command, say_causes, say_end
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say, tally
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, tally
+from prchain.core.endings import end_command, say_causes, say_end
+from prchain.core.settings import Settings
 
 if TYPE_CHECKING:
     from trajectories.verdicts.calibrate import Calibrator, Orders

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel, Field, field_validator
 
 from environments.suites.outcomes import TAMPERED, Grade
-from prchain.errors import BadReply, ContextTooLong
-from prchain.excerpt import cut
-from prchain.leaks import Finding, leak_words, until_clean
-from prchain.llm.gateway import Gateway, Question
-from prchain.llm.prompts import Fence, load_prompt
-from prchain.scrub import scrub_mined
+from prchain.core.errors import BadReply, ContextTooLong
+from prchain.core.leaks import Finding, leak_words, until_clean
+from prchain.core.llm.excerpt import cut
+from prchain.core.llm.gateway import Gateway, Question
+from prchain.core.llm.prompts import Fence, load_prompt
+from prchain.core.secrets.scrub import scrub_mined
 from trajectories.options import Gate
 from trajectories.verdicts.gates import grade_accepts
 from trajectories.verdicts.judge import AGAIN, JUDGE, Judgement
@@ -63,7 +63,7 @@ class CommentReply(BaseModel):
 class CommentFinding:
     """A finding in a comment, as stored in `sql.tables.Verdict.findings`.
 
-    `round` 0 is the comment as the judge wrote it; the other fields are those of `prchain.leaks.Finding`.
+    `round` 0 is the comment as the judge wrote it; the other fields are those of `prchain.core.leaks.Finding`.
     """
 
     round: int

@@ -1,8 +1,8 @@
 """What the reference patches of a chain hide from the agent, and whether a text leaks any of it.
 
-The leak check (`prchain.leaks`) finds names, lines, literals and commit ids. In a comment, numbers and paths that only
-a reference has are leaks too, and everything that names a hidden test. What the agent wrote or read is no secret, even
-if the reference has it too.
+The leak check (`prchain.core.leaks`) finds names, lines, literals and commit ids. In a comment, numbers and paths that
+only a reference has are leaks too, and everything that names a hidden test. What the agent wrote or read is no secret,
+even if the reference has it too.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from environments.stages import Stage
-from prchain.git import FilePatch, GitRepository
-from prchain.identifiers import identifiers
-from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_facts
-from prchain.leaks.code import text_digests
-from prchain.leaks.finding import finding
-from prchain.leaks.reading import TextReading
-from prchain.needs import Need
-from prchain.reference import Reference, split
+from prchain.core.code.identifiers import identifiers
+from prchain.core.code.needs import Need
+from prchain.core.code.reference import Reference, split
+from prchain.core.git import FilePatch, GitRepository
+from prchain.core.leaks import Finding, StageFacts, candidate_names, check, stage_facts
+from prchain.core.leaks.code import text_digests
+from prchain.core.leaks.finding import finding
+from prchain.core.leaks.reading import TextReading
 from trajectories.verdicts.numbers import Value, numbers
 from trajectories.verdicts.patch_text import file_patches
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from prchain.errors import BadReply, CandidateCut, ContextTooLong
-from prchain.kinds import FileKind, kind_of
-from prchain.llm.gateway import CostEstimate, Gateway, Question
-from prchain.llm.model import Message
-from prchain.llm.prompts import Fence, load_prompt
-from prchain.scrub import scrub_mined
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.errors import BadReply, CandidateCut, ContextTooLong
+from prchain.core.llm.gateway import CostEstimate, Gateway, Question
+from prchain.core.llm.model import Message
+from prchain.core.llm.prompts import Fence, load_prompt
+from prchain.core.secrets.scrub import scrub_mined
 from trajectories.verdicts.patch_text import FileText, PatchText, file_texts, render_patch
 
 JUDGE = "judge"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from prchain.git import GitRepository
-from prchain.git.patches import shared_path
-from prchain.kinds import is_text
+from prchain.core.code.kinds import is_text
+from prchain.core.git import GitRepository
+from prchain.core.git.patches import shared_path
 from trajectories.verdicts.patch_text import header_of, is_binary, sections
 
 _HEAD = b"diff --git "

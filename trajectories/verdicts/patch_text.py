@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise, takewhile
 from typing import NamedTuple
 
-from prchain.errors import GitError
-from prchain.excerpt import SHORTEST, cut, fair_cap
-from prchain.git import FilePatch, parse_patch
-from prchain.kinds import FileKind, kind_of
-from prchain.scrub import scrub_mined
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.errors import GitError
+from prchain.core.git import FilePatch, parse_patch
+from prchain.core.llm.excerpt import SHORTEST, cut, fair_cap
+from prchain.core.secrets.scrub import scrub_mined
 
 _RANKS = {
     FileKind.SOURCE: 0,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from prchain.llm.ledger import Spending
-from prchain.terminal import counted, dollars, say, say_some, say_table
+from prchain.core.console.terminal import counted, dollars, say, say_some, say_table
+from prchain.core.llm.ledger import Spending
 from trajectories.verdicts.agreement import Agreement, agreement, agreement_across, curve, grouped, spread
 from trajectories.verdicts.calibrate import Calibration
 from trajectories.verdicts.variants import Variant

@@ -6,8 +6,8 @@ Not the paper's form, whose judge sees query and patches alone (section 3.3).
 from __future__ import annotations
 
 from environments.suites.outcomes import TAMPERED, Grade
-from prchain.excerpt import cut, fair_cap
-from prchain.scrub import scrub_mined
+from prchain.core.llm.excerpt import cut, fair_cap
+from prchain.core.secrets.scrub import scrub_mined
 from trajectories.verdicts.gates import grade_accepts
 from trajectories.verdicts.patch_text import visible
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from environments.stages import Stage
-from prchain.git import GitRepository
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.git import GitRepository
 from trajectories.verdicts.judged_patch import judged_patch
 from trajectories.verdicts.patch_text import file_patches, header_of, sections
 

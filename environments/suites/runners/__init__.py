@@ -1,14 +1,14 @@
 """The test runners, one a module: each module of this folder holds one, as `RUNNER`.
 
 To add a runner, add its module here and a recipe that names it (`environments.images.recipes`). Where SWE-bench has a
-log parser for it, a line of `prchain.logparsers` says so; where a reporter of ours is to sign its results, a file in
-`environments/suites/reporters` does that.
+log parser for it, a line of `prchain.core.swebench.logparsers` says so; where a reporter of ours is to sign its
+results, a file in `environments/suites/reporters` does that.
 """
 
 from __future__ import annotations
 
 from environments.suites.runner import Runner
-from prchain.catalogue import Catalogue
+from prchain.core.catalogue import Catalogue
 
 DEFAULT = "pytest"
 """The runner of a recipe that names none."""

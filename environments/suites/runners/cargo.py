@@ -9,8 +9,8 @@ from environments.suites.canaries.blocks import RUST
 from environments.suites.runner import PARENT, Runner
 from environments.suites.testlogs import Status, join, uncoloured
 from environments.suites.testlogs.libtest import read_binary
-from prchain.inline_tests import InlineTest
-from prchain.kinds import FileKind, kind_of
+from prchain.core.code.inline_tests import InlineTest
+from prchain.core.code.kinds import FileKind, kind_of
 
 _FILE_NAME = re.compile(r"-[0-9a-f]{16}(?:\.exe)?\)$")
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from environments.suites.testlogs.values import Status, worst
-from prchain.git.output import name_text
+from prchain.core.git.output import name_text
 
 _DIGEST = hashlib.sha256().digest_size * 2
 

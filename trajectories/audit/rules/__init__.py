@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prchain.catalogue import Catalogue
+from prchain.core.catalogue import Catalogue
 from trajectories.audit.finding import AuditRule
 
 RULES = Catalogue[AuditRule](__name__, "RULE")

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from prchain.kinds import FileKind
+from prchain.core.code.kinds import FileKind
 from trajectories.audit.acts import AuditedWork, FileEdit, asks_to_change
 from trajectories.audit.finding import AuditFinding, AuditRule, CheatSign, quoted
 from trajectories.audit.python_text import dotted, nodes_of, text_of, unparsed

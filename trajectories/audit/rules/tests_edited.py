@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from prchain.kinds import FileKind, language_of
+from prchain.core.code.kinds import FileKind, language_of
 from trajectories.audit.acts import AuditedWork, FileEdit, asks_to_change
 from trajectories.audit.assertions import WEAK, Assertion, assertions, marks, swallowed, test_names
 from trajectories.audit.finding import AuditFinding, AuditRule, CheatSign, quoted

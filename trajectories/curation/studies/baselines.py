@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from prchain.terminal import counted, say, say_prose, say_table
+from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Store
 from trajectories.curation.studies.recipes import (
     COMPUTE_MATCHED,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from environments.backends import BACKENDS, chosen_backend
-from prchain.cli_options import (
+from prchain.core.cli_options import (
     CatalogueOption,
     choice_option,
     db_option,
@@ -21,14 +21,14 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
-from prchain.errors import UsageError
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say, tally
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, tally
+from prchain.core.errors import UsageError
+from prchain.core.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from prchain.llm.gateway import CostEstimate
+    from prchain.core.llm.gateway import CostEstimate
     from trajectories.curation.studies.coverage import ChosenTrajectories
     from trajectories.curation.studies.disclosure_run import PendingDisclosure
     from trajectories.curation.study_files import Study
@@ -138,7 +138,7 @@ def coverage(
       prchain curate study coverage --dry-run
       prchain curate study coverage --budget 5 --out study
     """
-    from prchain.endings import end_command, say_causes, say_end
+    from prchain.core.endings import end_command, say_causes, say_end
     from trajectories.curation.studies.coverage import study_coverage
     from trajectories.curation.studies.coverage_run import open_coverage
 
@@ -239,7 +239,7 @@ def disclosure(
       prchain curate study disclosure --dry-run
       prchain curate study disclosure 5f0c --budget 10 --out study
     """
-    from prchain.endings import end_command, say_causes, say_end
+    from prchain.core.endings import end_command, say_causes, say_end
     from trajectories.curation.studies.bundles import Bundle
     from trajectories.curation.studies.disclosure import study_disclosure
     from trajectories.curation.studies.disclosure_run import DisclosureChoice, open_disclosure

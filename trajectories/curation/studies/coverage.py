@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import select
 
 from environments.suites.outcomes import PASSED
-from prchain.terminal import counted, say, say_prose, say_table, tally
+from prchain.core.console.terminal import counted, say, say_prose, say_table, tally
 from sql.store import Transaction
 from sql.tables import Chain, GraphRow, Repository, Trajectory, TrajectoryStage, Verdict
 from trajectories.curation.correlation import correlation
@@ -45,7 +45,7 @@ _WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class CoverageUnit:
-    """A trajectory whose first stage is studied (`prchain.runs.Unit`)."""
+    """A trajectory whose first stage is studied (`prchain.core.runs.Unit`)."""
 
     trajectory: str
     chain_id: str

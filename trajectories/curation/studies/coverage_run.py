@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 
-from prchain.llm.gateway import CostEstimate, Gateway
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, Progress
-from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.llm.gateway import CostEstimate, Gateway
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import RunResult, Tell, UnitResult, run_units
+from prchain.core.settings import Settings
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.store import Store
@@ -57,7 +57,7 @@ class CoverageReport(RunResult[CoverageUnit]):
 
 
 class CoverageRun:
-    """Reads the first stages of plain rollouts (`prchain.runs.Work`)."""
+    """Reads the first stages of plain rollouts (`prchain.core.runs.Work`)."""
 
     title = "trajectories"
 
@@ -89,7 +89,7 @@ class CoverageRun:
         return total
 
     def run(self, workers: int = 2) -> CoverageReport:
-        """Read them all. Raises as `prchain.runs.run_units`."""
+        """Read them all. Raises as `prchain.core.runs.run_units`."""
         result = run_units(self, self.chosen.units, workers=workers, progress=self._progress, secrets=self._secrets)
         return CoverageReport(result.results, result.left, result.stopped)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.llm.gateway import Gateway
+from prchain.core.llm.gateway import Gateway
 from trajectories.curation.studies.bundles import Bundle
 from trajectories.identity import digest
 from trajectories.model import EntryKind

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from environments.suites.outcomes import PASSED
-from prchain.terminal import counted, say, say_prose, say_table
+from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Transaction
 from sql.tables import Trajectory, Verdict
 from trajectories.curation.studies.bundles import WORDS, Bundle

@@ -15,11 +15,11 @@ from typing import Any
 
 from environments.backends import BACKENDS
 from environments.images.provide import Provider
-from prchain.errors import RolloutError, TaskError
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, Progress
-from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.settings import PurposeSettings, Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import RolloutError, TaskError
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import RunResult, Tell, UnitResult, run_units
+from prchain.core.settings import PurposeSettings, Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
@@ -55,7 +55,7 @@ class DisclosureChoice(ChainChoice):
 
 @dataclass(frozen=True, slots=True)
 class DisclosureUnit:
-    """One bundle of one chain (`prchain.runs.Unit`); `id` is the trajectory's."""
+    """One bundle of one chain (`prchain.core.runs.Unit`); `id` is the trajectory's."""
 
     chain_id: str
     told: Disclosure
@@ -117,7 +117,7 @@ def disclosure_options(agent: PurposeSettings | None = None, **chosen: Any) -> R
 
 
 class DisclosureRun:
-    """Rolls out what the study needs (`prchain.runs.Work`)."""
+    """Rolls out what the study needs (`prchain.core.runs.Work`)."""
 
     title = "rollouts"
 
@@ -169,7 +169,7 @@ class DisclosureRun:
             return forecast(tx, context.gateway, context.options, [1] * len(pending.units), model)
 
     def run(self, workers: int = 2, pending: PendingDisclosure | None = None) -> DisclosureReport:
-        """Roll out what is missing. Raises as `prchain.runs.run_units`."""
+        """Roll out what is missing. Raises as `prchain.core.runs.run_units`."""
         todo = pending or self.pending()
         secrets = self.context.secrets
         result = run_units(self, todo.units, workers=workers, progress=self._progress, secrets=secrets)

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from environments.checkouts.checkout import move_tree
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import SandboxError, SandboxLost
-from prchain.git.trees import TreeStore
+from prchain.core.errors import SandboxError, SandboxLost
+from prchain.core.git.trees import TreeStore
 from trajectories.curation.windows.candidates import WindowCandidate, first_steps, tree_after
 from trajectories.curation.windows.rolling import Continuation
 from trajectories.outcomes import SANDBOX_KILLED

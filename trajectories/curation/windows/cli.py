@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from environments.backends import BACKENDS, DEFAULT
-from prchain.cli_options import (
+from prchain.core.cli_options import (
     CatalogueOption,
     choice_option,
     db_option,
@@ -18,14 +18,14 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
-from prchain.endings import end_command
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import counted, present, say, say_next, tally
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, say_next, tally
+from prchain.core.endings import end_command
+from prchain.core.settings import Settings
 from trajectories.observers.flags import observer_options, observer_specs
 
 if TYPE_CHECKING:
-    from prchain.llm.ledger import Spending
+    from prchain.core.llm.ledger import Spending
     from trajectories.curation.windows.forecast import CurationForecast
     from trajectories.curation.windows.run import PendingCuration
     from trajectories.rollouts.run import RolloutReport
@@ -225,7 +225,7 @@ def _report_row(report: RolloutReport, pending: PendingCuration, spending: Spend
 
 
 def _print_report(report: RolloutReport, pending: PendingCuration, spending: Spending) -> None:
-    from prchain.endings import say_causes, say_end
+    from prchain.core.endings import say_causes, say_end
     from trajectories.outcomes import KEPT
 
     others = [result for result in report.results if result.outcome not in KEPT]

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from prchain.errors import BadReply, ContextTooLong
-from prchain.llm.gateway import CostEstimate, Gateway, Question
-from prchain.llm.prompts import Fence, Prompt, load_prompt
+from prchain.core.errors import BadReply, ContextTooLong
+from prchain.core.llm.gateway import CostEstimate, Gateway, Question
+from prchain.core.llm.prompts import Fence, Prompt, load_prompt
 from trajectories.curation.entities import EDGE_KINDS, entities, is_stop_word
 from trajectories.curation.masking import shows
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind

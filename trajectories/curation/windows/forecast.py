@@ -11,8 +11,8 @@ from statistics import median
 
 from sqlalchemy import func, select
 
-from prchain.llm.gateway import CostEstimate, Gateway
-from prchain.terminal import counted
+from prchain.core.console.terminal import counted
+from prchain.core.llm.gateway import CostEstimate, Gateway
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
 from trajectories.curation.forecast import forecast as graph_forecast

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from prchain.errors import GraphUnusable, UsageError
+from prchain.core.errors import GraphUnusable, UsageError
 from sql.lock import exclusive_lock
 from sql.store import Transaction
 from sql.tables import GraphRow

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from prchain.identifiers import identifiers, is_code_name, name_parts
+from prchain.core.code.identifiers import identifiers, is_code_name, name_parts
 from trajectories.curation.entities import Entity, EntityKind, entities, normalized_path
 from trajectories.curation.gates import SECRET_WORDS, abbreviation
 from trajectories.curation.windows.lines import paths_of

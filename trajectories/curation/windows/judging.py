@@ -9,9 +9,9 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from prchain.errors import BadReply, ContextTooLong
-from prchain.llm.gateway import Gateway
-from prchain.llm.prompts import Fence, Prompt, load_prompt
+from prchain.core.errors import BadReply, ContextTooLong
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.prompts import Fence, Prompt, load_prompt
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.options import GROUND
 from trajectories.curation.windows.questions import reader_question

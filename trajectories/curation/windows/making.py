@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.llm.gateway import Gateway
-from prchain.llm.model import Reply, ToolCall, Usage
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.model import Reply, ToolCall, Usage
 from trajectories.curation.graph import ProcessGraph, defined_names_at
 from trajectories.curation.windows.candidates import (
     DROPPED,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from prchain.errors import UsageError
+from prchain.core.errors import UsageError
 from trajectories.curation.windows.progress import Premature
 from trajectories.curation.windows.selection import CommitRule, FloorUnit
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from prchain.llm.gateway import Gateway, Question
-from prchain.llm.model import Message
-from prchain.llm.prompts import Prompt
+from prchain.core.llm.gateway import Gateway, Question
+from prchain.core.llm.model import Message
+from prchain.core.llm.prompts import Prompt
 from trajectories.curation.windows.options import READER_SAMPLING
 
 

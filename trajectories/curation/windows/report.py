@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from prchain.errors import UsageError
-from prchain.terminal import counted, dollars, say, say_prose, say_table, shortened
+from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened
+from prchain.core.errors import UsageError
 from sql.store import Store
 from sql.tables import Trajectory
 from trajectories.curation.rows import find_graph

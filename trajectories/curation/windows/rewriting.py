@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from prchain.errors import BadReply, ContextTooLong
-from prchain.llm.gateway import Gateway, Question
-from prchain.llm.model import Message, Reply
-from prchain.llm.prompts import Fence, Prompt, load_prompt
+from prchain.core.errors import BadReply, ContextTooLong
+from prchain.core.llm.gateway import Gateway, Question
+from prchain.core.llm.model import Message, Reply
+from prchain.core.llm.prompts import Fence, Prompt, load_prompt
 from trajectories.curation.entities import ALL_KINDS, entities
 from trajectories.curation.graph import ProcessGraph
 from trajectories.curation.nodes import ActionTool, Node, NodeKind

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import ExtractionFailed, SandboxLimit
-from prchain.llm.gateway import Gateway
-from prchain.llm.model import Reply
+from prchain.core.errors import ExtractionFailed, SandboxLimit
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.model import Reply
 from trajectories.curation.windows.candidates import OPEN
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, Ending, Entry, EntryKind
 from trajectories.observers.attempt import observers_under

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import update
 
-from prchain.scrub import clean_text
+from prchain.core.secrets.scrub import clean_text
 from sql.store import Transaction
 from sql.tables import CurationCandidate, CurationWindow, Establishment
 from trajectories.curation.rows import entry_from

@@ -11,10 +11,10 @@ from sqlalchemy import select
 
 from environments.backends import BACKENDS
 from environments.images.provide import Provider
-from prchain.errors import GraphUnusable, UsageError
-from prchain.llm.gateway import Gateway
-from prchain.progress import SILENT, Progress
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import GraphUnusable, UsageError
+from prchain.core.llm.gateway import Gateway
+from prchain.core.settings import Settings
 from sql.chosen import find_chain
 from sql.ledger import open_gateway
 from sql.store import Store
@@ -88,7 +88,7 @@ def make_context(context: RunContext, shelf: GraphShelf, options: WindowOptions)
 
 
 class CuratedRun(RolloutRun):
-    """Makes the curated trajectories of the chosen chains (`prchain.runs.Work`)."""
+    """Makes the curated trajectories of the chosen chains (`prchain.core.runs.Work`)."""
 
     title = "curated trajectories"
 

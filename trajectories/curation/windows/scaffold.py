@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import GraphUnusable
-from prchain.llm.gateway import Gateway
+from prchain.core.errors import GraphUnusable
+from prchain.core.llm.gateway import Gateway
 from sql.store import Store
 from trajectories.curation.windows.establishing import verifier_prompt
 from trajectories.curation.windows.judging import judge_prompt

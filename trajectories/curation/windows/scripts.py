@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from prchain.identifiers import definitions, is_code_name
-from prchain.lexing import lex
+from prchain.core.code.identifiers import definitions, is_code_name
+from prchain.core.code.lexing import lex
 
 _HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(\w{1,40})\1")
 _INLINE = re.compile(r"(?<![\w-])-c[ \t]+(?=[\"'])")

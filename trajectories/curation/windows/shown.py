@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from itertools import combinations
 
-from prchain.identifiers import identifiers, name_parts
+from prchain.core.code.identifiers import identifiers, name_parts
 from trajectories.curation.entities import Entity, EntityKind, entities, normalized_path
 from trajectories.curation.surfaced import Surfaced
 from trajectories.curation.windows.lines import LinesByFile, lines_shown, listed

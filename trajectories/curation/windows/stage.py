@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.llm.gateway import Gateway
+from prchain.core.llm.gateway import Gateway
 from sql.store import Store
 from trajectories.curation.graph import ProcessGraph
 from trajectories.curation.nodes import ActionTool

@@ -17,7 +17,7 @@ import typing
 from collections.abc import Collection
 from functools import cache
 
-from prchain.identifiers import is_code_name, name_parts
+from prchain.core.code.identifiers import is_code_name, name_parts
 from trajectories.curation.entities import is_file_ending
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from prchain.catalogue import Catalogue
-from prchain.errors import UsageError
+from prchain.core.catalogue import Catalogue
+from prchain.core.errors import UsageError
 from trajectories.export.format import Format, PredictionFormat
 from trajectories.export.options import ExportOptions
 

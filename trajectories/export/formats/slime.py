@@ -5,7 +5,7 @@ messages whose ``step_loss_mask`` is 1; tools may be JSON text; metadata must be
 ``step_loss_mask``, because Parquet fills a missing key with null, and null is not 1: all turns would be masked. Loss
 types ``qwen``, ``qwen3`` and ``qwen3_5`` use it; ``distill_qwen`` always trains on the last message alone. ``qwen3_5``
 searches the rendered text for the assistant's turns, so no text may hold the marks of a turn
-(`prchain.special_tokens`).
+(`prchain.core.llm.special_tokens`).
 """
 
 from __future__ import annotations

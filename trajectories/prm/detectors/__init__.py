@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prchain.catalogue import Catalogue
+from prchain.core.catalogue import Catalogue
 from trajectories.prm.detector import Detector
 
 DETECTORS = Catalogue[Detector](__name__, "DETECTOR")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from environments.images.plans import WORKDIR
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry
 from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line, tree_of
 from trajectories.prm.effects import Change, effect_of, was_run

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from prchain.llm.model import ToolCall
+from prchain.core.llm.model import ToolCall
 from trajectories.curation.entities import normalized_path
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.claims import NameClaim, claims, is_own_file

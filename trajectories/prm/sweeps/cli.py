@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from environments.backends import BACKENDS, chosen_backend
-from prchain.cli_options import (
+from prchain.core.cli_options import (
     CatalogueOption,
     choice_option,
     db_option,
@@ -17,9 +17,9 @@ from prchain.cli_options import (
     spending_options,
     strategy_option,
 )
-from prchain.progress import open_progress
-from prchain.settings import Settings
-from prchain.terminal import present, say, say_next, tally
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import present, say, say_next, tally
+from prchain.core.settings import Settings
 from trajectories.observers.flags import prm_settings
 from trajectories.prm.endings import end_run, print_estimates
 
@@ -116,7 +116,7 @@ def sweep(
 
 def _sweep_settings(flags: dict[str, Any]) -> dict[str, str]:
     """The settings of all variants, from their flags, which are taken out."""
-    from prchain.errors import UsageError
+    from prchain.core.errors import UsageError
 
     axes = ("prm", "prm_style", "prm_example", "prm_reads", "prm_action")
     if any(flags.pop(name) is not None for name in axes):

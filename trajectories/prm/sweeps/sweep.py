@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from prchain.errors import UsageError
-from prchain.llm.gateway import CostEstimate
-from prchain.llm.ledger import Spending
-from prchain.progress import SILENT, Progress
-from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.settings import Settings
+from prchain.core.console.progress import SILENT, Progress
+from prchain.core.errors import UsageError
+from prchain.core.llm.gateway import CostEstimate
+from prchain.core.llm.ledger import Spending
+from prchain.core.runs import RunResult, Tell, UnitResult, run_units
+from prchain.core.settings import Settings
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, MEASURED
 from trajectories.prm.observer import NAME
@@ -29,7 +29,7 @@ BASE = "base"
 
 @dataclass(frozen=True, slots=True)
 class SweepUnit:
-    """One sample of one chain under one setting (`prchain.runs.Unit`)."""
+    """One sample of one chain under one setting (`prchain.core.runs.Unit`)."""
 
     setting: str
     rollout: RolloutUnit
@@ -96,7 +96,7 @@ def settings_of(words: str) -> tuple[str, ...]:
 
 
 class SweepRun:
-    """Rolls out what is missing (`prchain.runs.Work`)."""
+    """Rolls out what is missing (`prchain.core.runs.Work`)."""
 
     title = "rollouts"
 
@@ -123,7 +123,7 @@ class SweepRun:
         }
 
     def run(self, workers: int = 2, pending: PendingSweep | None = None) -> SweepReport:
-        """Roll out what is missing. Raises as `prchain.runs.run_units`."""
+        """Roll out what is missing. Raises as `prchain.core.runs.run_units`."""
         todo = pending or self.pending()
         secrets = self._any.context.secrets
         result = run_units(self, todo.units, workers=workers, progress=self._progress, secrets=secrets)

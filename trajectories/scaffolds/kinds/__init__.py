@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prchain.catalogue import Catalogue
+from prchain.core.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from trajectories.scaffolds.scaffold import ScaffoldKind

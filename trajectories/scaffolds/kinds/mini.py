@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from prchain.errors import UsageError
-from prchain.llm.model import Reply, ToolCall
-from prchain.llm.prompts import Prompt, load_prompt
-from prchain.scrub import clean_text
+from prchain.core.errors import UsageError
+from prchain.core.llm.model import Reply, ToolCall
+from prchain.core.llm.prompts import Prompt, load_prompt
+from prchain.core.secrets.scrub import clean_text
 from trajectories.model import Ending, Entry, EntryKind, TurnFault
 from trajectories.scaffolds.attempt_loop import USUAL, AgentReply, AttemptLoop, LoopSettings, Stepper
 from trajectories.scaffolds.kinds.react import ReactScaffold

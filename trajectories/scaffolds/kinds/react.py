@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.llm.gateway import Gateway
-from prchain.llm.prompts import Prompt, load_prompt
+from prchain.core.llm.gateway import Gateway
+from prchain.core.llm.prompts import Prompt, load_prompt
 from trajectories.model import Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import USUAL, AgentReply, AttemptLoop, LoopSettings, Stepper
 from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, ScaffoldKind

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, NoReturn
 
 from pydantic import Field
 
-from prchain.errors import SandboxFileError
-from prchain.scrub import clean_text
+from prchain.core.errors import SandboxFileError
+from prchain.core.secrets.scrub import clean_text
 from trajectories.scaffolds.observations import cut
 from trajectories.scaffolds.tools.edits import EDITOR, UNDO
 from trajectories.scaffolds.tools.texts import Text, numbered

@@ -1,0 +1,287 @@
+"""Trees: reading and writing them in a bare store of our own, which borrows every other object from mirrors.
+
+A mirror is never written to: the store names the mirrors' object folders as alternates (gitrepository-layout(5)) and
+keeps what is new. Nothing but bytes counts: attributes that change content (end of line, ident, filters, export-ignore)
+are switched off, and no configuration of the user or the system is read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from prchain.core.errors import GitError, IncompleteRepository
+from prchain.core.git.output import path_text, split_nul
+from prchain.core.git.process import GitStream
+from prchain.core.git.repository import GitRepository
+
+FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
+
+RAW_ATTRIBUTES = "* -text -eol -crlf -ident -filter -working-tree-encoding -export-ignore -export-subst\n"
+"""For ``info/attributes``, which outranks every file of the tree (gitattributes(5)): content is what the blob holds."""
+
+IDENTITY = b"prchain <prchain@localhost>"
+EPOCH = 946_684_800
+"""2000-01-01 UTC: the date of commits of our own, so that the same tree always gives the same commit."""
+
+_CONFIG = {
+    "core.compression": "1",
+    # What these refuse are names that only other systems take for .git; on Linux they are names like any other.
+    "core.protectNTFS": "false",
+    "core.protectHFS": "false",
+    "tar.umask": "0022",
+    "merge.renames": "true",
+    "merge.directoryRenames": "false",
+    "merge.renameLimit": "7000",
+    "merge.conflictStyle": "merge",
+}
+
+
+class TreeEntry(NamedTuple):
+    """What a path of a tree is: mode in octal as git prints it, and blob id (of a submodule, the commit's)."""
+
+    mode: str
+    blob: str
+
+
+class TreeChange(NamedTuple):
+    """One path that differs between two trees; None where the tree does not have it."""
+
+    path: bytes
+    old: TreeEntry | None
+    new: TreeEntry | None
+
+
+class TreeStore(GitRepository):
+    """A bare repository that trees, blobs and commits are written to. No ref ever points to any of them."""
+
+    @classmethod
+    def open(cls, path: Path, alternates: Sequence[Path] = ()) -> TreeStore:
+        """Open the store at `path`, made when missing, with the repositories `alternates` behind it.
+
+        Without `alternates` those of last time are kept. Raises `NotARepository` or `ShallowRepository` for an
+        alternate, `GitError` where object formats differ, `GitMissing`.
+        """
+        behind = [GitRepository.open(place) for place in alternates]
+        formats = {git_repository.object_format for git_repository in behind}
+        if len(formats) > 1:
+            raise GitError(f"{path} cannot borrow from repositories of different object formats")
+        path.mkdir(parents=True, exist_ok=True)
+        store = cls(path)
+        with (path / "prchain.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (path / "HEAD").exists():
+                new_format = next(iter(formats), "sha1")
+                store.run("init", "--quiet", "--bare", "--template=", f"--object-format={new_format}")
+            _write(path / "info" / "attributes", RAW_ATTRIBUTES)
+            if behind:
+                folders = "".join(f"{alternate_line(git_repository.objects)}\n" for git_repository in behind)
+                _write(path / "objects" / "info" / "alternates", folders)
+        if formats and formats != {store.object_format}:
+            raise GitError(f"{path} has another object format than the repository it is to borrow from")
+        return store
+
+    def stream(
+        self,
+        *arguments: str,
+        lines: Iterable[str] | None = (),
+        fine: Collection[int] = (0,),
+        config: Mapping[str, str] | None = None,
+        named: bool = True,
+        feed: IO[bytes] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> GitStream:
+        """As in `GitRepository`, always in its own folder; `feed` and no `lines` as in `GitStream`; `environment` adds
+        to git's."""
+        own = {"GIT_DIR": str(self.path.absolute()), **(environment or {})}
+        return GitStream(arguments, lines, own=own, config={**_CONFIG, **(config or {})}, fine=fine, feed=feed)
+
+    # ---- reading
+
+    def tree_of(self, name: str) -> str:
+        """The id of a tree, or of a commit's tree. Raises `IncompleteRepository` where it is not there."""
+        return self.trees_of([name])[0]
+
+    def trees_of(self, names: Sequence[str]) -> list[str]:
+        """`tree_of` for each name; one git process for all of them."""
+        with self.stream(
+            "cat-file", "--batch-check=%(objectname) %(objecttype)", lines=(f"{name}^{{tree}}" for name in names)
+        ) as output:
+            answers = [line.split() for line in output.read().splitlines()]
+        for name, answer in zip(names, answers, strict=True):
+            if answer[1:] != [b"tree"]:
+                raise IncompleteRepository(f"there is no tree {name}; fetch the repository anew")
+        return [answer[0].decode() for answer in answers]
+
+    def entries(self, tree: str) -> dict[bytes, TreeEntry]:
+        """Every path of a tree (or commit) but folders, in git's order."""
+        found = {}
+        with self.stream("ls-tree", "-r", "-z", "--full-tree", tree) as output:
+            for line in split_nul(output):
+                described, _, path = line.partition(b"\t")
+                mode, _, blob = described.decode().split(" ")
+                found[path] = TreeEntry(mode, blob)
+        return found
+
+    def blobs(self, names: Iterable[str]) -> list[bytes]:
+        """The contents of blobs. Raises `IncompleteRepository` where one is missing."""
+        blob_names = list(names)
+        with self.stream("cat-file", "--batch", lines=blob_names) as output:
+            return [_content(output, name) for name in blob_names]
+
+    def diff(self, old: str, new: str) -> list[TreeChange]:
+        """The paths that differ between two trees or commits; a rename is a deletion and an addition."""
+        arguments = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
+        found = []
+        with self.stream(*arguments, old, new, "--") as output:
+            parts = split_nul(output)
+            for part in parts:
+                old_mode, new_mode, old_blob, new_blob, status = part[1:].decode().split(" ")
+                before = None if status == "A" else TreeEntry(old_mode, old_blob)
+                found.append(TreeChange(next(parts), before, None if status == "D" else TreeEntry(new_mode, new_blob)))
+        return found
+
+    def to_tar(self, tree: str) -> GitStream:
+        """A tree as a tar, to be read in a ``with``: every blob as it is, submodules as empty folders."""
+        return self.stream("archive", "--format=tar", self.tree_of(tree))
+
+    # ---- writing
+
+    def name_of(self, kind: str, content: bytes) -> str:
+        """The id that git gives an object of this kind and content."""
+        return str(self.hasher(kind, len(content), content).hexdigest())
+
+    def hasher(self, kind: str, size: int, content: bytes = b"") -> Any:
+        """What computes the id of an object whose content of `size` bytes is yet to come."""
+        return hashlib.new(self.object_format, b"%s %d\0" % (kind.encode(), size) + content, usedforsecurity=False)
+
+    def write_blob(self, content: bytes) -> str:
+        """Write one blob; returns its id."""
+        return self.write("blob", [content])[0]
+
+    def write(self, kind: str, contents: Iterable[bytes]) -> list[str]:
+        """Write a few objects of one kind; returns their ids. `prchain.core.git.spool` is for many."""
+        with tempfile.TemporaryDirectory(prefix="prchain-") as folder:
+            names = []
+            for place, content in enumerate(contents):
+                (Path(folder) / str(place)).write_bytes(content)
+                names.append(str(Path(folder, str(place))))
+            with self.stream("hash-object", "-t", kind, "-w", "--no-filters", "--stdin-paths", lines=names) as output:
+                return output.read().decode().split()
+
+    def commit(self, tree: str, parents: Sequence[str] = (), message: str = "State", *, seconds: int = EPOCH) -> str:
+        """Write a commit by `IDENTITY`, whose id depends on nothing but the arguments; `seconds` is Unix time, UTC."""
+        return self.write("commit", [commit_body(tree, parents, message.encode(), seconds=seconds)])[0]
+
+    def write_tree(self, entries: Mapping[bytes, TreeEntry]) -> str:
+        """The tree of these paths, whose blobs must be there. Raises `GitError` for a name that git refuses."""
+        return self._through_index(None, entries, ())
+
+    def edit(self, tree: str, changes: Mapping[bytes, TreeEntry | None]) -> str:
+        """The tree with these paths set, or taken away where None.
+
+        A path that is set replaces a folder of its name, and a file where it needs a folder.
+        """
+        if not changes:
+            return self.tree_of(tree)
+        # A mirror may lack a blob (too large to be kept) that no one needs as long as the path is left alone.
+        return self._through_index(self.tree_of(tree), changes, ("--missing-ok",))
+
+    def pack(self, commit: str, folder: Path) -> str:
+        """Write one pack, and its index, of the commit and all that it reaches into `folder`; returns its hash."""
+        # git writes among its objects and renames, which `folder` may be on the wrong file system for.
+        with tempfile.TemporaryDirectory(prefix="pack-", dir=self.path.absolute()) as own:
+            arguments = ("pack-objects", "--quiet", "--revs", "--window=0", "--delta-base-offset", f"{own}/pack")
+            with self.stream(*arguments, lines=[commit]) as output:
+                name = output.read().decode().strip()
+            for ending in ("pack", "idx"):
+                shutil.move(f"{own}/pack-{name}.{ending}", folder)
+        return name
+
+    def write_index(self, tree: str, place: Path) -> None:
+        """Write an index that holds the tree (or commit's tree), without times of files."""
+        self._call("read-tree", tree, environment={"GIT_INDEX_FILE": str(place)})
+
+    def _through_index(
+        self, base: str | None, changes: Mapping[bytes, TreeEntry | None], options: tuple[str, ...]
+    ) -> str:
+        refused = [path for path, entry in changes.items() if entry and not is_storable(path, entry.mode)]
+        if refused:
+            raise GitError(f"{path_text(refused[0])!r} is no name that a tree can hold")
+        zeros = "0" * (64 if self.object_format == "sha256" else 40)
+        with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tempfile.TemporaryFile() as feed:
+            index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+            if base is not None:
+                self._call("read-tree", base, environment=index)
+            removed, kept = (
+                [path for path, entry in changes.items() if (entry is None) == is_removed] for is_removed in (1, 0)
+            )
+            for path in removed:
+                feed.write(b"0 %s\t%s\0" % (zeros.encode(), path))
+            for path in kept:
+                entry = changes[path]
+                assert entry is not None
+                feed.write(b"%s %s\t%s\0" % (entry.mode.encode(), entry.blob.encode(), path))
+            self._call("update-index", "-z", "--replace", "--index-info", feed=feed, environment=index)
+            return self._call("write-tree", *options, environment=index).decode().strip()
+
+    def _call(self, *arguments: str, feed: IO[bytes] | None = None, environment: Mapping[str, str]) -> bytes:
+        with self.stream(*arguments, feed=feed, environment=environment) as output:
+            return output.read()
+
+
+def is_storable(path: bytes, mode: str = FILE) -> bool:
+    """Whether git takes such a path into a tree: no NUL, no empty word, ``.``, ``..`` or ``.git`` in any case.
+
+    Nor a symbolic link called .gitmodules, whose content git would look for elsewhere (git's verify_path).
+    git itself leaves out what it does not take, and says nothing.
+    """
+    words = path.lower().split(b"/")
+    if b"\0" in path or (mode == LINK and b".gitmodules" in words):
+        return False
+    return not any(word in (b"", b".", b"..", b".git") for word in words)
+
+
+def commit_body(
+    tree: str,
+    parents: Sequence[str],
+    message: bytes,
+    *,
+    seconds: int = EPOCH,
+    heads: Sequence[bytes] = (),
+) -> bytes:
+    """A commit as git stores it; `heads` are its author, committer and encoding lines instead of our own."""
+    own = (b"author %s %d +0000" % (IDENTITY, seconds), b"committer %s %d +0000" % (IDENTITY, seconds))
+    first = [b"tree " + tree.encode(), *(b"parent " + parent.encode() for parent in parents)]
+    return b"\n".join([*first, *(heads or own), b"", message])
+
+
+def _content(output: IO[bytes], name: str) -> bytes:
+    header = output.readline().split()
+    if len(header) != 3:
+        raise IncompleteRepository(f"blob {name} is missing; fetch the repository anew")
+    content = output.read(int(header[2]))
+    output.read(1)
+    return content
+
+
+def alternate_line(path: Path) -> str:
+    """A folder of objects as ``objects/info/alternates`` names it; quoted, since it may hold any character."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _write(path: Path, text: str) -> None:
+    content = os.fsencode(text)
+    if path.exists() and path.read_bytes() == content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)

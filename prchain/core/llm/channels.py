@@ -1,0 +1,70 @@
+"""Replies in which words say what is thought and what is said: the channels of gpt-oss, the phrases of Granite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from prchain.core.llm.code_spans import Code, CodeSpans
+
+
+class Said(NamedTuple):
+    """A reply's text, without its thoughts, and these; both may be empty."""
+
+    content: str
+    thoughts: str
+
+
+HEAD_END = "<|message|>"
+"""How the head of a message ends."""
+
+_PHRASES = re.compile(r"\s*Here(?:'s| is) my thought process:(.*?)(?:Here(?:'s| is) my response:(.*)|\Z)", re.DOTALL)
+"""Granite 3.2, which has no marks."""
+
+_HEADER = re.compile(
+    r"(?P<start><\|start\|>\s{0,9}assistant\s{0,9})?<\|channel\|>\s{0,9}(?P<name>\w{1,20})"
+    r"(?P<to>[^<]{0,200}(?:<\|constrain\|>[^<]{0,40})?)" + re.escape(HEAD_END)
+)
+"""The head of a message in gpt-oss's form; see OpenAI's cookbook, "OpenAI harmony response format"."""
+_MESSAGE_END = re.compile(r"<\|(?:end|return|call)\|>|<\|start\|>")
+_BARE_CHANNELS = re.compile(r"\s*analysis(?=\S)(.*?)assistantfinal(.*)", re.DOTALL)
+"""The same where the server has dropped the special tokens: ``analysisWe need ...assistantfinalfour``."""
+_BARE_THOUGHT = re.compile(r"\s*analysis(?=[A-Z][a-z']*\s)(.*)", re.DOTALL)
+
+
+def in_channels(text: str, code: CodeSpans) -> Said | None:
+    """The messages of gpt-oss: ``analysis`` is a thought, ``final`` is said, and so is a ``commentary`` that calls no
+    tool. None where the text has no such form."""
+    heads = [head for head in _HEADER.finditer(text) if code.at(head.start(), head.end()) is Code.NO]
+    if not heads:
+        return None
+    lead = text[: heads[0].start()].strip()
+    if lead and not heads[0]["start"] and not lead.endswith("<|end|>"):
+        return None
+    thoughts, content = ([lead.removesuffix("<|end|>")], [""]) if lead.endswith("<|end|>") else ([""], [lead])
+    for head, following in zip_longest(heads, heads[1:]):
+        most = following.start() if following else len(text)
+        ends = _MESSAGE_END.finditer(text, head.end(), most)
+        end = next((end for end in ends if code.at(end.start(), end.end()) is Code.NO), None)
+        if "to=" in head["to"] and head["name"] != "analysis":
+            content.append(text[head.start() : most])
+            continue
+        (thoughts if head["name"] == "analysis" else content).append(text[head.end() : end.start() if end else most])
+        content.append(_MESSAGE_END.sub("", text[end.end() : most]) if end else "")
+    return Said(text_of(content), text_of(thoughts))
+
+
+def without_marks(text: str, cut: bool) -> Said | None:
+    """The forms that have no marks; None where the text has none of them."""
+    if (match := _BARE_CHANNELS.match(text)) or ((match := _PHRASES.match(text)) and (cut or match[2] is not None)):
+        return Said((match[2] or "").strip(), match[1].strip())
+    if cut and (match := _BARE_THOUGHT.match(text)):
+        return Said("", match[1].strip())
+    return None
+
+
+def text_of(parts: Sequence[str]) -> str:
+    """Parts as one text, with an empty line between two; what is blank is left out."""
+    return "\n\n".join(filter(None, (part.strip() for part in parts)))
