@@ -1,3 +1,4 @@
-"""What every stage uses: settings, errors, git plumbing, scrubbing, progress and the command group."""
+"""The door: the command group, the functions for programs, the demo. It may import everything; what all stages stand on
+is `prchain.core`."""
 
-__version__ = "0.1.0"
+from prchain.core import __version__ as __version__

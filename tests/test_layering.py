@@ -14,37 +14,37 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 MAY_IMPORT = {
-    "prchain": set(),
-    "sql": {"prchain"},
-    "miner": {"prchain", "sql"},
-    "chains": {"prchain", "sql"},
-    "environments": {"prchain", "sql"},
-    "trajectories": {"prchain", "sql", "environments"},
+    "prchain.core": set(),
+    "sql": {"prchain.core"},
+    "miner": {"prchain.core", "sql"},
+    "chains": {"prchain.core", "sql"},
+    "environments": {"prchain.core", "sql"},
+    "trajectories": {"prchain.core", "sql", "chains", "environments"},
+    "prchain": {"prchain.core", "sql", "miner", "chains", "environments", "trajectories"},
 }
+"""Each package to those whose modules its own may import; ``prchain`` is the door, all of the folder but the core."""
 
 OUTSIDE = {"research", "tests"}
 """These import every package, and no package imports them."""
 
-NAMES_STAGES_AS_STRINGS = "prchain/cli.py"
-"""The one module that loads modules above it, when a command is called."""
-
-LISTS_ITS_CALLERS = "prchain/core/catalogue.py"
-"""The one module that loads modules of its caller's folder, and of no other: see `imports`."""
-
-CALLS_STAGES = "prchain/api.py"
-"""The one module of functions above all stages, in the package where users look for it. It imports the stages when
-it is called, and nothing imports it."""
+FOLDERS = sorted({package.partition(".")[0] for package in MAY_IMPORT})
 
 
 def modules() -> list[Path]:
-    return sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
+    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+
+
+def package_of(name: str) -> str:
+    """The package of a module, given by its dotted name, or its first folder where that is none of ours."""
+    return next((package for package in MAY_IMPORT if f"{name}.".startswith(f"{package}.")), name.partition(".")[0])
 
 
 @cache
 def imports(source: str) -> tuple[str, ...]:
     """Every module that the source imports, at its top or inside a function, and those of ``import_module("...")``.
 
-    A computed name is ``?``, and so is a `Catalogue` of a folder that is not its module's own.
+    A computed name is ``?`` unless it begins in the package that is given beside it, and so is a `Catalogue` of a folder
+    that is not its module's own.
     """
     return tuple(_imported(ast.walk(ast.parse(source))))
 
@@ -58,6 +58,11 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield module
             case ast.ImportFrom(level=level) if level:
                 yield "."
+            case ast.Call(
+                func=ast.Name(id="import_module"),
+                args=[ast.JoinedStr(values=[ast.Constant(value="."), *_]), ast.Attribute(value=ast.Name(id="self"))],
+            ):
+                continue
             case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")):
                 yield str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else "?"
             case ast.Call(func=ast.Name(id="Catalogue") | ast.Subscript(value=ast.Name(id="Catalogue"))):
@@ -67,43 +72,45 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def trespasses(module: str, source: str) -> list[str]:
     """The imports of a module (``package/path.py``) that its package may not make."""
-    package = module.partition("/")[0]
-    allowed = MAY_IMPORT.keys() if module == CALLS_STAGES else MAY_IMPORT[package] | {package}
-    barred = MAY_IMPORT.keys() - allowed | OUTSIDE
-    wrong = [name for name in imports(source) if name.partition(".")[0] in barred]
-    knows = module in {NAMES_STAGES_AS_STRINGS, LISTS_ITS_CALLERS}
-    computed = [name for name in imports(source) if name in {"?", "."} and not knows]
-    above = [name for name in imports(source) if f"{name.replace('.', '/')}.py" == CALLS_STAGES]
-    return wrong + computed + above
+    package = package_of(module.removesuffix(".py").replace("/", "."))
+    barred = MAY_IMPORT.keys() - MAY_IMPORT[package] - {package} | OUTSIDE
+    names = imports(source)
+    loads_all = MAY_IMPORT.keys() <= MAY_IMPORT[package] | {package}
+    return [name for name in names if package_of(name) in barred or (name in {"?", "."} and not loads_all)]
 
 
-def rooms(sources: Mapping[str, str]) -> dict[str, set[str]]:
-    """The imports between the rooms of a package, from the sources of its modules by their paths.
+def rooms(folder: str, sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """The imports between the rooms of a folder, from the sources of its modules by their paths.
 
-    A folder of the package is a room, and so is each module beside the folders.
+    A folder in it is a room, and so is each module beside the folders.
     """
     found: dict[str, set[str]] = defaultdict(set)
-    places = {module.removesuffix(".py").replace("/", "."): _room(module) for module in sources}
+    places = {module.removesuffix(".py").replace("/", "."): _room(folder, module) for module in sources}
     for module, source in sources.items():
+        own = _room(folder, module)
         for name in imports(source):
             target = next(
                 (candidate for candidate in (name, f"{name}.__init__", name.rpartition(".")[0]) if candidate in places),
                 None,
             )
-            if target is not None and places[target] != _room(module):
-                found[_room(module)].add(places[target])
+            if target is not None and places[target] != own:
+                found[own].add(places[target])
     return found
 
 
-def _room(module: str) -> str:
-    return module.split("/")[1].removesuffix(".py")
+def _room(folder: str, module: str) -> str:
+    return module.removeprefix(f"{folder}/").partition("/")[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
-def test_the_rooms_of_a_package_import_one_way(package: str) -> None:
-    paths = (path for path in modules() if path.is_relative_to(ROOT / package))
-    sources = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
-    TopologicalSorter(rooms(sources)).prepare()
+HOUSES = sorted({path.parent.parent.relative_to(ROOT).as_posix() for path in modules()} - {"."})
+"""Every folder that has folders."""
+
+
+@pytest.mark.parametrize("folder", HOUSES)
+def test_the_rooms_of_a_folder_import_one_way(folder: str) -> None:
+    paths = (path.relative_to(ROOT).as_posix() for path in modules() if path.is_relative_to(ROOT / folder))
+    sources = {path: (ROOT / path).read_text(encoding="utf-8") for path in paths}
+    TopologicalSorter(rooms(folder, sources)).prepare()
 
 
 def test_a_planted_circle_of_rooms_is_found() -> None:
@@ -114,7 +121,7 @@ def test_a_planted_circle_of_rooms_is_found() -> None:
         "x/a/four.py": "from x.a import one",
     }
     with pytest.raises(CycleError):
-        TopologicalSorter(rooms(sources)).prepare()
+        TopologicalSorter(rooms("x", sources)).prepare()
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -126,14 +133,16 @@ def test_a_module_imports_only_what_lies_below_its_package(path: Path) -> None:
     ("module", "source"),
     [
         ("sql/x.py", "from miner.mine import mine"),
-        ("prchain/x.py", "def f():\n    import sql.store"),
+        ("prchain/core/x.py", "def f():\n    import sql.store"),
+        ("prchain/core/x.py", "from prchain.cli import run"),
         ("miner/x.py", "import chains.graph as g"),
         ("miner/x.py", "from tests.emulator import World"),
         ("chains/x.py", "from research.shares import wilson"),
         ("environments/x.py", "import importlib\nimportlib.import_module('chains.edges.graph')"),
         ("environments/x.py", "import importlib\nimportlib.import_module(f'chains.edges.{name}')"),
         ("environments/x.py", "import importlib\nimportlib.import_module(f'{name}.edges')"),
-        ("prchain/x.py", "import importlib\nimportlib.import_module(name)"),
+        ("prchain/core/x.py", "import importlib\nimportlib.import_module(name)"),
+        ("prchain/core/x.py", "import_module(f'{name}.', self._folder)"),
         ("environments/x.py", "Catalogue('chains.edges', 'EDGE')"),
         ("environments/x.py", "Catalogue[Edge](folder, 'EDGE')"),
         ("sql/x.py", "from ..miner import mine"),
@@ -145,10 +154,10 @@ def test_a_planted_import_upwards_is_found(module: str, source: str) -> None:
     assert len(trespasses(module, source)) == 1
 
 
-def test_the_command_group_names_only_modules_that_exist_in_a_stage() -> None:
+def test_the_command_group_names_only_modules_that_exist() -> None:
     from prchain.cli import COMMANDS
 
     for place, _ in COMMANDS.values():
         module = place.partition(":")[0]
-        assert module.partition(".")[0] in MAY_IMPORT.keys() - {"prchain"}
+        assert package_of(module) in MAY_IMPORT
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file()

@@ -29,7 +29,7 @@ class Catalogue(Mapping[str, Thing]):
         self._constant = constant
 
     def __getitem__(self, name: str) -> Thing:
-        module = import_module(f"{self._folder}.{self._modules[name]}")
+        module = import_module(f".{self._modules[name]}", self._folder)
         return cast(Thing, getattr(module, self._constant))
 
     def __contains__(self, name: object) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 
 from environments.suites.outcomes import PASSED
-from prchain import __version__
+from prchain.core import __version__
 from prchain.core.llm.purposes import TASK_PURPOSES
 from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate

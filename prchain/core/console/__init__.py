@@ -1,0 +1,1 @@
+"""What a command prints: lines and tables, progress, logs."""

@@ -1,0 +1,1 @@
+"""Names that SWE-bench gives: to instances, and to parsers of test logs."""
