@@ -24,7 +24,7 @@ def sources() -> Sources:
     [
         ("miner/landing.py", "tests/miner/test_landing.py", "an import"),
         ("chains/cli.py", "tests/test_exit_codes.py", "a command's name as a text"),
-        ("trajectories/prm/observer.py", "tests/trajectories/test_observers.py", "an entry point"),
+        ("trajectories/agents/guidance/observer.py", "tests/trajectories/test_observers.py", "an entry point"),
         ("environments/suites/runners/go.py", "tests/environments/test_testlogs.py", "a catalogue"),
         ("tests/trajectories/demoworld.py", "tests/test_readme_runs.py", "a fixture of conftest.py"),
         ("tests/trajectories/graphkills.py", "tests/trajectories/test_graph_killed.py", "a process that it starts"),

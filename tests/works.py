@@ -37,11 +37,11 @@ from tests.miner.gitworld import World
 from tests.models import FakeModel
 from tests.trajectories.graphworld import graph_facts, graph_world, keeping, node_names, steps
 from tests.trajectories.rolloutworld import query, rollout_world
-from trajectories.curation.options import GraphOptions
-from trajectories.curation.run import GraphChoice
+from trajectories.curation.graphs.options import GraphOptions
+from trajectories.curation.graphs.run import GraphChoice
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.run import RolloutChoice
-from trajectories.verdicts.calibrate import CalibrationOptions
+from trajectories.studies.judging.calibrate import CalibrationOptions
 
 UNITS = 5
 """The number of units in every world here."""
@@ -329,7 +329,7 @@ KINDS = {
         ),
         Kind(
             "calibration",
-            "trajectories.verdicts.calibrate",
+            "trajectories.studies.judging.calibrate",
             _calibration,
             ("judge", "calibrate", "--repeats", "1"),
             _hook_calibration,
@@ -343,7 +343,7 @@ KINDS = {
         ),
         Kind(
             "graphs",
-            "trajectories.curation.run",
+            "trajectories.curation.graphs.run",
             _graphs,
             ("curate", "graphs", "--backend", "local"),
             _hook_graphs,

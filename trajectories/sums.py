@@ -12,7 +12,7 @@ from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, Verdict
 from trajectories.extensions import not_extended
 from trajectories.outcomes import KEPT
-from trajectories.scaffolds.privileged import DISCLOSED
+from trajectories.privileged import DISCLOSED
 
 
 def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:

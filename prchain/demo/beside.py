@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, Verdict
 from trajectories.rows import read_entries
-from trajectories.scaffolds.privileged import CURATED
-from trajectories.scaffolds.tools.edits import EDITOR
-from trajectories.steps import Step, steps_of
+from trajectories.privileged import CURATED
+from trajectories.agents.tools.edits import EDITOR
+from trajectories.agents.reading.steps import Step, steps_of
 
 WIDTH = 80
 _GAP = " | "

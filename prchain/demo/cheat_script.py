@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.scaffolds.observations import SUBMISSION
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.tools.observations import SUBMISSION
 
 
 class CheatingTurn(BaseModel):

@@ -29,7 +29,7 @@ from sql.tables import (
     Validation,
     Verdict,
 )
-from trajectories.scaffolds.privileged import CURATED
+from trajectories.privileged import CURATED
 
 _WIDTH = 96
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trajectories.curation.options import CRITIC, PROPOSER
-from trajectories.curation.shapes import FeedbackReply, NodeReply, NodeVerdictReply
+from trajectories.curation.graphs.options import CRITIC, PROPOSER
+from trajectories.curation.graphs.shapes import FeedbackReply, NodeReply, NodeVerdictReply
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 

@@ -13,10 +13,10 @@ from sql.store import Store, Transaction
 from sql.tables import ChainStage, Trajectory, TrajectoryStage
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import NOT_REACHED
-from trajectories.prm.stage_runs import ReachedStage, reached_stages
-from trajectories.prm.stored import StoredFinding, StoredReading, stored_windows
+from trajectories.studies.guidance.stage_runs import ReachedStage, reached_stages
+from trajectories.studies.guidance.stored import StoredFinding, StoredReading, stored_windows
 from trajectories.rows import read_entries
-from trajectories.steps import steps_of
+from trajectories.agents.reading.steps import steps_of
 
 _WIDTH = 96
 

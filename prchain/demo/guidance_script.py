@@ -15,10 +15,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from prchain.demo.turns import AgentTurn, calls_of
-from trajectories.prm.settings import PURPOSE as PRM
-from trajectories.prm.taxonomy import load_taxonomy
-from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.scaffolds.observations import SUBMISSION
+from trajectories.agents.guidance.settings import PURPOSE as PRM
+from trajectories.agents.guidance.taxonomy import load_taxonomy
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.tools.observations import SUBMISSION
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 

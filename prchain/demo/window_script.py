@@ -19,7 +19,7 @@ from prchain.demo.turns import AgentTurn, calls_of
 from trajectories.curation.windows.establishing import NodeFinding, VerifierReply
 from trajectories.curation.windows.judging import GroundReply
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
-from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 

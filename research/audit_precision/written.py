@@ -20,8 +20,8 @@ from typing import Any
 from prchain.core.llm.model import Role, ToolCall
 from trajectories.audit.finding import CheatSign
 from trajectories.model import Entry, EntryKind
-from trajectories.scaffolds.tools.bash import Bash
-from trajectories.scaffolds.tools.edits import EDITOR
+from trajectories.agents.tools.bash import Bash
+from trajectories.agents.tools.edits import EDITOR
 
 WORKDIR = "/testbed"
 _COMMANDS = {"replace": "str_replace", "undo": "undo_edit"}

@@ -26,11 +26,11 @@ from research.real_rollouts.__main__ import copy
 from sql.ledger import SqlLedger
 from sql.store import Store
 from sql.tables import TrajectoryMessage
-from trajectories.curation.graph import ProcessGraph
-from trajectories.curation.options import GraphOptions
-from trajectories.curation.rows import read_graph
-from trajectories.curation.run import GraphChoice, GraphContext
-from trajectories.curation.run import open_run as open_graphs
+from trajectories.curation.graphs.graph import ProcessGraph
+from trajectories.curation.graphs.options import GraphOptions
+from trajectories.curation.graphs.rows import read_graph
+from trajectories.curation.graphs.run import GraphChoice, GraphContext
+from trajectories.curation.graphs.run import open_run as open_graphs
 from trajectories.curation.windows.candidates import DROPPED, WindowCandidate, standings
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, Asked, WindowOptions
 from trajectories.curation.windows.progress import Premature
@@ -38,7 +38,7 @@ from trajectories.curation.windows.rows import StoredWindow, read_candidates, re
 from trajectories.curation.windows.run import CuratedRun, CurationChoice, rollout_options
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rows import read_stages
-from trajectories.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 
 _LONGEST_SECRET = 24
 """Characters from which on a line that only the reference adds tells of it."""

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from chains.tasks.query import PlanReply
-from trajectories.curation.shapes import NodeReply
+from trajectories.curation.graphs.shapes import NodeReply
 
 FOLDER = Path(__file__).with_name("stages")
 

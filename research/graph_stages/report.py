@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from research.graph_stages.wrong import Refusal
-from trajectories.curation.outcomes import CONVERGED
+from trajectories.curation.graphs.outcomes import CONVERGED
 
 
 @dataclass(frozen=True, slots=True)

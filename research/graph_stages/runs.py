@@ -13,9 +13,9 @@ from research.graph_stages.report import StageResult
 from research.graph_stages.stage import distiller, real_stage, stored_state, unlike_landed, write_script
 from research.graph_stages.wrong import OneProposal, refusal
 from research.real_rollouts.__main__ import copy
-from trajectories.curation.candidates import kept_nodes
-from trajectories.curation.options import GraphOptions
-from trajectories.curation.run import GraphChoice, GraphRun, GraphUnit, PendingGraphs, open_run
+from trajectories.curation.graphs.candidates import kept_nodes
+from trajectories.curation.graphs.options import GraphOptions
+from trajectories.curation.graphs.run import GraphChoice, GraphRun, GraphUnit, PendingGraphs, open_run
 
 OPTIONS = GraphOptions(carry=Carry.REFERENCE)
 

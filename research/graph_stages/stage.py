@@ -13,15 +13,15 @@ from typing import Any
 from research.graph_stages.cases import HandStage
 from research.graph_stages.edits import edits_of
 from sql.store import Store
-from trajectories.curation.bench import Bench
-from trajectories.curation.distill import Distiller
-from trajectories.curation.nodes import Node, NodeKind
-from trajectories.curation.options import CRITIC, PROPOSER
-from trajectories.curation.reference import TargetPatch, target_patch
-from trajectories.curation.rounds import GraphState
-from trajectories.curation.rows import read_candidates
-from trajectories.curation.run import GraphContext, GraphUnit
-from trajectories.curation.shapes import NodeReply
+from trajectories.curation.graphs.bench import Bench
+from trajectories.curation.graphs.distill import Distiller
+from trajectories.curation.graphs.nodes import Node, NodeKind
+from trajectories.curation.graphs.options import CRITIC, PROPOSER
+from trajectories.curation.graphs.reference import TargetPatch, target_patch
+from trajectories.curation.graphs.rounds import GraphState
+from trajectories.curation.graphs.rows import read_candidates
+from trajectories.curation.graphs.run import GraphContext, GraphUnit
+from trajectories.curation.graphs.shapes import NodeReply
 from trajectories.rollouts.chain_context import ChainContext
 from trajectories.task import StageTask, read_task
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from prchain.core.git.output import path_text
 from research.graph_stages.cases import WrongNode
 from research.graph_stages.stage import RealStage
-from trajectories.curation.candidates import NodeCandidate, NodeVerdict
-from trajectories.curation.distill import Distiller
-from trajectories.curation.edits import FileContents
-from trajectories.curation.nodes import Node, NodeKind
-from trajectories.curation.replay import files_for
-from trajectories.curation.rounds import GraphState
-from trajectories.curation.shapes import CriticReply, NodeReply, NodeVerdictReply, ProposerReply
+from trajectories.curation.graphs.candidates import NodeCandidate, NodeVerdict
+from trajectories.curation.graphs.distill import Distiller
+from trajectories.curation.graphs.edits import FileContents
+from trajectories.curation.graphs.nodes import Node, NodeKind
+from trajectories.curation.graphs.replay import files_for
+from trajectories.curation.graphs.rounds import GraphState
+from trajectories.curation.graphs.shapes import CriticReply, NodeReply, NodeVerdictReply, ProposerReply
 
 _LATE = {NodeKind.CODE_EDIT, NodeKind.VALIDATION}
 _ROOM = 400
@@ -37,7 +37,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class OneProposal:
-    """`trajectories.curation.distill.Curators` that propose these nodes and keep whatever code has left of them."""
+    """`trajectories.curation.graphs.distill.Curators` that propose these nodes and keep whatever code has left of them."""
 
     nodes: tuple[NodeReply, ...]
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from prchain.core.console.terminal import say, say_table
 from research.prm_replays.table import Replayed
-from trajectories.prm.agreement import agreement_of
+from trajectories.studies.guidance.agreement import agreement_of
 
 
 def print_figures(rows: Sequence[Replayed]) -> None:

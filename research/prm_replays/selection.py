@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from research.prm_windows.conversation import RealTrajectory
 from research.prm_windows.windows import windows_of
 from trajectories.model import Entry
-from trajectories.prm.settings import WINDOW
-from trajectories.prm.window import StepWindow
+from trajectories.agents.guidance.settings import WINDOW
+from trajectories.agents.guidance.window import StepWindow
 
 READ = 30
 EACH = 2

@@ -15,7 +15,7 @@ from research.prm_replays.references import References
 from research.prm_windows.conversation import RealTrajectory
 from sql.store import Store
 from sql.tables import PrmFinding, PrmWindow
-from trajectories.prm.window import StepWindow
+from trajectories.agents.guidance.window import StepWindow
 
 REPLAYS = Path(__file__).with_name("replays.csv")
 

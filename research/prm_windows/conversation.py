@@ -17,9 +17,9 @@ from prchain.core.llm.model import Reply, Role, ToolCall
 from prchain.core.secrets.scrub import clean_text
 from research.prm_windows.trees import TreeGuess
 from trajectories.model import Entry, EntryKind, TurnFault
-from trajectories.scaffolds.observations import SUBMISSION
-from trajectories.scaffolds.tools.bash import Bash
-from trajectories.scaffolds.turns import NOT_RUN, named_calls
+from trajectories.agents.tools.observations import SUBMISSION
+from trajectories.agents.tools.bash import Bash
+from trajectories.agents.scaffolds.turns import NOT_RUN, named_calls
 
 _SUBMISSIONS = (SUBMISSION, "MINI_SWE_AGENT_FINAL_OUTPUT")
 """The word that submits, and the one of the first versions."""
@@ -197,7 +197,7 @@ class _Reader:
 
 
 def _result(message: Mapping[str, Any], text: str) -> tuple[str | None, dict[str, Any]]:
-    """Error and details of an observation, as `trajectories.scaffolds.observations` has them."""
+    """Error and details of an observation, as `trajectories.agents.tools.observations` has them."""
     code = _code(message, text)
     words = _inside(message, "extra", "exception_info")
     if not isinstance(words, str) or not words:

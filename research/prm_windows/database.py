@@ -18,7 +18,7 @@ from trajectories.model import Ending
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import UNSCORED
 from trajectories.rows import StageRow, begin_trajectory, end_trajectory, write_entries, write_stage
-from trajectories.scaffolds.tools.toolset import toolset
+from trajectories.agents.tools.toolset import toolset
 
 _OWNER, _NAME = "SWE-agent", "mini-swe-agent"
 _NO_COMMIT = "0" * 40

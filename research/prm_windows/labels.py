@@ -1,4 +1,4 @@
-"""What readers say of windows: `labels.csv`, in the form of `trajectories.prm.label_file`, by detector.
+"""What readers say of windows: `labels.csv`, in the form of `trajectories.studies.guidance.label_file`, by detector.
 
 A label answers whether what the detector looks for is there, in the steps of the window.
 """
@@ -10,10 +10,10 @@ from itertools import combinations
 from pathlib import Path
 
 from prchain.core.errors import UsageError
-from trajectories.prm.agreement import ReadingAgreement, ReadWindow, agreement_of
-from trajectories.prm.detectors import DETECTORS
-from trajectories.prm.label_file import WindowLabel, read_labels
-from trajectories.prm.taxonomy import Category, Family, Taxonomy
+from trajectories.studies.guidance.agreement import ReadingAgreement, ReadWindow, agreement_of
+from trajectories.agents.guidance.detectors import DETECTORS
+from trajectories.studies.guidance.label_file import WindowLabel, read_labels
+from trajectories.agents.guidance.taxonomy import Category, Family, Taxonomy
 
 LABELS = Path(__file__).with_name("labels.csv")
 

@@ -9,11 +9,11 @@ from prchain.core.console.terminal import counted, say, say_table
 from research.prm_windows.conversation import RealTrajectory
 from research.prm_windows.labels import reader_agreements
 from research.prm_windows.windows import RealWindow
-from trajectories.prm.agreement import ReadWindow, WindowReading, print_scores, scores
-from trajectories.prm.detecting import find_all
-from trajectories.prm.detector import DetectorFinding
-from trajectories.prm.detectors import DETECTORS
-from trajectories.prm.label_file import WindowLabel, settled
+from trajectories.studies.guidance.agreement import ReadWindow, WindowReading, print_scores, scores
+from trajectories.agents.guidance.detecting import find_all
+from trajectories.agents.guidance.detector import DetectorFinding
+from trajectories.agents.guidance.detectors import DETECTORS
+from trajectories.studies.guidance.label_file import WindowLabel, settled
 
 Found = Mapping[str, Sequence[DetectorFinding]]
 """Trajectory to all findings in it. Of a step they follow from what came up to its end, so those of a window are those

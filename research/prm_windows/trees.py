@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from prchain.core.llm.model import ToolCall
 from trajectories.model import Entry
-from trajectories.prm.effects import Change, effect_of
-from trajectories.shell.programs import bash_command, read_run
-from trajectories.steps import arguments_of
+from trajectories.agents.guidance.effects import Change, effect_of
+from trajectories.agents.shell.programs import bash_command, read_run
+from trajectories.agents.reading.steps import arguments_of
 
 _CODE_WRITES = re.compile(
     r"\.write_(?:text|bytes)\(|\bopen\([^\n]{0,200}?,\s{0,8}(?:mode=)?['\"](?:[wax]|rb?\+)|\bwriteFileSync\("

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from research.prm_windows.conversation import RealTrajectory
 from trajectories.model import Entry
-from trajectories.prm.agreement import ReadWindow, WindowReading
-from trajectories.prm.schedule import Schedule, asked_after
-from trajectories.prm.settings import EVERY, WINDOW
-from trajectories.prm.window import StepWindow, stage_entries
-from trajectories.steps import Step, steps_of
+from trajectories.studies.guidance.agreement import ReadWindow, WindowReading
+from trajectories.agents.guidance.schedule import Schedule, asked_after
+from trajectories.agents.guidance.settings import EVERY, WINDOW
+from trajectories.agents.guidance.window import StepWindow, stage_entries
+from trajectories.agents.reading.steps import Step, steps_of
 
 SAMPLE = 60
 EACH = 2

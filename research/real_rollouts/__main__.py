@@ -44,7 +44,7 @@ from sql.store import Store
 from trajectories.options import Gate, RolloutOptions
 from trajectories.rollouts.chain_context import ChainContext
 from trajectories.rollouts.rollout import RunContext, roll
-from trajectories.scaffolds.kinds import SCAFFOLDS
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.task import read_task
 
 OPTIONS = RolloutOptions(gate=Gate.TESTS, refinements=0)

@@ -17,9 +17,9 @@ from prchain.core.git.trees import EXECUTABLE, FILE, TreeStore
 from prchain.core.llm.model import ToolCall
 from research.rewrites.cases import HandCall, RewriteStage
 from trajectories.model import Entry, EntryKind
-from trajectories.scaffolds.observations import command_observation
-from trajectories.scaffolds.tools.edits import EDITOR
-from trajectories.scaffolds.tools.texts import Text, numbered
+from trajectories.agents.tools.observations import command_observation
+from trajectories.agents.tools.edits import EDITOR
+from trajectories.agents.tools.texts import Text, numbered
 
 WORKDIR = SandboxConfig(image="").workdir
 _MOST = 10_000
@@ -98,7 +98,7 @@ def _pipe(command: str) -> Iterator[list[str]]:
 
 
 def _view(look: HandCall, folder: Path) -> str:
-    """What the editor shows of a file (`trajectories.scaffolds.tools.editor`)."""
+    """What the editor shows of a file (`trajectories.agents.tools.editor`)."""
     path = str(look.arguments.get("path"))
     place = folder / path.removeprefix(f"{WORKDIR}/")
     text = Text.of(place.read_bytes()) if place.is_file() else None

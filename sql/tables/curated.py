@@ -28,13 +28,13 @@ class GraphRow(Base):
     models: Mapped[str] = mapped_column(Text)
     """JSON object: purpose (``proposer``, ``critic``) to model and sampling settings."""
     options: Mapped[str] = mapped_column(Text)
-    """JSON object: every option, also those at their default (`trajectories.curation.options.GraphOptions`)."""
+    """JSON object: every option, also those at their default (`trajectories.curation.graphs.options.GraphOptions`)."""
     decided_by: Mapped[str] = mapped_column(Text)
-    """JSON object: all that decides the graph (`trajectories.curation.identity.GraphIdentity`)."""
+    """JSON object: all that decides the graph (`trajectories.curation.graphs.identity.GraphIdentity`)."""
     outcome: Mapped[str] = mapped_column(String(32))
     """``running``; ``converged``, ``dry`` or ``capped`` (how its rounds ended); ``insufficient``, ``cyclic``,
     ``inexpressible``, ``reference_conflicts``, ``already_done``; or a failure's name, which the next run may try again.
-    `trajectories.curation.outcomes`."""
+    `trajectories.curation.graphs.outcomes`."""
     reason: Mapped[str | None] = mapped_column(Text)
     rounds: Mapped[int]
     """Rounds that are over."""
@@ -70,12 +70,12 @@ class GraphNode(Base):
     name: Mapped[str] = mapped_column(String(64))
     """Unique in its graph."""
     kind: Mapped[str] = mapped_column(String(32))
-    """One of `trajectories.curation.nodes.NodeKind`."""
+    """One of `trajectories.curation.graphs.nodes.NodeKind`."""
     statement: Mapped[str] = mapped_column(Text)
     statement_hash: Mapped[str] = mapped_column(String(16))
     """Of the canonical statement."""
     action: Mapped[str] = mapped_column(Text)
-    """JSON object: the action of its unlocker (`trajectories.curation.nodes.Action`)."""
+    """JSON object: the action of its unlocker (`trajectories.curation.graphs.nodes.Action`)."""
     claimed: Mapped[str] = mapped_column(Text)
     """The evidence as the model quoted it."""
     observation: Mapped[str] = mapped_column(Text)
@@ -83,7 +83,7 @@ class GraphNode(Base):
     round: Mapped[int]
     """The round that made it."""
     verdict: Mapped[str] = mapped_column(String(16))
-    """One of `trajectories.curation.candidates.NodeVerdict`."""
+    """One of `trajectories.curation.graphs.candidates.NodeVerdict`."""
     verdict_round: Mapped[int]
     """The round of the verdict: a node that was kept can fall later."""
     reasons: Mapped[str] = mapped_column(Text)

@@ -40,7 +40,7 @@ from tests.chains.taskworld import (
     stored,
 )
 from tests.prchain.secrets_table import DRAWN_TOKEN
-from trajectories.export.stats import print_stats, stats
+from trajectories.studies.statistics.stats import print_stats, stats
 
 RETOLD = {
     "kind": "solution_retold",

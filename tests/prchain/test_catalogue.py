@@ -18,7 +18,7 @@ from prchain.core.catalogue import Catalogue
 from prchain.core.cli_options import CatalogueOption
 from prchain.core.errors import UsageError
 from trajectories.export.formats import FORMATS
-from trajectories.scaffolds.kinds import SCAFFOLDS
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 
 FOLDER = "fruits_of_a_test"
 

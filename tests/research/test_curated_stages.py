@@ -11,7 +11,7 @@ from prchain.core.llm.model import Message, Reply, Request
 from research.curated_stages.models import StageScript, StagesModel, calls_of
 from research.curated_stages.report import faults, report
 from research.curated_stages.runs import CuratedChain
-from trajectories.curation.shapes import NodeReply
+from trajectories.curation.graphs.shapes import NodeReply
 
 NODES = [
     {"id": "f1", "kind": "static_fact", "statement": "It is read", "observation": "1: x",

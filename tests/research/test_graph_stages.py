@@ -19,10 +19,10 @@ from research.graph_stages.report import StageResult, report
 from research.graph_stages.stage import made_by_hand
 from research.graph_stages.wrong import Refusal
 from tests.prchain.treeworld import Content, new_store, plant
-from trajectories.curation.edits import EditedTree
-from trajectories.curation.gates import form_faults
-from trajectories.curation.nodes import NodeKind
-from trajectories.curation.shapes import NodeReply, ProposerReply, check_proposal
+from trajectories.curation.graphs.edits import EditedTree
+from trajectories.curation.graphs.gates import form_faults
+from trajectories.curation.graphs.nodes import NodeKind
+from trajectories.curation.graphs.shapes import NodeReply, ProposerReply, check_proposal
 
 CHAINS = read_chains()
 STAGES = [(chain, stage) for chain in CHAINS for stage in chain.stages if stage.nodes]

@@ -20,8 +20,8 @@ from sql.store import Store
 from sql.tables import PrmFinding, PrmWindow
 from tests.miner.gitworld import World
 from tests.research.test_prm_windows import answer, called, read, turn
-from trajectories.prm.schedule import Schedule, asked_after
-from trajectories.prm.window import stage_entries
+from trajectories.agents.guidance.schedule import Schedule, asked_after
+from trajectories.agents.guidance.window import stage_entries
 
 NAME = "0123456789abcdef"
 REPOSITORY = "shop/till"

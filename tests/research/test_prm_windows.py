@@ -20,10 +20,10 @@ from sql.store import Store
 from sql.tables import Trajectory
 from tests.miner.gitworld import Content, World
 from trajectories.model import Entry, EntryKind
-from trajectories.prm.agreement import WindowReading
-from trajectories.prm.detectors import DETECTORS
+from trajectories.studies.guidance.agreement import WindowReading
+from trajectories.agents.guidance.detectors import DETECTORS
 from trajectories.rows import read_entries
-from trajectories.steps import steps_of
+from trajectories.agents.reading.steps import steps_of
 
 HEAD = "trajectory,position,attempt,last_step,category,label,reader\n"
 LOOK = "cat till/sum.py"

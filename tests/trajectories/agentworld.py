@@ -19,8 +19,8 @@ from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 from trajectories.model import Entry, EntryKind
-from trajectories.scaffolds.kinds.react import ReactScaffold
-from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Record
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Record
 
 ScriptedReply = Reply | LlmError | Callable[[Request], Reply]
 

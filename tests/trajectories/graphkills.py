@@ -11,7 +11,7 @@ from sql.tables import GraphMessage, GraphRow, LlmCall
 from tests.trajectories.graphworld import distilling, graph_run
 from tests.trajectories.kills import FatalStore, Points, hash_of, kill_everywhere
 from tests.trajectories.rolloutworld import PolicyModel
-from trajectories.curation.run import make_graph
+from trajectories.curation.graphs.run import make_graph
 
 _MOST = 400
 

@@ -31,8 +31,8 @@ from sql.store import Store
 from sql.tables import Base, GraphEdge, GraphMessage, GraphNode, GraphRow, LlmCall, StageTests
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.trajectories.rolloutworld import Policy, PolicyModel, PolicyReply, RolloutWorld, bash, rollout_world
-from trajectories.curation.options import GraphOptions
-from trajectories.curation.run import GraphChoice, GraphContext, GraphRun
+from trajectories.curation.graphs.options import GraphOptions
+from trajectories.curation.graphs.run import GraphChoice, GraphContext, GraphRun
 
 WORKDIR = "/testbed"
 PRICE = Price(1.0, 4.0)

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from trajectories.scaffolds.mini_package import MiniPackage, load_package
+from trajectories.agents.scaffolds.mini_package import MiniPackage, load_package
 
 FOLDER = "PRCHAIN_TEST_MINI"
 """The folder that it was installed into; `make test` and `make bench` set it, from the folder that they run in."""

@@ -13,7 +13,7 @@ from tests.trajectories.kills import FatalStore, Points, hash_of, kill_everywher
 from tests.trajectories.prmmodels import looping, prm_reply
 from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, RolloutWorld
 from trajectories.model import AgentLimits
-from trajectories.prm.observer import make_prm
+from trajectories.agents.guidance.observer import make_prm
 from trajectories.rollouts.rollout import RunContext, _begin, roll
 
 _MOST = 600

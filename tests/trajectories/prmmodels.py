@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.trajectories.rolloutworld import SUBMIT, PolicyReply, bash, works
-from trajectories.prm.taxonomy import load_taxonomy
+from trajectories.agents.guidance.taxonomy import load_taxonomy
 
 LOOK = "cat README.md"
 

@@ -22,7 +22,7 @@ from sql.tables import (
 )
 from tests.databases import open_new
 from trajectories.identity import Identity
-from trajectories.prm.settings import PrmSettings
+from trajectories.agents.guidance.settings import PrmSettings
 
 POLICY, GUIDE = "swe-agent-lm-32b", "sonnet"
 BEGUN, ENDED, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-02T00:00:00Z"

@@ -49,7 +49,7 @@ from tests.models import FakeModel
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
-from trajectories.scaffolds.kinds import SCAFFOLDS
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 
 NAME = "shop/till"
 STAGES = 5

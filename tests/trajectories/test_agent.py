@@ -38,12 +38,12 @@ from tests.trajectories.agentworld import (
 )
 from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import MAX_TOKENS
-from trajectories.scaffolds.attempt_loop import LoopSettings
-from trajectories.scaffolds.context import OLD_GUIDANCE, used_by
-from trajectories.scaffolds.kinds.react import ReactScaffold
-from trajectories.scaffolds.scaffold import Advice, AttemptSpec, Scaffold
-from trajectories.scaffolds.tools.bash import SESSION
-from trajectories.scaffolds.turns import NOT_RUN
+from trajectories.agents.scaffolds.attempt_loop import LoopSettings
+from trajectories.agents.scaffolds.context import OLD_GUIDANCE, used_by
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.scaffold import Advice, AttemptSpec, Scaffold
+from trajectories.agents.tools.bash import SESSION
+from trajectories.agents.scaffolds.turns import NOT_RUN
 
 SENTINEL = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 

@@ -24,7 +24,7 @@ from trajectories.audit.finding import LONGEST_QUOTE, CheatSign, quoted
 from trajectories.audit.reading import read_work
 from trajectories.audit.rules import RULES
 from trajectories.model import Entry, EntryKind
-from trajectories.shell.words import here_documents
+from trajectories.agents.shell.words import here_documents
 
 EXAMPLES = read_cases(Path(rules.__file__).parents[1] / "examples.toml")
 

@@ -15,7 +15,7 @@ from prchain.cli import run
 from sql.tables import CurationCandidate, GraphRow, Trajectory, Verdict
 from tests.trajectories.curationworld import curation_world
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.curation.studies.recipes import HOUR, RecipeLine, recipe_attempts, recipe_lines
+from trajectories.studies.curation.recipes import HOUR, RecipeLine, recipe_attempts, recipe_lines
 from trajectories.export.draw import drawn
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prchain.core.llm.model import ToolCall
 from tests.growth import assert_linear
 from trajectories.model import Entry, EntryKind
-from trajectories.shell.failures import call_failed, command_failed
+from trajectories.agents.shell.failures import call_failed, command_failed
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from trajectories.shell.commands import ShownLines, UnclearProgram, WrittenFile, read_command
-from trajectories.shell.printing import END, Lines, merged, narrowed
-from trajectories.shell.words import simple_commands
+from trajectories.agents.shell.commands import ShownLines, UnclearProgram, WrittenFile, read_command
+from trajectories.agents.shell.printing import END, Lines, merged, narrowed
+from trajectories.agents.shell.words import simple_commands
 
 A, B = "/testbed/a", "/testbed/b"
 

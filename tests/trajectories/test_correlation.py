@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trajectories.curation.correlation import CoverageBin, correlation, pearson, quintiles, ranks, spearman
+from trajectories.studies.curation.correlation import CoverageBin, correlation, pearson, quintiles, ranks, spearman
 
 _RUNS = st.lists(st.tuples(st.integers(0, 8).map(lambda eighths: eighths / 8), st.booleans()), max_size=40)
 _SAMPLES = st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=2, max_size=30)

@@ -27,23 +27,16 @@ from tests.trajectories.curationworld import (
     curation_world,
     said,
 )
-from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.curation.studies.coverage import (
-    CoverageUnit,
-    StageReader,
-    coverage_drawings,
-    coverage_study,
-    studied_trajectories,
-    study_coverage,
-)
-from trajectories.curation.studies.coverage_run import CoverageRun
+from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.studies.curation.coverage import CoverageUnit, StageReader, coverage_drawings, coverage_study, studied_trajectories, study_coverage
+from trajectories.studies.curation.coverage_run import CoverageRun
 from trajectories.curation.windows.establishing import EstablishedNode as Found
 from trajectories.curation.windows.establishing import StepFindings
 from trajectories.curation.windows.options import ESTABLISH
 from trajectories.model import Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
-from trajectories.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.sums import calls_of
 
 
@@ -230,7 +223,7 @@ def test_steps_are_read_in_order_and_no_node_is_asked_of_again_once_it_is_covere
 
 
 def test_a_study_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    from trajectories.curation.studies.coverage import ChosenTrajectories
+    from trajectories.studies.curation.coverage import ChosenTrajectories
 
     found = study_coverage([], ChosenTrajectories((), {"ungraded": 2}))
     found.print_row(found.row)
@@ -250,7 +243,7 @@ class TestCoverageCommand:
             assert purposes == (ESTABLISH,)
             yield Gateway(SqlLedger(store, "command"), default=Route(model, PRICE), budget_usd=budget_usd)
 
-        monkeypatch.setattr("trajectories.curation.studies.coverage_run.open_gateway", opened)
+        monkeypatch.setattr("trajectories.studies.curation.coverage_run.open_gateway", opened)
         return model
 
     def study(self, world: CurationWorld, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

@@ -12,13 +12,13 @@ from prchain.cli import run
 from prchain.core.llm.model import ToolCall
 from sql.tables import TrajectoryMessage
 from tests.trajectories.curationworld import CurationWorld, curation_world
-from trajectories.curation.graph import Prerequisite, ProcessGraph
-from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.curation.surfaced import Surfaced
+from trajectories.curation.graphs.graph import Prerequisite, ProcessGraph
+from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.curation.graphs.surfaced import Surfaced
 from trajectories.curation.windows.progress import Standing, StepProgress
 from trajectories.curation.windows.rewriting import ScoredSeed, pick_by_rule, places_of
 from trajectories.model import Entry, EntryKind
-from trajectories.steps import steps_of
+from trajectories.agents.reading.steps import steps_of
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def seed(*steps: list[Entry], counted: tuple[int, ...] = ()) -> ScoredSeed:
 
 
 def shown(_: int) -> Surfaced:
-    from trajectories.curation.entities import entities
+    from trajectories.agents.reading.entities import entities
 
     surfaced = Surfaced()
     surfaced.add(entities("src/seen.py is there"))

@@ -22,9 +22,9 @@ from prchain.demo.script import ChainAnswers, StageAnswers, prose, read_answers,
 from prchain.demo.turns import AgentTurn
 from prchain.demo.window_script import Author, read_window_answers
 from tests.trajectories.demoworld import git, landings
-from trajectories.prm.assessment import TaskStatus
-from trajectories.prm.reply import read_reply
-from trajectories.prm.taxonomy import load_taxonomy
+from trajectories.agents.guidance.assessment import TaskStatus
+from trajectories.agents.guidance.reply import read_reply
+from trajectories.agents.guidance.taxonomy import load_taxonomy
 
 ANSWERS = read_answers()
 STAGES = [stage for chain in ANSWERS.values() for stage in chain.stages]
@@ -33,7 +33,7 @@ WINDOWS = read_window_answers().stages
 CURATED = [turn for stage in WINDOWS for turn in stage.steps]
 GUIDED = read_guidance_answers()
 BASH_SYSTEM, FULL_SYSTEM = (
-    load_prompt("trajectories.scaffolds", f"system_{tools}")
+    load_prompt("trajectories.agents.scaffolds", f"system_{tools}")
     .render(workdir="/testbed", timeout="120", most="10,000")[0]
     .content
     for tools in ("bash", "full")

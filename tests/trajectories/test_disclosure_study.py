@@ -22,26 +22,21 @@ from prchain.core.llm.model import Reply, Request
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, Steps, agent, agent_steps, curation_world
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.curation.quality import quality_pairs
-from trajectories.curation.studies.bundles import Bundle, bundle_text
-from trajectories.curation.studies.disclosure import disclosure_study, study_disclosure
-from trajectories.curation.studies.disclosure_run import (
-    DisclosureChoice,
-    DisclosureRun,
-    PendingDisclosure,
-    disclosure_options,
-)
+from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.studies.curation.quality import quality_pairs
+from trajectories.studies.curation.bundles import Bundle, bundle_text
+from trajectories.studies.curation.disclosure import disclosure_study, study_disclosure
+from trajectories.studies.curation.disclosure_run import DisclosureChoice, DisclosureRun, PendingDisclosure, disclosure_options
 from trajectories.export.export import export
 from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
-from trajectories.export.predictions import chosen_rollouts
-from trajectories.export.stats import stats
+from trajectories.export.tasks.predictions import chosen_rollouts
+from trajectories.studies.statistics.stats import stats
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.forecast import forecast, standing_otherwise
 from trajectories.rollouts.report import list_trajectories
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
-from trajectories.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 
 
 def graph_nodes() -> list[Node]:
@@ -228,7 +223,7 @@ class TestDisclosureCommand:
             monkeypatch.setattr(type(made.context.backend), "clear_away", lambda backend: None, raising=False)
             yield made
 
-        monkeypatch.setattr("trajectories.curation.studies.disclosure_run.open_disclosure", open_here)
+        monkeypatch.setattr("trajectories.studies.curation.disclosure_run.open_disclosure", open_here)
 
     def study(self, world: CurationWorld, *words: str) -> int:
         command = ["curate", "study", "disclosure", "--db", str(world.store.url.database)]
@@ -324,7 +319,7 @@ def test_predictions_figures_lists_and_pairs_leave_them_out(told_samples: Sample
 
 
 def test_a_study_of_what_could_not_be_graded_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    from trajectories.curation.studies.disclosure import DisclosedRollout
+    from trajectories.studies.curation.disclosure import DisclosedRollout
 
     def ended(chain: str, bundle: Bundle, *, resolved: bool | None) -> DisclosedRollout:
         return DisclosedRollout(chain, bundle, "g", f"{chain}{bundle}", "accepted", resolved, 3, 10, 5, None)

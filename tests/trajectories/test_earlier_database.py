@@ -19,7 +19,7 @@ from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
 from trajectories.rollouts.rollout import roll
-from trajectories.scaffolds.tools.toolset import toolset
+from trajectories.agents.tools.toolset import toolset
 
 DUMP = Path(__file__).with_name("data") / "database_0004.sql"
 
@@ -27,9 +27,9 @@ OVER, HALF_DONE = "79d217210b82e4d2", "119aaa85b51d3f92"
 """Ids that the code of before gave to samples 0 and 1."""
 
 PROMPTS = {
-    "system_full": "trajectories.scaffolds",
-    "query": "trajectories.scaffolds",
-    "comment": "trajectories.scaffolds",
+    "system_full": "trajectories.agents.scaffolds",
+    "query": "trajectories.agents.scaffolds",
+    "comment": "trajectories.agents.scaffolds",
     "judge": "trajectories.verdicts",
     "comment_again": "trajectories.verdicts",
 }

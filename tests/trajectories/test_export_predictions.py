@@ -16,7 +16,7 @@ from prchain.core.errors import UsageError
 from prchain.core.swebench.instances import instance_id
 from sql.tables import Trajectory, TrajectoryStage
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.export.predictions import MissingPrediction, predictions
+from trajectories.export.tasks.predictions import MissingPrediction, predictions
 from trajectories.outcomes import FINAL
 
 

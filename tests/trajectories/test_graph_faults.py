@@ -44,7 +44,7 @@ from tests.trajectories.graphworld import (
     steps,
 )
 from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, answering, bash
-from trajectories.curation.replay import Replayer
+from trajectories.curation.graphs.replay import Replayer
 
 pytestmark = pytest.mark.drawn(6)
 """Of each table of faults."""

@@ -23,7 +23,7 @@ from tests.trajectories.graphworld import FALLEN, KEPT, distilling, graph_world,
 from tests.trajectories.kills import ENOUGH
 from tests.trajectories.rolloutworld import answering
 from tests.trajectories.test_rollout_killed import billed
-from trajectories.curation.report import list_graphs
+from trajectories.curation.graphs.report import list_graphs
 
 ROOT = Path(__file__).parents[2]
 

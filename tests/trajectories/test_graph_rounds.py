@@ -16,23 +16,17 @@ from environments.stages import Stage
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.replies import UnfitReply
 from tests.prchain.treeworld import Content, new_store, plant
-from trajectories.curation.candidates import NodeCandidate, NodeVerdict, hashes, kept_nodes, unused_name
-from trajectories.curation.distill import Distiller
-from trajectories.curation.edits import FileContents
-from trajectories.curation.graph import ProcessGraph
-from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.curation.options import GraphOptions
-from trajectories.curation.outcomes import CAPPED, CONVERGED, CYCLIC, DRY, INSUFFICIENT
-from trajectories.curation.reference import target_patch
-from trajectories.curation.replay import Replay
-from trajectories.curation.rounds import GraphState, after_round
-from trajectories.curation.shapes import (
-    CriticReply,
-    NodeReply,
-    ProposerReply,
-    check_proposal,
-    check_verdicts,
-)
+from trajectories.curation.graphs.candidates import NodeCandidate, NodeVerdict, hashes, kept_nodes, unused_name
+from trajectories.curation.graphs.distill import Distiller
+from trajectories.curation.graphs.edits import FileContents
+from trajectories.curation.graphs.graph import ProcessGraph
+from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.curation.graphs.options import GraphOptions
+from trajectories.curation.graphs.outcomes import CAPPED, CONVERGED, CYCLIC, DRY, INSUFFICIENT
+from trajectories.curation.graphs.reference import target_patch
+from trajectories.curation.graphs.replay import Replay
+from trajectories.curation.graphs.rounds import GraphState, after_round
+from trajectories.curation.graphs.shapes import CriticReply, NodeReply, ProposerReply, check_proposal, check_verdicts
 
 QUERY = "Let the till hold the value 2 in src/till.py."
 BEFORE: dict[str | bytes, Content] = {"src/till.py": "value = 1\n", "src/other.py": "other = 1\n"}

@@ -36,8 +36,8 @@ from tests.trajectories.graphworld import (
     think,
 )
 from tests.trajectories.rolloutworld import Policy, PolicyModel, PolicyReply, bash, part_of, place_of, works
-from trajectories.curation.report import list_graphs
-from trajectories.curation.study import node_study, studied_graphs
+from trajectories.curation.graphs.report import list_graphs
+from trajectories.studies.curation.node_study import node_study, studied_graphs
 
 SECRET = "hunter2-is-no-password"
 

@@ -15,9 +15,9 @@ from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.scripts import own_names, parts_of
 from trajectories.curation.windows.shown import Shown, observed
 from trajectories.model import Entry, EntryKind
-from trajectories.scaffolds.tools.toolset import toolset
-from trajectories.scaffolds.turns import ParsedCall, named_calls, read_turn
-from trajectories.steps import Step
+from trajectories.agents.tools.toolset import toolset
+from trajectories.agents.scaffolds.turns import ParsedCall, named_calls, read_turn
+from trajectories.agents.reading.steps import Step
 
 ROOTS = ("/testbed",)
 TOOLS = toolset("full")

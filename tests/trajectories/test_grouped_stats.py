@@ -14,9 +14,9 @@ from prchain.cli import run
 from prchain.core.errors import UsageError
 from sql.tables import LlmCall, PullRequest, Trajectory, TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, long_talk, sample_world
-from trajectories.export.groups import grouped_stats, option_labels, read_domains, read_steps
-from trajectories.export.spent import Spent, shared_out
-from trajectories.export.stats import stats
+from trajectories.studies.statistics.groups import grouped_stats, option_labels, read_domains, read_steps
+from trajectories.studies.statistics.spent import Spent, shared_out
+from trajectories.studies.statistics.stats import stats
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_w
 from tests.trajectories.test_rollout import suited
 from trajectories.identity import CHOICES, INPUTS, PLACE, Identity, differences, stored
 from trajectories.model import AgentLimits, Entry, EntryKind
-from trajectories.observers.repetition import Repetition
+from trajectories.agents.observers.repetition import Repetition
 from trajectories.options import DEFAULTS, ELSEWHERE, RolloutOptions
 from trajectories.outcomes import FINAL, KEPT, SUPERSEDED
 from trajectories.rollouts import standing

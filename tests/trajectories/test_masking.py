@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from trajectories.curation.masking import masked, shown_lines, shows
+from trajectories.curation.graphs.masking import masked, shown_lines, shows
 
 SAME = [
     # dates and times

@@ -49,14 +49,14 @@ from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, PolicyRepl
 from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import roll
-from trajectories.scaffolds.attempt_loop import LoopSettings
-from trajectories.scaffolds.kinds import SCAFFOLDS
-from trajectories.scaffolds.kinds import mini as mini_module
-from trajectories.scaffolds.kinds.mini import MiniScaffold
-from trajectories.scaffolds.kinds.react import ReactScaffold
-from trajectories.scaffolds.observations import SUBMISSION
-from trajectories.scaffolds.scaffold import Advice, Scaffold
-from trajectories.scaffolds.turns import NOT_RUN
+from trajectories.agents.scaffolds.attempt_loop import LoopSettings
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
+from trajectories.agents.scaffolds.kinds import mini as mini_module
+from trajectories.agents.scaffolds.kinds.mini import MiniScaffold
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.tools.observations import SUBMISSION
+from trajectories.agents.scaffolds.scaffold import Advice, Scaffold
+from trajectories.agents.scaffolds.turns import NOT_RUN
 
 pytestmark = pytest.mark.mini
 
@@ -114,7 +114,7 @@ def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one
     later = {**variables, "overview": None, "position": 2}
     assert (
         mini_scaffold.opening(EntryKind.QUERY, later)
-        == load_prompt("trajectories.scaffolds", "query").render(**later)[0].content
+        == load_prompt("trajectories.agents.scaffolds", "query").render(**later)[0].content
     )
     assert "Not yet." in mini_scaffold.opening(EntryKind.COMMENT, variables)
 

@@ -11,8 +11,8 @@ import pytest
 
 from prchain.core.errors import UsageError
 from trajectories.options import RolloutOptions
-from trajectories.scaffolds.kinds import SCAFFOLDS
-from trajectories.scaffolds.mini_package import load_package
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
+from trajectories.agents.scaffolds.mini_package import load_package
 
 MODULES = (
     "minisweagent",

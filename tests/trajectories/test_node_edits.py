@@ -12,9 +12,9 @@ from environments.stages import Stage
 from prchain.core.errors import AlreadyDone, Inexpressible, PrchainError, ReferenceConflicts
 from prchain.core.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeEntry, TreeStore
 from tests.prchain.treeworld import Content, new_store, plant
-from trajectories.curation.edits import EditedTree, EditFault, edited
-from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.curation.reference import TargetPatch, target_patch, unlike
+from trajectories.curation.graphs.edits import EditedTree, EditFault, edited
+from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.curation.graphs.reference import TargetPatch, target_patch, unlike
 
 FILES = {"a.py": b"one\ntwo\ntwo\nthree\n", "crlf.txt": b"one\r\ntwo\r\n", "bin": b"\0\1", "latin": b"caf\xe9\nend\n"}
 

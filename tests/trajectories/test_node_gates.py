@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from prchain.core.code.reference import split
 from prchain.core.git import parse_patch
 from prchain.core.leaks import StageFacts, candidate_names, stage_facts
-from trajectories.curation.gates import LeakGate, abbreviation, form_faults, merge_equal, narrowed, order_faults
-from trajectories.curation.nodes import MILESTONES, Action, ActionTool, Node, NodeKind, canonical, statement_hash
+from trajectories.curation.graphs.gates import LeakGate, abbreviation, form_faults, merge_equal, narrowed, order_faults
+from trajectories.curation.graphs.nodes import MILESTONES, Action, ActionTool, Node, NodeKind, canonical, statement_hash
 
 VIEW = Action(ActionTool.VIEW, path="a.py", first=1, last=9)
 BASH = Action(ActionTool.BASH, command="grep -n x a.py")

@@ -20,10 +20,10 @@ from prchain.core.llm.prompts import Prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import SUBMIT, PolicyModel, PolicyReply, RolloutWorld, bash, rollout_world, works
 from trajectories.model import Entry, EntryKind
-from trajectories.observers.repetition import Repetition
-from trajectories.observers.setup import GROUP, make_observers
+from trajectories.agents.observers.repetition import Repetition
+from trajectories.agents.observers.setup import GROUP, make_observers
 from trajectories.rollouts.rollout import roll
-from trajectories.scaffolds.scaffold import Advice, ObservedAttempt, Observer, ObserverKind
+from trajectories.agents.scaffolds.scaffold import Advice, ObservedAttempt, Observer, ObserverKind
 
 ATTEMPT = ObservedAttempt(None, "t/1", 0, 1, 1, "overview", "query")  # type: ignore[arg-type]
 
@@ -254,13 +254,13 @@ class TestCommandLine:
         self, monkeypatch: pytest.MonkeyPatch, place: str, says: str
     ) -> None:
         point = EntryPoint("x", place, GROUP)
-        monkeypatch.setattr("trajectories.observers.setup.entry_points", lambda group: [point])
+        monkeypatch.setattr("trajectories.agents.observers.setup.entry_points", lambda group: [point])
         with pytest.raises(UsageError, match=says):
             make_observers(["x"])
 
     def test_a_strangers_that_cannot_be_made_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         point = EntryPoint("x", f"{__name__}:cannot_be_made", GROUP)
-        monkeypatch.setattr("trajectories.observers.setup.entry_points", lambda group: [point])
+        monkeypatch.setattr("trajectories.agents.observers.setup.entry_points", lambda group: [point])
         with pytest.raises(ObserverFailed, match="the observer x failed: KeyError: 'no such key'"):
             make_observers(["x"])
 

@@ -27,21 +27,21 @@ from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_w
 from tests.trajectories.test_grounded_export import conversation
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.model import AgentLimits, Entry
-from trajectories.observers.flags import observer_specs
-from trajectories.observers.repetition import Repetition
-from trajectories.prm.actions import agents_call
-from trajectories.prm.advice import words_for_agent
-from trajectories.prm.answers import says_yes
-from trajectories.prm.assessment import Assessment, TaskStatus
-from trajectories.prm.observer import make_prm
-from trajectories.prm.reading import MODEL, Reading, WindowFinding, estimate_window, prompt_of, read_window
-from trajectories.prm.reply import read_reply
-from trajectories.prm.taxonomy import load_taxonomy
-from trajectories.prm.window import StepWindow
+from trajectories.agents.observers.flags import observer_specs
+from trajectories.agents.observers.repetition import Repetition
+from trajectories.agents.guidance.actions import agents_call
+from trajectories.agents.guidance.advice import words_for_agent
+from trajectories.agents.guidance.answers import says_yes
+from trajectories.agents.guidance.assessment import Assessment, TaskStatus
+from trajectories.agents.guidance.observer import make_prm
+from trajectories.agents.guidance.reading import MODEL, Reading, WindowFinding, estimate_window, prompt_of, read_window
+from trajectories.agents.guidance.reply import read_reply
+from trajectories.agents.guidance.taxonomy import load_taxonomy
+from trajectories.agents.guidance.window import StepWindow
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import drop_windows
-from trajectories.scaffolds.scaffold import ObservedAttempt
-from trajectories.scaffolds.tools.toolset import toolset
+from trajectories.agents.scaffolds.scaffold import ObservedAttempt
+from trajectories.agents.tools.toolset import toolset
 from trajectories.verdicts.hidden import of_the_reference
 
 

@@ -9,17 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trajectories.prm.agreement import (
-    Readings,
-    ReadWindow,
-    WindowReading,
-    agreement_of,
-    category_kappas,
-    print_agreement,
-    print_scores,
-    scores,
-    suboptimal_kappa,
-)
+from trajectories.studies.guidance.agreement import Readings, ReadWindow, WindowReading, agreement_of, category_kappas, print_agreement, print_scores, scores, suboptimal_kappa
 
 CATEGORIES = ("hallucination", "step_repetition", "verification_failure")
 

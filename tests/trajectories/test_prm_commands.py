@@ -15,7 +15,7 @@ from tests.endpoint import FakeEndpoint
 from tests.trajectories.prmmodels import looping, prm_reply
 from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, RolloutWorld, answering, rollout_world, works
 from trajectories.model import AgentLimits
-from trajectories.prm.observer import make_prm
+from trajectories.agents.guidance.observer import make_prm
 from trajectories.rollouts.rollout import roll
 
 

@@ -16,7 +16,7 @@ from tests.trajectories.curationworld import CurationModel, CurationWorld, curat
 from tests.trajectories.prmmodels import prm_reply
 from trajectories.curation.windows.shown import observed
 from trajectories.model import Entry, EntryKind
-from trajectories.prm.labels import write_labels
+from trajectories.studies.guidance.labels import write_labels
 
 PRM = "prm:every=2,window=4"
 

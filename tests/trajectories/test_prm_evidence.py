@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from prchain.core.llm.model import ToolCall
 from tests.growth import assert_linear
 from tests.trajectories.prmworld import Attempt, stage
-from trajectories.prm.evidence import WindowText
-from trajectories.prm.window import StepWindow
+from trajectories.agents.guidance.evidence import WindowText
+from trajectories.agents.guidance.window import StepWindow
 
 
 def words(text: str = "", command: str = "ls") -> WindowText:

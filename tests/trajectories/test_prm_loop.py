@@ -19,10 +19,10 @@ from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory, TrajectoryMes
 from tests.trajectories.prmmodels import LOOK, TOLD, is_prm, looping, prm_reply
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.model import AgentLimits
-from trajectories.prm.observer import PrmKind, make_prm
-from trajectories.prm.settings import PURPOSE
+from trajectories.agents.guidance.observer import PrmKind, make_prm
+from trajectories.agents.guidance.settings import PURPOSE
 from trajectories.rollouts.rollout import RunContext, roll
-from trajectories.scaffolds.scaffold import ObserverKind, SampledKind
+from trajectories.agents.scaffolds.scaffold import ObserverKind, SampledKind
 
 LIMIT = 12
 
@@ -321,7 +321,7 @@ class TestCommands:
 
     def test_a_variant_cannot_be_asked_for_twice(self) -> None:
         with pytest.raises(UsageError, match="named twice"):
-            from trajectories.observers.setup import make_observers
+            from trajectories.agents.observers.setup import make_observers
 
             make_observers(("prm:variant=D", "prm:variant=S"))
 

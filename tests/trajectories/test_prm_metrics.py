@@ -9,15 +9,8 @@ from pathlib import Path
 import pytest
 
 from prchain.core.errors import UsageError
-from trajectories.prm.difficulty import (
-    Difficulty,
-    ReferenceStage,
-    bucket,
-    difficulties,
-    estimated,
-    read_minutes,
-)
-from trajectories.prm.metrics import ComparedRun, Difference, Rate, cost_per_resolved, differences, figures
+from trajectories.studies.guidance.difficulty import Difficulty, ReferenceStage, bucket, difficulties, estimated, read_minutes
+from trajectories.studies.guidance.metrics import ComparedRun, Difference, Rate, cost_per_resolved, differences, figures
 
 EASY, MEDIUM, HARD = Difficulty
 

@@ -14,18 +14,18 @@ from prchain.core.llm.model import Message, ToolCall
 from prchain.core.llm.prompts import load_prompt
 from tests.trajectories.prmworld import Attempt, stage
 from trajectories.model import Entry, EntryKind
-from trajectories.prm.actions import agents_call
-from trajectories.prm.advice import words_for_agent
-from trajectories.prm.assessment import Assessment, Detection, TaskStatus
-from trajectories.prm.examples import example_reply
-from trajectories.prm.observer import make_prm
-from trajectories.prm.reading import MODEL, Reading, WindowFinding, render
-from trajectories.prm.reply import read_reply
-from trajectories.prm.settings import PrmSettings
-from trajectories.prm.taxonomy import load_taxonomy
-from trajectories.prm.variants import VARIANTS, PrmStyle, PrmVariant, Reads
-from trajectories.prm.window import StepWindow
-from trajectories.scaffolds.tools.toolset import toolset
+from trajectories.agents.guidance.actions import agents_call
+from trajectories.agents.guidance.advice import words_for_agent
+from trajectories.agents.guidance.assessment import Assessment, Detection, TaskStatus
+from trajectories.agents.guidance.examples import example_reply
+from trajectories.agents.guidance.observer import make_prm
+from trajectories.agents.guidance.reading import MODEL, Reading, WindowFinding, render
+from trajectories.agents.guidance.reply import read_reply
+from trajectories.agents.guidance.settings import PrmSettings
+from trajectories.agents.guidance.taxonomy import load_taxonomy
+from trajectories.agents.guidance.variants import VARIANTS, PrmStyle, PrmVariant, Reads
+from trajectories.agents.guidance.window import StepWindow
+from trajectories.agents.tools.toolset import toolset
 
 GOLDEN = Path(__file__).parent / "data" / "prm_prompts"
 
@@ -227,7 +227,7 @@ def test_what_the_agent_read_or_wrote_stays_between_its_marks(words: str, kind: 
 def test_a_variable_that_is_missing_is_an_error() -> None:
     for name in ("simple", "taxonomy", "advice"):
         with pytest.raises(PromptError, match="cannot be filled in"):
-            load_prompt("trajectories.prm", name).render(first=1)
+            load_prompt("trajectories.agents.guidance", name).render(first=1)
 
 
 def test_a_quote_in_the_words_for_an_agent_is_one_line_of_bounded_length() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from prchain.core.errors import UsageError
 from tests.trajectories.prmrows import ENDED, GUIDE, LATER, POLICY, DoneStage, PrmRows
-from trajectories.prm.report import print_prm_report, prm_report
+from trajectories.studies.guidance.report import print_prm_report, prm_report
 
 PASSES = DoneStage()
 FAILS = DoneStage("f2p_failed")

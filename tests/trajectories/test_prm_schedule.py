@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.trajectories.prmworld import Attempt, stage
 from trajectories.model import Entry, EntryKind
-from trajectories.prm.schedule import Schedule, asked_after
-from trajectories.prm.window import StepWindow, stage_entries
+from trajectories.agents.guidance.schedule import Schedule, asked_after
+from trajectories.agents.guidance.window import StepWindow, stage_entries
 
 attempts = st.lists(st.integers(1, 12), min_size=1, max_size=4)
 

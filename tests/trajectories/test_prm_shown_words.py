@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prchain.core.code.identifiers import spellings
 from tests.growth import assert_linear
-from trajectories.prm.shown_words import ShownWords
+from trajectories.agents.guidance.shown_words import ShownWords
 
 PIECES = ["read", "Read", "lines", "keepAll", "KEEP_ALL", "keep_all", "_", "__", "x1", "\\n", ".", "é", "\u212a", " "]
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from prchain.core.git.trees import TreeStore
 from tests.prchain.treeworld import new_store, plant
-from trajectories.curation.graph import ORDER, ProcessGraph, defined_names_at, linked, without_marks
-from trajectories.curation.nodes import MILESTONES, Action, ActionTool, Node, NodeKind
-from trajectories.curation.report import tree_lines
+from trajectories.curation.graphs.graph import ORDER, ProcessGraph, defined_names_at, linked, without_marks
+from trajectories.curation.graphs.nodes import MILESTONES, Action, ActionTool, Node, NodeKind
+from trajectories.curation.graphs.report import tree_lines
 
 
 def bash(name: str, command: str, observation: str, kind: NodeKind = NodeKind.STATIC_FACT) -> Node:

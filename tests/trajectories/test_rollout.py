@@ -622,7 +622,7 @@ class TestMachines:
                 raise DiskFull("no room is left")
             written(tx, name, entries)
 
-        monkeypatch.setattr("trajectories.recorder.write_entries", full)
+        monkeypatch.setattr("trajectories.rollouts.recorder.write_entries", full)
         with pytest.raises(DiskFull):
             roll(world.context(), world.chains[0], 0)
         model = PolicyModel()

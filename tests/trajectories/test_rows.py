@@ -16,7 +16,7 @@ from sql.store import Store
 from sql.tables import Chain, Repository, TrajectoryMessage
 from trajectories.model import Entry, EntryKind
 from trajectories.options import RolloutOptions
-from trajectories.recorder import StoreRecorder
+from trajectories.rollouts.recorder import StoreRecorder
 from trajectories.rows import (
     StageRow,
     VerdictRow,

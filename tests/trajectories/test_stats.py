@@ -17,7 +17,7 @@ from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.export import export
 from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
-from trajectories.export.stats import PAPER, print_stats, stats
+from trajectories.studies.statistics.stats import PAPER, print_stats, stats
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain.core.errors import UsageError
-from trajectories.curation.graph import Prerequisite, ProcessGraph
-from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.curation.graphs.graph import Prerequisite, ProcessGraph
+from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.options import WindowOptions
 from trajectories.curation.windows.progress import Premature, Standing, advanced, open_nodes, window_start
 from trajectories.curation.windows.selection import (

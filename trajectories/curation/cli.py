@@ -25,13 +25,13 @@ from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
 from prchain.core.settings import Settings
 from sql.store import Store
-from trajectories.curation.studies.cli import study
+from trajectories.studies.curation.cli import study
 from trajectories.curation.windows.cli import run
 
 if TYPE_CHECKING:
     from prchain.core.llm.ledger import Spending
-    from trajectories.curation.forecast import GraphForecast
-    from trajectories.curation.run import GraphReport, PendingGraphs
+    from trajectories.curation.graphs.forecast import GraphForecast
+    from trajectories.curation.graphs.run import GraphReport, PendingGraphs
 
 
 @click.group()
@@ -149,8 +149,8 @@ def graphs(
       prchain curate graphs 5f0c --from 81c2
     """
     from environments.backends import chosen_backend
-    from trajectories.curation.options import GraphOptions
-    from trajectories.curation.run import GraphChoice, open_run
+    from trajectories.curation.graphs.options import GraphOptions
+    from trajectories.curation.graphs.run import GraphChoice, open_run
 
     settings = Settings.load(db=db, workers=workers)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
@@ -231,7 +231,7 @@ def _report_row(report: GraphReport, spending: Spending) -> dict[str, Any]:
 
 def _print_report(report: GraphReport, spending: Spending) -> None:
     from prchain.core.endings import say_causes, say_end
-    from trajectories.curation.outcomes import BUILT
+    from trajectories.curation.graphs.outcomes import BUILT
 
     others = [result for result in report.results if result.outcome not in BUILT]
     say_causes(others)
@@ -261,7 +261,7 @@ def list_(
       prchain curate list --outcome accepted
       prchain curate list --graphs
     """
-    from trajectories.curation.report import list_graphs, print_graphs
+    from trajectories.curation.graphs.report import list_graphs, print_graphs
     from trajectories.curation.windows.report import list_curated, print_curated
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
@@ -287,8 +287,8 @@ def show(name: str, svg: Path | None, db: str | None, as_json: bool) -> None:
       prchain curate show 3f9a
       prchain curate show 3f9a --svg graph.svg
     """
-    from trajectories.curation.report import graph_page, print_graph, stored_graph
-    from trajectories.curation.svg import graph_svg
+    from trajectories.curation.graphs.report import graph_page, print_graph, stored_graph
+    from trajectories.curation.graphs.svg import graph_svg
     from trajectories.curation.windows.report import curated_page, find_shown, print_windows
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:

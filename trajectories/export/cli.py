@@ -21,7 +21,7 @@ from trajectories.export.formats import FORMATS
 if TYPE_CHECKING:
     from trajectories.export.export import ExportReport
     from trajectories.export.format import PredictionFormat
-    from trajectories.export.groups import GroupKind
+    from trajectories.studies.statistics.groups import GroupKind
     from trajectories.export.options import ExportOptions, PairKind
 
 MASKS = ("faulty", "tool_errors", "command_errors", "guidance")
@@ -386,7 +386,7 @@ def _export_predictions(
     force: bool,
     as_json: bool,
 ) -> None:
-    from trajectories.export.predictions import MissingPrediction
+    from trajectories.export.tasks.predictions import MissingPrediction
     from trajectories.export.wanted import check_requested
     from trajectories.export.write import Files, JsonLines, StandardOutput, check_inputs
     from trajectories.outcomes import FINAL
@@ -485,10 +485,10 @@ def stats(by: GroupKind | None, steps: str | None, domains: Path | None, db: str
       prchain stats --by model --steps 25,50,100
       prchain stats --by repository --domains domains.toml
     """
-    from trajectories.export.groups import STEPS, grouped_stats, read_domains, read_steps
-    from trajectories.export.groups_text import print_grouped
-    from trajectories.export.stats import print_stats
-    from trajectories.export.stats import stats as figures
+    from trajectories.studies.statistics.groups import STEPS, grouped_stats, read_domains, read_steps
+    from trajectories.studies.statistics.groups_text import print_grouped
+    from trajectories.studies.statistics.stats import print_stats
+    from trajectories.studies.statistics.stats import stats as figures
 
     settings = Settings.load(db=db)
     if by is None and (steps or domains):

@@ -43,4 +43,4 @@ class PredictionFormat:
     reader: str
     """Whose harness reads it: the possessive of its name."""
     rows: Callable[..., Iterator[Mapping[str, Any]]]
-    """See `trajectories.export.predictions.predictions`."""
+    """See `trajectories.export.tasks.predictions.predictions`."""

@@ -17,7 +17,7 @@ from trajectories.export.reading import branch_ids, candidates, last_turns
 from trajectories.export.selection import SampleSelection
 from trajectories.extensions import extended_prefixes
 from trajectories.outcomes import FINAL, KEPT
-from trajectories.scaffolds.privileged import DISCLOSED, PRIVILEGED
+from trajectories.privileged import DISCLOSED, PRIVILEGED
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from prchain.core.secrets.scrub import Counts, scrub_mined
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Reason, SampleMessage
 from trajectories.model import Entry
-from trajectories.scaffolds.turns import valid_tool_name
+from trajectories.agents.scaffolds.turns import valid_tool_name
 
 
 class Scrubber:

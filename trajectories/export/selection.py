@@ -21,7 +21,7 @@ from trajectories.export.split import related_chains, validation_groups
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens, counter
 from trajectories.extensions import extended_prefixes
-from trajectories.scaffolds.privileged import DISCLOSED
+from trajectories.privileged import DISCLOSED
 
 
 class SelectedSample(NamedTuple):

@@ -20,7 +20,7 @@ from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rollouts.standing import is_of_another_task
 from trajectories.rollouts.state import RolloutState
 from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
-from trajectories.scaffolds.scaffold import Scaffold
+from trajectories.agents.scaffolds.scaffold import Scaffold
 
 
 def check_parent(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> RolloutOptions:

@@ -27,8 +27,8 @@ from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
 from prchain.core.settings import PurposeSettings, Settings
 from sql.store import Store
-from trajectories.observers.flags import observer_options, observer_specs
-from trajectories.scaffolds.kinds import SCAFFOLDS
+from trajectories.agents.observers.flags import observer_options, observer_specs
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 
 if TYPE_CHECKING:
     from prchain.core.llm.gateway import CostEstimate
@@ -213,7 +213,7 @@ def run(
     """
     from trajectories.rollouts.forecast import standing_otherwise
     from trajectories.rollouts.run import RolloutChoice, open_run
-    from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
+    from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)

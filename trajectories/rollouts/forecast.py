@@ -14,12 +14,12 @@ from prchain.core.llm.gateway import CostEstimate, Gateway
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
 from trajectories.identity import CHOICES, LENGTH, PLACE, stored
-from trajectories.observers.failures import observer_errors
+from trajectories.agents.observers.failures import observer_errors
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL
 from trajectories.rollouts.standing import read_rows
-from trajectories.scaffolds.privileged import PRIVILEGED
-from trajectories.scaffolds.scaffold import ObserverKind
+from trajectories.privileged import PRIVILEGED
+from trajectories.agents.scaffolds.scaffold import ObserverKind
 from trajectories.task import read_texts
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from trajectories.outcomes import ACCEPTED_PREFIX, OF_THE_STATE, STATE_BROKEN
 from trajectories.rollouts.branch import check_parent
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rows import read_entries
-from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.privileged import PRIVILEGED
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.context import used_by
+from trajectories.privileged import PRIVILEGED
 
 
 class Obstacle(StrEnum):

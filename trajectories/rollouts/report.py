@@ -20,7 +20,7 @@ from trajectories.model import EntryKind
 from trajectories.options import DEFAULTS as OPTION_DEFAULTS
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
-from trajectories.scaffolds.privileged import DISCLOSED
+from trajectories.privileged import DISCLOSED
 from trajectories.sums import calls_of
 
 _COLUMNS = (

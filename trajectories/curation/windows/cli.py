@@ -22,7 +22,7 @@ from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next, tally
 from prchain.core.endings import end_command
 from prchain.core.settings import Settings
-from trajectories.observers.flags import observer_options, observer_specs
+from trajectories.agents.observers.flags import observer_options, observer_specs
 
 if TYPE_CHECKING:
     from prchain.core.llm.ledger import Spending

@@ -16,7 +16,7 @@ from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.options import GROUND
 from trajectories.curation.windows.questions import reader_question
 from trajectories.model import Entry
-from trajectories.steps import transcript
+from trajectories.agents.reading.steps import transcript
 
 _RULES = ("J1", "J2", "J3", "J4")
 

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from trajectories.curation.entities import EntityKind, entities, places
-from trajectories.scaffolds.tools.edits import EDITOR
+from trajectories.agents.reading.entities import EntityKind, entities, places
+from trajectories.agents.tools.edits import EDITOR
 
 _NEAR = 40
 """Lines: a view that begins or ends so near to a line that was shown widens what was seen (J2)."""

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from trajectories.curation.graph import ProcessGraph
+from trajectories.curation.graphs.graph import ProcessGraph
 
 
 class Premature(StrEnum):

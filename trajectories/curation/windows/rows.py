@@ -12,7 +12,7 @@ from sqlalchemy import update
 from prchain.core.secrets.scrub import clean_text
 from sql.store import Transaction
 from sql.tables import CurationCandidate, CurationWindow, Establishment
-from trajectories.curation.rows import entry_from
+from trajectories.curation.graphs.rows import entry_from
 from trajectories.curation.windows.candidates import WindowCandidate
 from trajectories.curation.windows.establishing import EstablishedNode
 from trajectories.curation.windows.grounding import RewriteFault

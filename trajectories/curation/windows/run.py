@@ -19,22 +19,22 @@ from sql.chosen import find_chain
 from sql.ledger import open_gateway
 from sql.store import Store
 from sql.tables import Chain
-from trajectories.curation.options import CRITIC, PROPOSER, GraphOptions
-from trajectories.curation.rows import find_graph
-from trajectories.curation.run import GraphContext
+from trajectories.curation.graphs.options import CRITIC, PROPOSER, GraphOptions
+from trajectories.curation.graphs.rows import find_graph
+from trajectories.curation.graphs.run import GraphContext
 from trajectories.curation.windows.forecast import CurationForecast, forecast
 from trajectories.curation.windows.graphs import GraphShelf
 from trajectories.curation.windows.options import AGENT_SAMPLING, READER_SAMPLING, READERS, WindowOptions
 from trajectories.curation.windows.scaffold import CuratedScaffold
 from trajectories.model import AgentLimits
-from trajectories.observers.setup import make_observers
+from trajectories.agents.observers.setup import make_observers
 from trajectories.options import STAGE_STEPS, Gate, RolloutOptions
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rollouts.run import PendingRollouts, RolloutChoice, RolloutRun, RolloutUnit
-from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.scaffolds.attempt_loop import LoopSettings
-from trajectories.scaffolds.kinds.react import ReactScaffold
-from trajectories.scaffolds.privileged import CURATED
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.attempt_loop import LoopSettings
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.privileged import CURATED
 from trajectories.task import read_task
 
 

@@ -15,8 +15,8 @@ from time import monotonic
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.llm.gateway import Gateway
 from sql.store import Store
-from trajectories.curation.graph import ProcessGraph
-from trajectories.curation.nodes import ActionTool
+from trajectories.curation.graphs.graph import ProcessGraph
+from trajectories.curation.graphs.nodes import ActionTool
 from trajectories.curation.windows.candidates import (
     GOES_ON,
     WindowCandidate,
@@ -40,9 +40,9 @@ from trajectories.curation.windows.rows import (
 from trajectories.curation.windows.selection import FloorRule, HowChosen, choose
 from trajectories.model import NOTHING_USED, Ending
 from trajectories.outcomes import UNFINISHED
-from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.kinds.react import ReactScaffold
-from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, StageAccess
+from trajectories.agents.scaffolds.context import used_by
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, StageAccess
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from trajectories.export.format import PredictionFormat
-from trajectories.export.predictions import predictions
+from trajectories.export.tasks.predictions import predictions
 
 FORMAT = PredictionFormat("swebench", "SWE-bench's", predictions)

@@ -1,0 +1,124 @@
+"""The settings of a process reward model: which variant, when it is asked, and what becomes of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from trajectories.agents.guidance.schedule import Schedule
+from trajectories.agents.guidance.taxonomy import Taxonomy, load_taxonomy
+from trajectories.agents.guidance.variants import VARIANTS, PrmStyle, PrmVariant, Reads, ReplyForm, variant_name
+
+PURPOSE = "prm"
+"""The purpose of its questions, in settings and ledger."""
+
+SAMPLING: Mapping[str, float] = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 4096}
+"""How it is sampled where the settings do not say (SWE-PRM, section 4.2; the tokens are ours)."""
+
+EVERY, WINDOW = 5, 8
+"""n and k (section 4.2)."""
+
+_AXES = ("style", "example", "reads", "action")
+
+_USUAL: Mapping[str, Any] = {
+    "reply": "text",
+    "keep": "all",
+    "send": "all",
+    "schedule": "every",
+    "detectors": "report",
+}
+"""Setting to the value that an id leaves out. A line is never changed."""
+
+
+class PrmSettings(BaseModel):
+    """All settings. Made of texts, as ``--observer prm:NAME=VALUE,...`` has them; ``variant`` stands for four axes.
+
+    Raises pydantic's `ValidationError`, and `UsageError` for a taxonomy that cannot be read.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    style: PrmStyle = PrmStyle.DETAILED
+    example: bool = True
+    """Whether the prompt shows a reply."""
+    reads: Reads = Reads.ALL
+    action: bool = False
+    """Whether one next call is recommended."""
+    every: int = Field(default=EVERY, ge=1)
+    """Steps from one window's end to the next one's."""
+    window: int = Field(default=WINDOW, ge=1)
+    """Steps of a window."""
+    reply: ReplyForm = "text"
+    keep: Literal["all", "last"] = "all"
+    """What of its words stays in the agent's conversation."""
+    send: Literal["all", "suboptimal"] = "all"
+    """Whether a window that is on track is told, too; table 4's calls suggest so."""
+    schedule: Schedule = Schedule.EVERY
+    detectors: Literal["off", "report", "tell"] = "report"
+    """Whether findings of code are stored, and whether the agent reads them beside the model's."""
+    taxonomy: str | None = None
+    """A TOML file; None: the one that ships."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_variant(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        chosen = dict(values)
+        name = chosen.pop("variant", None)
+        if name is not None:
+            if name not in VARIANTS:
+                raise ValueError(f"there is no variant {name!r}; known are {', '.join(VARIANTS)}")
+            if own := [axis for axis in _AXES if axis in chosen]:
+                raise ValueError(f"variant {name} says what {own[0]} is; give the one or the other")
+            chosen |= VARIANTS[name]._asdict()
+        elif chosen.get("style") == PrmStyle.SIMPLE:
+            chosen = {"example": False} | chosen
+        return chosen
+
+    @field_validator("taxonomy")
+    @classmethod
+    def _readable(cls, path: str | None) -> str | None:
+        load_taxonomy(path)
+        return path
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.style is PrmStyle.SIMPLE:
+            if self.example or self.action or self.reads is not Reads.ALL:
+                raise ValueError("the simple style is free prose: it has no example, no action and no parts to read")
+            if self.reply == "json":
+                raise ValueError("the simple style is free prose, and has no reply in JSON")
+            if self.taxonomy is not None:
+                raise ValueError("the simple style has no taxonomy")
+        return self
+
+    @property
+    def variant(self) -> PrmVariant:
+        """Its point on the axes."""
+        return PrmVariant(self.style, self.example, self.reads, self.action)
+
+    @property
+    def name(self) -> str:
+        """The variant's name."""
+        return variant_name(self.variant)
+
+    @cached_property
+    def categories(self) -> Taxonomy | None:
+        """The taxonomy; None for the simple style."""
+        return None if self.style is PrmStyle.SIMPLE else load_taxonomy(self.taxonomy)
+
+    @property
+    def decided(self) -> dict[str, Any]:
+        """What a reading and its use depend on, as JSON values; settings at their usual value are left out, and the
+        taxonomy is named by its hash."""
+        row = self.model_dump(mode="json")
+        axes = {name: row[name] for name in (*_AXES, "every", "window")}
+        if self.schedule is not Schedule.EVERY:
+            del axes["every"]
+        other = {name: row[name] for name, usual in _USUAL.items() if row[name] != usual}
+        taxonomy = {} if self.categories is None else {"taxonomy": self.categories.hash}
+        return {**axes, **other, **taxonomy}

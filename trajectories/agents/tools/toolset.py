@@ -1,0 +1,43 @@
+"""The sets of tools that an agent can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trajectories.agents.tools.observations import SUBMISSION
+from trajectories.agents.tools.bash import Bash
+from trajectories.agents.tools.editor import Editor
+from trajectories.agents.tools.submit import Submit
+from trajectories.agents.tools.think import Think
+from trajectories.agents.tools.tool import Tool, schema_of
+
+ToolsetName = Literal["bash", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """Tools by name, with their schemas and settings."""
+
+    name: ToolsetName
+    tools: Mapping[str, Tool]
+    schemas: tuple[Mapping[str, Any], ...]
+    """Their schemas for the model, in OpenAI's form."""
+    ending: str
+    """Words on how work is submitted."""
+    session: bool
+    """Whether commands share a session."""
+
+
+def _toolset(name: ToolsetName, tools: tuple[Tool, ...], ending: str, *, session: bool) -> Toolset:
+    return Toolset(name, {tool.name: tool for tool in tools}, tuple(map(schema_of, tools)), ending, session)
+
+
+def toolset(name: ToolsetName) -> Toolset:
+    """The set of that name: ``bash`` is mini-swe-agent's, ``full`` adds editor, think and submit."""
+    if name == "bash":
+        ending = f"run the command `echo {SUBMISSION}`, alone"
+        return _toolset(name, (Bash(session=False),), ending, session=False)
+    tools = (Bash(session=True), Editor(), Think(), Submit())
+    return _toolset(name, tools, "call the tool `submit`", session=True)
