@@ -33,12 +33,21 @@ COMMANDS = {
     "rollouts": ("trajectories.rollouts.cli:rollouts", "Let an agent work through chains, and judge what it does."),
     "curate": ("trajectories.curation.cli:curate", "Distil reference patches into process graphs."),
     "prm": ("trajectories.studies.guidance.cli:prm", "Measure process reward models, which guide agents."),
-    "judge": ("trajectories.studies.judging.cli:judge", "Measure the judge that accepts or sends back what agents did."),
+    "judge": (
+        "trajectories.studies.judging.cli:judge",
+        "Measure the judge that accepts or sends back what agents did.",
+    ),
     "export": ("trajectories.export.cli:export", "Write kept trajectories as training data, with a data card."),
-    "stats": ("trajectories.export.cli:stats", "Say what the rollouts come to, beside the paper's figures."),
+    "stats": (
+        "trajectories.studies.statistics.cli:stats",
+        "Say what the rollouts come to, beside the paper's figures.",
+    ),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }
 """Command to the import path of its click command and its help line."""
+
+PARTS = {"curate": ("trajectories.studies.curation.cli:study",)}
+"""Group to those of its commands that lie above the package of the group."""
 
 COMPLETE = "_PRCHAIN_COMPLETE"
 """The variable in which a shell asks for completion, by click's conventions: ``bash_source``, ``bash_complete`` ..."""
@@ -63,9 +72,10 @@ class StageCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(module), name)
-        assert isinstance(command, click.Command)
+        command = _loaded(COMMANDS[cmd_name][0])
+        for part in PARTS.get(cmd_name, ()):
+            assert isinstance(command, click.Group)
+            command.add_command(_loaded(part))
         return command
 
     def resolve_command(
@@ -84,6 +94,13 @@ class StageCommands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _loaded(place: str) -> click.Command:
+    module, _, name = place.partition(":")
+    command = getattr(importlib.import_module(module), name)
+    assert isinstance(command, click.Command)
+    return command
 
 
 @click.group(cls=StageCommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,7 +1,8 @@
 """The shape of the code: `python -m research.shape [FOLDER]` of a checkout, here without one.
 
-Prints a row a package with its modules and its lines of code; of the installed packages the largest modules, and the
-names that several classes have. A line of code has a token that is neither comment nor docstring.
+Prints a row a package with its modules and its lines of code; of the installed packages the largest modules, the names
+that several classes have, and the floors: how many modules stand on one another, along the longest way of imports. A
+line of code has a token that is neither comment nor docstring.
 Compare checkouts after the formatter, which sets the lines.
 """
 
@@ -12,8 +13,10 @@ import ast
 import io
 import tokenize
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+import networkx as nx
 
 from prchain.core.console.terminal import counted, say, say_table
 
@@ -61,6 +64,40 @@ def shared_names(texts: Mapping[str, str]) -> dict[str, list[str]]:
     return {name: paths for name, paths in sorted(named.items()) if len(paths) > 1}
 
 
+def longest_way(texts: Mapping[str, str], *, inside: bool) -> list[str]:
+    """The longest way of imports among the installed packages, from its top: dotted names.
+
+    Those inside functions count where `inside`; those for the checker of types alone never do. Raises
+    `networkx.NetworkXUnfeasible` where imports go round.
+    """
+    installed = {_dotted(path): text for path, text in texts.items() if path.partition("/")[0] in INSTALLED}
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(installed)
+    for name, text in installed.items():
+        graph.add_edges_from((name, other) for other in _imports(ast.parse(text), installed, inside) if other != name)
+    return nx.dag_longest_path(graph)
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def _imports(node: ast.AST, known: Mapping[str, str], inside: bool) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names if alias.name in known)
+            case ast.ImportFrom(module=str(module), names=names):
+                for alias in names:
+                    yield from [name for name in (f"{module}.{alias.name}", module) if name in known][:1]
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                continue
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if not inside:
+                continue
+            case _:
+                yield from _imports(child, known, inside)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the shape of a checkout."""
     parser = argparse.ArgumentParser(prog="python -m research.shape", description=(__doc__ or "").splitlines()[0])
@@ -83,6 +120,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     say(counted(len(shared), "class name") + " of several modules")
     for name, paths in shared.items():
         say(f"  {name}: {', '.join(paths)}")
+    say()
+    ways = [longest_way(texts, inside=inside) for inside in (True, False)]
+    say(f"{len(ways[0])} floors with imports inside functions, {len(ways[1])} at the top of modules")
+    for name in ways[0]:
+        say(f"  {name}")
 
 
 if __name__ == "__main__":

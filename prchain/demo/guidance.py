@@ -11,12 +11,12 @@ from prchain.core.llm.scripted import NAME as SCRIPTED
 from prchain.demo.beside import call_words
 from sql.store import Store, Transaction
 from sql.tables import ChainStage, Trajectory, TrajectoryStage
+from trajectories.agents.reading.steps import steps_of
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import NOT_REACHED
+from trajectories.rows import read_entries
 from trajectories.studies.guidance.stage_runs import ReachedStage, reached_stages
 from trajectories.studies.guidance.stored import StoredFinding, StoredReading, stored_windows
-from trajectories.rows import read_entries
-from trajectories.agents.reading.steps import steps_of
 
 _WIDTH = 96
 

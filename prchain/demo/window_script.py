@@ -16,10 +16,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from prchain.demo.turns import AgentTurn, calls_of
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.curation.windows.establishing import NodeFinding, VerifierReply
 from trajectories.curation.windows.judging import GroundReply
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
-from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from prchain.core.llm.model import Role, ToolCall
-from trajectories.audit.finding import CheatSign
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.tools.bash import Bash
 from trajectories.agents.tools.edits import EDITOR
+from trajectories.audit.finding import CheatSign
+from trajectories.model import Entry, EntryKind
 
 WORKDIR = "/testbed"
 _COMMANDS = {"replace": "str_replace", "undo": "undo_edit"}

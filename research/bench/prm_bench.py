@@ -35,14 +35,14 @@ from research.bench.watched import OVERVIEW, QUERY, TOOLS, source, worked_stage
 from sql.ledger import SqlLedger
 from sql.store import Store
 from tests.memory_ledger import MemoryLedger
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.guidance.observer import make_prm
-from trajectories.studies.guidance.replay import ReplayChoice, ReplayRun
 from trajectories.agents.guidance.reply import read_reply
 from trajectories.agents.guidance.settings import EVERY, PrmSettings
 from trajectories.agents.guidance.taxonomy import load_taxonomy
-from trajectories.rows import end_trajectory
 from trajectories.agents.scaffolds.scaffold import ObservedAttempt
+from trajectories.model import Entry, EntryKind
+from trajectories.rows import end_trajectory
+from trajectories.studies.guidance.replay import ReplayChoice, ReplayRun
 from trajectories.verdicts.hidden import CommentCheck, HiddenContent
 
 OBSERVATION = 10_000

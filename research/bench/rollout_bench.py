@@ -32,14 +32,14 @@ from sql.store import Store
 from sql.tables import Chain, Repository
 from tests.models import FakeModel
 from tests.trajectories.miniworld import on_the_path
-from trajectories.model import Ending, Entry, EntryKind
-from trajectories.rollouts.recorder import StoreRecorder
-from trajectories.rows import begin_trajectory, write_entries
 from trajectories.agents.scaffolds.kinds.mini import MiniScaffold
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.agents.scaffolds.mini_package import MiniPackage
-from trajectories.agents.tools.observations import SUBMISSION
 from trajectories.agents.scaffolds.scaffold import AttemptSpec
+from trajectories.agents.tools.observations import SUBMISSION
+from trajectories.model import Ending, Entry, EntryKind
+from trajectories.rollouts.recorder import StoreRecorder
+from trajectories.rows import begin_trajectory, write_entries
 
 GOAL = 10.0
 """Milliseconds of our loop per step, without model and command: wall time, and CPU time.

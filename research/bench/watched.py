@@ -11,9 +11,9 @@ from typing import Any
 
 from environments.sandboxes.sandbox import ExecResult
 from prchain.core.llm.model import ToolCall
-from trajectories.model import Entry, EntryKind
-from trajectories.agents.tools.observations import command_details, command_observation
 from trajectories.agents.tools.edits import EDITOR
+from trajectories.agents.tools.observations import command_details, command_observation
+from trajectories.model import Entry, EntryKind
 
 QUERY = "Make the parser keep the comments of a file, and test that it does."
 OVERVIEW = "A series of changes to how files are read, parsed and written again."

@@ -39,6 +39,8 @@ from research.bench.sandbox_bench import IMAGE
 from sql.ledger import SqlLedger
 from sql.store import Store
 from tests.models import FakeModel
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, StageAccess
 from trajectories.curation.graphs.graph import ProcessGraph
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows import making
@@ -49,8 +51,6 @@ from trajectories.curation.windows.rows import StoredWindow
 from trajectories.curation.windows.stage import CuratedStage, StageGraph
 from trajectories.model import Ending, Entry, EntryKind
 from trajectories.rollouts.recorder import StoreRecorder
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
-from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, StageAccess
 
 FILES = (200, 9_000)
 OPTIONS = WindowOptions(window=10, stride=5, seeds=2)

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prchain.core.llm.model import Reply, Request, ToolCall, Usage
+from trajectories.agents.tools.edits import EDITOR
 from trajectories.curation.graphs.options import CRITIC, PROPOSER
 from trajectories.curation.graphs.shapes import NodeReply
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
-from trajectories.agents.tools.edits import EDITOR
 
 WORKDIR = "/testbed"
 _IDLE = {"command": "git status --short"}

@@ -26,6 +26,7 @@ from research.real_rollouts.__main__ import copy
 from sql.ledger import SqlLedger
 from sql.store import Store
 from sql.tables import TrajectoryMessage
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.curation.graphs.graph import ProcessGraph
 from trajectories.curation.graphs.options import GraphOptions
 from trajectories.curation.graphs.rows import read_graph
@@ -38,7 +39,6 @@ from trajectories.curation.windows.rows import StoredWindow, read_candidates, re
 from trajectories.curation.windows.run import CuratedRun, CurationChoice, rollout_options
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rows import read_stages
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 
 _LONGEST_SECRET = 24
 """Characters from which on a line that only the reference adds tells of it."""

@@ -12,8 +12,8 @@ from difflib import SequenceMatcher
 
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import TreeChange, TreeStore
-from trajectories.curation.graphs.shapes import ActionReply, NodeReply
 from trajectories.agents.tools.texts import Text
+from trajectories.curation.graphs.shapes import ActionReply, NodeReply
 
 
 def edits_of(trees: TreeStore, changes: Sequence[TreeChange]) -> list[NodeReply]:

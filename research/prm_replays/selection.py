@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from research.prm_windows.conversation import RealTrajectory
 from research.prm_windows.windows import windows_of
-from trajectories.model import Entry
 from trajectories.agents.guidance.settings import WINDOW
 from trajectories.agents.guidance.window import StepWindow
+from trajectories.model import Entry
 
 READ = 30
 EACH = 2

@@ -16,10 +16,10 @@ from environments.images.plans import WORKDIR
 from prchain.core.llm.model import Reply, Role, ToolCall
 from prchain.core.secrets.scrub import clean_text
 from research.prm_windows.trees import TreeGuess
-from trajectories.model import Entry, EntryKind, TurnFault
-from trajectories.agents.tools.observations import SUBMISSION
-from trajectories.agents.tools.bash import Bash
 from trajectories.agents.scaffolds.turns import NOT_RUN, named_calls
+from trajectories.agents.tools.bash import Bash
+from trajectories.agents.tools.observations import SUBMISSION
+from trajectories.model import Entry, EntryKind, TurnFault
 
 _SUBMISSIONS = (SUBMISSION, "MINI_SWE_AGENT_FINAL_OUTPUT")
 """The word that submits, and the one of the first versions."""

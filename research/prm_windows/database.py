@@ -14,11 +14,11 @@ from prchain.core.timestamps import now
 from research.prm_windows.conversation import RealTrajectory
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, Repository, Task, TaskStage
+from trajectories.agents.tools.toolset import toolset
 from trajectories.model import Ending
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import UNSCORED
 from trajectories.rows import StageRow, begin_trajectory, end_trajectory, write_entries, write_stage
-from trajectories.agents.tools.toolset import toolset
 
 _OWNER, _NAME = "SWE-agent", "mini-swe-agent"
 _NO_COMMIT = "0" * 40

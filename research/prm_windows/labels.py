@@ -10,10 +10,10 @@ from itertools import combinations
 from pathlib import Path
 
 from prchain.core.errors import UsageError
-from trajectories.studies.guidance.agreement import ReadingAgreement, ReadWindow, agreement_of
 from trajectories.agents.guidance.detectors import DETECTORS
-from trajectories.studies.guidance.label_file import WindowLabel, read_labels
 from trajectories.agents.guidance.taxonomy import Category, Family, Taxonomy
+from trajectories.studies.guidance.agreement import ReadingAgreement, ReadWindow, agreement_of
+from trajectories.studies.guidance.label_file import WindowLabel, read_labels
 
 LABELS = Path(__file__).with_name("labels.csv")
 

@@ -9,10 +9,10 @@ from prchain.core.console.terminal import counted, say, say_table
 from research.prm_windows.conversation import RealTrajectory
 from research.prm_windows.labels import reader_agreements
 from research.prm_windows.windows import RealWindow
-from trajectories.studies.guidance.agreement import ReadWindow, WindowReading, print_scores, scores
 from trajectories.agents.guidance.detecting import find_all
 from trajectories.agents.guidance.detector import DetectorFinding
 from trajectories.agents.guidance.detectors import DETECTORS
+from trajectories.studies.guidance.agreement import ReadWindow, WindowReading, print_scores, scores
 from trajectories.studies.guidance.label_file import WindowLabel, settled
 
 Found = Mapping[str, Sequence[DetectorFinding]]

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass, field
 
 from prchain.core.llm.model import ToolCall
-from trajectories.model import Entry
 from trajectories.agents.guidance.effects import Change, effect_of
-from trajectories.agents.shell.programs import bash_command, read_run
 from trajectories.agents.reading.steps import arguments_of
+from trajectories.agents.shell.programs import bash_command, read_run
+from trajectories.model import Entry
 
 _CODE_WRITES = re.compile(
     r"\.write_(?:text|bytes)\(|\bopen\([^\n]{0,200}?,\s{0,8}(?:mode=)?['\"](?:[wax]|rb?\+)|\bwriteFileSync\("

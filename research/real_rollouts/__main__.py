@@ -41,10 +41,10 @@ from research.real_rollouts.work import StageWork, different, reference
 from sql.chosen import find_chain
 from sql.ledger import SqlLedger
 from sql.store import Store
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.options import Gate, RolloutOptions
 from trajectories.rollouts.chain_context import ChainContext
 from trajectories.rollouts.rollout import RunContext, roll
-from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.task import read_task
 
 OPTIONS = RolloutOptions(gate=Gate.TESTS, refinements=0)

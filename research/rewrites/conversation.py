@@ -16,10 +16,10 @@ from environments.sandboxes.sandbox import ExecResult, SandboxConfig
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeStore
 from prchain.core.llm.model import ToolCall
 from research.rewrites.cases import HandCall, RewriteStage
-from trajectories.model import Entry, EntryKind
-from trajectories.agents.tools.observations import command_observation
 from trajectories.agents.tools.edits import EDITOR
+from trajectories.agents.tools.observations import command_observation
 from trajectories.agents.tools.texts import Text, numbered
+from trajectories.model import Entry, EntryKind
 
 WORKDIR = SandboxConfig(image="").workdir
 _MOST = 10_000

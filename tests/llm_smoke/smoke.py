@@ -32,16 +32,16 @@ from sql.tables import LlmCall, PrmWindow, TrajectoryMessage
 from tests.memory_ledger import MemoryLedger
 from tests.trajectories.prmmodels import looping
 from tests.trajectories.rolloutworld import PolicyModel, rollout_world
+from trajectories.agents.guidance.observer import make_prm
+from trajectories.agents.guidance.settings import PURPOSE
+from trajectories.agents.reading.steps import steps_of
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.establishing import LlmVerifier, VerifierReply
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.judging import GroundReply, LlmClaimJudge
 from trajectories.curation.windows.options import ESTABLISH, GROUND, Asked
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.guidance.observer import make_prm
-from trajectories.agents.guidance.settings import PURPOSE
 from trajectories.rollouts.rollout import roll
-from trajectories.agents.reading.steps import steps_of
 
 SERVER_PYTHON = "PRCHAIN_TEST_LLM_PYTHON"
 """The Python that has the server and the model; `make test-llm` sets it."""

@@ -17,8 +17,8 @@ from environments.suites.runners import RUNNERS
 from prchain.core.catalogue import Catalogue
 from prchain.core.cli_options import CatalogueOption
 from prchain.core.errors import UsageError
-from trajectories.export.formats import FORMATS
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
+from trajectories.export.formats import FORMATS
 
 FOLDER = "fruits_of_a_test"
 

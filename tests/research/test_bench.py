@@ -26,11 +26,11 @@ from research.bench.__main__ import main
 from research.bench.generated import generate
 from research.bench.measures import Measure, as_json, as_table
 from research.bench.watched import worked_stage
-from trajectories.model import EntryKind
 from trajectories.agents.guidance.evidence import WindowText
 from trajectories.agents.guidance.reply import read_reply
 from trajectories.agents.guidance.taxonomy import load_taxonomy
 from trajectories.agents.guidance.window import StepWindow
+from trajectories.model import EntryKind
 
 
 def _figures(text: str) -> dict[str, float]:

@@ -19,11 +19,11 @@ from research.prm_windows.windows import EACH, sample, text_of, windows_of, with
 from sql.store import Store
 from sql.tables import Trajectory
 from tests.miner.gitworld import Content, World
-from trajectories.model import Entry, EntryKind
-from trajectories.studies.guidance.agreement import WindowReading
 from trajectories.agents.guidance.detectors import DETECTORS
-from trajectories.rows import read_entries
 from trajectories.agents.reading.steps import steps_of
+from trajectories.model import Entry, EntryKind
+from trajectories.rows import read_entries
+from trajectories.studies.guidance.agreement import WindowReading
 
 HEAD = "trajectory,position,attempt,last_step,category,label,reader\n"
 LOOK = "cat till/sum.py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from research.shape import code_lines, modules, shared_names
+from research.shape import code_lines, longest_way, modules, shared_names
 
 ONE_NOUN = {
     "Chain": {"prchain/api.py", "sql/tables/chained.py"},
@@ -40,3 +40,16 @@ def test_no_two_classes_of_the_installed_packages_share_a_name() -> None:
     texts = modules(Path(__file__).parents[2])
     assert len(texts) > 500
     assert {name: set(paths) for name, paths in shared_names(texts).items()} == ONE_NOUN
+
+
+def test_floors_are_counted_along_the_longest_way_of_imports_that_run() -> None:
+    texts = {
+        "sql/a.py": "from sql import b\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from sql.e import E",
+        "sql/b.py": "import os\ntry:\n    from sql.c import C\nfinally:\n    pass",
+        "sql/c.py": "class C:\n    def f(self):\n        import sql.d",
+        "sql/d/__init__.py": "",
+        "sql/e.py": "import sql.a",
+        "tests/t.py": "import sql.e",
+    }
+    assert longest_way(texts, inside=True) == ["sql.e", "sql.a", "sql.b", "sql.c", "sql.d"]
+    assert longest_way(texts, inside=False) == ["sql.e", "sql.a", "sql.b", "sql.c"]

@@ -18,9 +18,9 @@ from prchain.core.llm.price import Price
 from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Record
+from trajectories.model import Entry, EntryKind
 
 ScriptedReply = Reply | LlmError | Callable[[Request], Reply]
 

@@ -43,13 +43,13 @@ from tests.trajectories.graphworld import (
     nothing,
 )
 from tests.trajectories.rolloutworld import SHORTER, place_of
+from trajectories.agents.observers.setup import make_observers
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.curation.graphs.options import CRITIC, PROPOSER, GraphOptions
 from trajectories.curation.graphs.run import GraphContext
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, WindowOptions
 from trajectories.curation.windows.run import CuratedRun, CurationChoice, rollout_options
-from trajectories.agents.observers.setup import make_observers
 from trajectories.rollouts.rollout import RunContext
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 
 PRICE = Price(1.0, 4.0)
 

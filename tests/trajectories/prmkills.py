@@ -12,8 +12,8 @@ from sql.tables import LlmCall, PrmWindow, TrajectoryMessage
 from tests.trajectories.kills import FatalStore, Points, hash_of, kill_everywhere
 from tests.trajectories.prmmodels import looping, prm_reply
 from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, RolloutWorld
-from trajectories.model import AgentLimits
 from trajectories.agents.guidance.observer import make_prm
+from trajectories.model import AgentLimits
 from trajectories.rollouts.rollout import RunContext, _begin, roll
 
 _MOST = 600

@@ -21,8 +21,8 @@ from sql.tables import (
     Verdict,
 )
 from tests.databases import open_new
-from trajectories.identity import Identity
 from trajectories.agents.guidance.settings import PrmSettings
+from trajectories.identity import Identity
 
 POLICY, GUIDE = "swe-agent-lm-32b", "sonnet"
 BEGUN, ENDED, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-02T00:00:00Z"

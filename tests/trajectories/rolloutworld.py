@@ -46,10 +46,10 @@ from tests.endpoint import Answer, Call, completion
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.miner.gitworld import Content, World
 from tests.models import FakeModel
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
-from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 
 NAME = "shop/till"
 STAGES = 5

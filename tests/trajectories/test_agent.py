@@ -36,14 +36,14 @@ from tests.trajectories.agentworld import (
     without_times,
     work,
 )
-from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
-from trajectories.options import MAX_TOKENS
 from trajectories.agents.scaffolds.attempt_loop import LoopSettings
 from trajectories.agents.scaffolds.context import OLD_GUIDANCE, used_by
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.agents.scaffolds.scaffold import Advice, AttemptSpec, Scaffold
-from trajectories.agents.tools.bash import SESSION
 from trajectories.agents.scaffolds.turns import NOT_RUN
+from trajectories.agents.tools.bash import SESSION
+from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
+from trajectories.options import MAX_TOKENS
 
 SENTINEL = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 

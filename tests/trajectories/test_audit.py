@@ -17,6 +17,7 @@ from research.audit_precision.scoring import SETS, score
 from research.audit_precision.written import WrittenCase, conversation, read_cases
 from tests.growth import assert_linear
 from tests.trajectories.sampleworld import Talk
+from trajectories.agents.shell.words import here_documents
 from trajectories.audit import rules
 from trajectories.audit.acts import AgentCommand, FileEdit, FileRestored
 from trajectories.audit.auditing import audit
@@ -24,7 +25,6 @@ from trajectories.audit.finding import LONGEST_QUOTE, CheatSign, quoted
 from trajectories.audit.reading import read_work
 from trajectories.audit.rules import RULES
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.shell.words import here_documents
 
 EXAMPLES = read_cases(Path(rules.__file__).parents[1] / "examples.toml")
 

@@ -15,8 +15,8 @@ from prchain.cli import run
 from sql.tables import CurationCandidate, GraphRow, Trajectory, Verdict
 from tests.trajectories.curationworld import curation_world
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.studies.curation.recipes import HOUR, RecipeLine, recipe_attempts, recipe_lines
 from trajectories.export.draw import drawn
+from trajectories.studies.curation.recipes import HOUR, RecipeLine, recipe_attempts, recipe_lines
 
 
 @pytest.fixture

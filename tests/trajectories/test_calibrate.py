@@ -25,11 +25,18 @@ from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, Traject
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, gateway_of, mined, shop
 from tests.memory_ledger import MemoryLedger
 from trajectories.studies.judging.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
-from trajectories.studies.judging.calibrate import Calibration, CalibrationOptions, Calibrator, StoredVerdict, UnmeasuredStage, stored_verdicts
-from trajectories.verdicts.judge import Judge
-from trajectories.verdicts.patch_text import file_patches
+from trajectories.studies.judging.calibrate import (
+    Calibration,
+    CalibrationOptions,
+    Calibrator,
+    StoredVerdict,
+    UnmeasuredStage,
+    stored_verdicts,
+)
 from trajectories.studies.judging.report import summary
 from trajectories.studies.judging.variants import Variant, halved
+from trajectories.verdicts.judge import Judge
+from trajectories.verdicts.patch_text import file_patches
 
 PRICED = Price(input=1.0, output=2.0)
 CALLS = 4 * 2 * 2

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from prchain.core.llm.model import ToolCall
 from tests.growth import assert_linear
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.shell.failures import call_failed, command_failed
+from trajectories.model import Entry, EntryKind
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from tests.endpoint import Answer, Call, FakeEndpoint, completion
 from tests.environments.scripted_sandbox import ScriptedResult
 from tests.memory_ledger import MemoryLedger
 from tests.trajectories.agentworld import SUBMIT, Memory, Model, opening, requires_valid, runs, sandbox_of, spec, work
-from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.agents.scaffolds.attempt_loop import LoopSettings
 from trajectories.agents.scaffolds.context import BYTES_PER_TOKEN, Conversation, left_out, used_by
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 
 LONG = ScriptedResult(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True)
 TOO_LONG = errors.ContextTooLong("too long")

@@ -27,16 +27,23 @@ from tests.trajectories.curationworld import (
     curation_world,
     said,
 )
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.studies.curation.coverage import CoverageUnit, StageReader, coverage_drawings, coverage_study, studied_trajectories, study_coverage
-from trajectories.studies.curation.coverage_run import CoverageRun
 from trajectories.curation.windows.establishing import EstablishedNode as Found
 from trajectories.curation.windows.establishing import StepFindings
 from trajectories.curation.windows.options import ESTABLISH
 from trajectories.model import Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.studies.curation.coverage import (
+    CoverageUnit,
+    StageReader,
+    coverage_drawings,
+    coverage_study,
+    studied_trajectories,
+    study_coverage,
+)
+from trajectories.studies.curation.coverage_run import CoverageRun
 from trajectories.sums import calls_of
 
 

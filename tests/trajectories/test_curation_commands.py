@@ -12,13 +12,13 @@ from prchain.cli import run
 from prchain.core.llm.model import ToolCall
 from sql.tables import TrajectoryMessage
 from tests.trajectories.curationworld import CurationWorld, curation_world
+from trajectories.agents.reading.steps import steps_of
 from trajectories.curation.graphs.graph import Prerequisite, ProcessGraph
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.graphs.surfaced import Surfaced
 from trajectories.curation.windows.progress import Standing, StepProgress
 from trajectories.curation.windows.rewriting import ScoredSeed, pick_by_rule, places_of
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.reading.steps import steps_of
 
 
 @pytest.fixture(scope="module")

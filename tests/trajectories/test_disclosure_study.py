@@ -22,21 +22,26 @@ from prchain.core.llm.model import Reply, Request
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, Steps, agent, agent_steps, curation_world
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.studies.curation.quality import quality_pairs
-from trajectories.studies.curation.bundles import Bundle, bundle_text
-from trajectories.studies.curation.disclosure import disclosure_study, study_disclosure
-from trajectories.studies.curation.disclosure_run import DisclosureChoice, DisclosureRun, PendingDisclosure, disclosure_options
 from trajectories.export.export import export
 from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
 from trajectories.export.tasks.predictions import chosen_rollouts
-from trajectories.studies.statistics.stats import stats
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.forecast import forecast, standing_otherwise
 from trajectories.rollouts.report import list_trajectories
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.studies.curation.bundles import Bundle, bundle_text
+from trajectories.studies.curation.disclosure import disclosure_study, study_disclosure
+from trajectories.studies.curation.disclosure_run import (
+    DisclosureChoice,
+    DisclosureRun,
+    PendingDisclosure,
+    disclosure_options,
+)
+from trajectories.studies.curation.quality import quality_pairs
+from trajectories.studies.statistics.stats import stats
 
 
 def graph_nodes() -> list[Node]:

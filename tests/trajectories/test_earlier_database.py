@@ -18,8 +18,8 @@ from prchain.core.llm.prompts import load_prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
-from trajectories.rollouts.rollout import roll
 from trajectories.agents.tools.toolset import toolset
+from trajectories.rollouts.rollout import roll
 
 DUMP = Path(__file__).with_name("data") / "database_0004.sql"
 

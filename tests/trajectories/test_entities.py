@@ -9,7 +9,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from trajectories.agents.reading.entities import ALL_KINDS, EDGE_KINDS, Entity, EntityKind, Place, entities, is_stop_word, normalized_path, places
+from trajectories.agents.reading.entities import (
+    ALL_KINDS,
+    EDGE_KINDS,
+    Entity,
+    EntityKind,
+    Place,
+    entities,
+    is_stop_word,
+    normalized_path,
+    places,
+)
 from trajectories.curation.graphs.surfaced import Surfaced, holds
 
 ROOTS = ("/testbed", "/testbed/nested")

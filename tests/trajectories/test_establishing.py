@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from prchain.core.llm.model import ToolCall
+from trajectories.agents.reading.steps import Step, steps_of, transcript
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.establishing import fits, is_quoted, node_words
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.reading.steps import Step, steps_of, transcript
 
 
 def step(words: str, *calls: tuple[str, str, str], error: str | None = None) -> Step:

@@ -11,13 +11,13 @@ import pytest
 
 from prchain.core.llm.model import Reply, ToolCall
 from tests.growth import assert_linear
+from trajectories.agents.reading.steps import Step
+from trajectories.agents.scaffolds.turns import ParsedCall, named_calls, read_turn
+from trajectories.agents.tools.toolset import toolset
 from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.scripts import own_names, parts_of
 from trajectories.curation.windows.shown import Shown, observed
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.tools.toolset import toolset
-from trajectories.agents.scaffolds.turns import ParsedCall, named_calls, read_turn
-from trajectories.agents.reading.steps import Step
 
 ROOTS = ("/testbed",)
 TOOLS = toolset("full")

@@ -20,9 +20,9 @@ from sql.lock import exclusive_lock
 from sql.tables import StageTests, Task, TaskStage, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
+from trajectories.agents.observers.repetition import Repetition
 from trajectories.identity import CHOICES, INPUTS, PLACE, Identity, differences, stored
 from trajectories.model import AgentLimits, Entry, EntryKind
-from trajectories.agents.observers.repetition import Repetition
 from trajectories.options import DEFAULTS, ELSEWHERE, RolloutOptions
 from trajectories.outcomes import FINAL, KEPT, SUPERSEDED
 from trajectories.rollouts import standing

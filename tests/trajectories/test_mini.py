@@ -46,17 +46,17 @@ from tests.trajectories.agentworld import (
 from tests.trajectories.miniworld import FOLDER, on_the_path
 from tests.trajectories.rolloutworld import SUBMIT as SUBMIT_TOOL
 from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, PolicyReply, bash, rollout_world, works
-from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
-from trajectories.options import RolloutOptions
-from trajectories.rollouts.rollout import roll
 from trajectories.agents.scaffolds.attempt_loop import LoopSettings
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.agents.scaffolds.kinds import mini as mini_module
 from trajectories.agents.scaffolds.kinds.mini import MiniScaffold
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
-from trajectories.agents.tools.observations import SUBMISSION
 from trajectories.agents.scaffolds.scaffold import Advice, Scaffold
 from trajectories.agents.scaffolds.turns import NOT_RUN
+from trajectories.agents.tools.observations import SUBMISSION
+from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
+from trajectories.options import RolloutOptions
+from trajectories.rollouts.rollout import roll
 
 pytestmark = pytest.mark.mini
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from prchain.core.errors import UsageError
-from trajectories.options import RolloutOptions
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.agents.scaffolds.mini_package import load_package
+from trajectories.options import RolloutOptions
 
 MODULES = (
     "minisweagent",

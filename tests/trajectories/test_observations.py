@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
-from trajectories.agents.tools.observations import SUBMISSION, bytes_for, command_details, command_observation, cut, is_submission
+from trajectories.agents.tools.observations import (
+    SUBMISSION,
+    bytes_for,
+    command_details,
+    command_observation,
+    cut,
+    is_submission,
+)
 
 
 def observation_of(result: ExecResult, most: int = 100) -> tuple[str, int]:

@@ -19,11 +19,11 @@ from prchain.core.llm.price import Price
 from prchain.core.llm.prompts import Prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import SUBMIT, PolicyModel, PolicyReply, RolloutWorld, bash, rollout_world, works
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.observers.repetition import Repetition
 from trajectories.agents.observers.setup import GROUP, make_observers
-from trajectories.rollouts.rollout import roll
 from trajectories.agents.scaffolds.scaffold import Advice, ObservedAttempt, Observer, ObserverKind
+from trajectories.model import Entry, EntryKind
+from trajectories.rollouts.rollout import roll
 
 ATTEMPT = ObservedAttempt(None, "t/1", 0, 1, 1, "overview", "query")  # type: ignore[arg-type]
 

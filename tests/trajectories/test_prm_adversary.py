@@ -25,10 +25,6 @@ from tests.trajectories.prmmodels import looping, prm_reply
 from tests.trajectories.prmworld import Attempt, stage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_grounded_export import conversation
-from trajectories.export.grounded import ungrounded_steps
-from trajectories.model import AgentLimits, Entry
-from trajectories.agents.observers.flags import observer_specs
-from trajectories.agents.observers.repetition import Repetition
 from trajectories.agents.guidance.actions import agents_call
 from trajectories.agents.guidance.advice import words_for_agent
 from trajectories.agents.guidance.answers import says_yes
@@ -38,10 +34,14 @@ from trajectories.agents.guidance.reading import MODEL, Reading, WindowFinding, 
 from trajectories.agents.guidance.reply import read_reply
 from trajectories.agents.guidance.taxonomy import load_taxonomy
 from trajectories.agents.guidance.window import StepWindow
-from trajectories.rollouts.rollout import roll
-from trajectories.rows import drop_windows
+from trajectories.agents.observers.flags import observer_specs
+from trajectories.agents.observers.repetition import Repetition
 from trajectories.agents.scaffolds.scaffold import ObservedAttempt
 from trajectories.agents.tools.toolset import toolset
+from trajectories.export.grounded import ungrounded_steps
+from trajectories.model import AgentLimits, Entry
+from trajectories.rollouts.rollout import roll
+from trajectories.rows import drop_windows
 from trajectories.verdicts.hidden import of_the_reference
 
 

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trajectories.studies.guidance.agreement import Readings, ReadWindow, WindowReading, agreement_of, category_kappas, print_agreement, print_scores, scores, suboptimal_kappa
+from trajectories.studies.guidance.agreement import (
+    Readings,
+    ReadWindow,
+    WindowReading,
+    agreement_of,
+    category_kappas,
+    print_agreement,
+    print_scores,
+    scores,
+    suboptimal_kappa,
+)
 
 CATEGORIES = ("hallucination", "step_repetition", "verification_failure")
 

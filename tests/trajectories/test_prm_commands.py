@@ -14,8 +14,8 @@ from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory
 from tests.endpoint import FakeEndpoint
 from tests.trajectories.prmmodels import looping, prm_reply
 from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, RolloutWorld, answering, rollout_world, works
-from trajectories.model import AgentLimits
 from trajectories.agents.guidance.observer import make_prm
+from trajectories.model import AgentLimits
 from trajectories.rollouts.rollout import roll
 
 

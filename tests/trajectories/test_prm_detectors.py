@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from prchain.core.llm.model import ToolCall
 from tests.growth import assert_linear
 from tests.trajectories.sampleworld import Talk, long_talk
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.guidance.claims import claims
 from trajectories.agents.guidance.detecting import find_all
 from trajectories.agents.guidance.detector import LONGEST_EVIDENCE, DetectorFinding, WatchedWork, one_line
@@ -21,6 +20,7 @@ from trajectories.agents.guidance.detectors import DETECTORS
 from trajectories.agents.guidance.detectors.unchecked_edit import WITHIN
 from trajectories.agents.guidance.taxonomy import load_taxonomy
 from trajectories.agents.shell.programs import read_run, unwrapped
+from trajectories.model import Entry, EntryKind
 
 EDITOR = "str_replace_editor"
 CODE = "/testbed/src/till.py"

@@ -22,12 +22,12 @@ from tests.memory_ledger import MemoryLedger
 from tests.trajectories.kills import ENOUGH
 from tests.trajectories.prmkills import guided_context, guided_model
 from tests.trajectories.rolloutworld import OVERVIEW, RolloutWorld, rollout_world
-from trajectories.model import EntryKind
 from trajectories.agents.guidance.schedule import Schedule, asked_after
 from trajectories.agents.guidance.window import stage_entries
+from trajectories.agents.scaffolds.scaffold import ObservedAttempt
+from trajectories.model import EntryKind
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
-from trajectories.agents.scaffolds.scaffold import ObservedAttempt
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prchain.core.errors import UsageError
+from trajectories.agents.guidance.taxonomy import load_taxonomy
 from trajectories.studies.guidance.agreement import ReadWindow
 from trajectories.studies.guidance.label_file import WindowLabel, check_windows, read_labels, settled
-from trajectories.agents.guidance.taxonomy import load_taxonomy
 
 HEAD = "trajectory,position,attempt,last_step,category,label"
 WINDOW = ReadWindow("aa", 1, 2, 10)

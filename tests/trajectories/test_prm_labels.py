@@ -17,11 +17,11 @@ from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.prmstore import add_curation, add_trajectory, add_window, prm_store
 from tests.trajectories.prmworld import Attempt, stage
 from trajectories.model import Entry, EntryKind
+from trajectories.rows import StageRow, VerdictRow
 from trajectories.studies.guidance.agreement import ReadWindow, WindowReading
 from trajectories.studies.guidance.labels import NO_STEPS, UNCOMMITTED, LabelCounts, write_labels
 from trajectories.studies.guidance.pairs import PairCounts, fork, write_pairs
 from trajectories.studies.guidance.stored import LIVE, ReadingChoice, known_windows, stored_readings
-from trajectories.rows import StageRow, VerdictRow
 
 TOKEN = DRAWN_TOKEN
 

@@ -18,11 +18,11 @@ from prchain.core.llm.price import Price
 from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory, TrajectoryMessage
 from tests.trajectories.prmmodels import LOOK, TOLD, is_prm, looping, prm_reply
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
-from trajectories.model import AgentLimits
 from trajectories.agents.guidance.observer import PrmKind, make_prm
 from trajectories.agents.guidance.settings import PURPOSE
-from trajectories.rollouts.rollout import RunContext, roll
 from trajectories.agents.scaffolds.scaffold import ObserverKind, SampledKind
+from trajectories.model import AgentLimits
+from trajectories.rollouts.rollout import RunContext, roll
 
 LIMIT = 12
 

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from prchain.core.errors import UsageError
-from trajectories.studies.guidance.difficulty import Difficulty, ReferenceStage, bucket, difficulties, estimated, read_minutes
+from trajectories.studies.guidance.difficulty import (
+    Difficulty,
+    ReferenceStage,
+    bucket,
+    difficulties,
+    estimated,
+    read_minutes,
+)
 from trajectories.studies.guidance.metrics import ComparedRun, Difference, Rate, cost_per_resolved, differences, figures
 
 EASY, MEDIUM, HARD = Difficulty

@@ -13,7 +13,6 @@ from prchain.core.errors import PromptError
 from prchain.core.llm.model import Message, ToolCall
 from prchain.core.llm.prompts import load_prompt
 from tests.trajectories.prmworld import Attempt, stage
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.guidance.actions import agents_call
 from trajectories.agents.guidance.advice import words_for_agent
 from trajectories.agents.guidance.assessment import Assessment, Detection, TaskStatus
@@ -26,6 +25,7 @@ from trajectories.agents.guidance.taxonomy import load_taxonomy
 from trajectories.agents.guidance.variants import VARIANTS, PrmStyle, PrmVariant, Reads
 from trajectories.agents.guidance.window import StepWindow
 from trajectories.agents.tools.toolset import toolset
+from trajectories.model import Entry, EntryKind
 
 GOLDEN = Path(__file__).parent / "data" / "prm_prompts"
 

@@ -17,7 +17,16 @@ from prchain.core.llm.model import Reply
 from prchain.core.llm.replies import UnfitReply, closed_schema, read_shape
 from tests.growth import assert_linear
 from trajectories.agents.guidance.assessment import Assessment, Detection, TaskStatus
-from trajectories.agents.guidance.reply import LONGEST_GUIDANCE, LONGEST_PART, JsonDetection, JsonReply, from_json, json_shape, read_reply, read_simple
+from trajectories.agents.guidance.reply import (
+    LONGEST_GUIDANCE,
+    LONGEST_PART,
+    JsonDetection,
+    JsonReply,
+    from_json,
+    json_shape,
+    read_reply,
+    read_simple,
+)
 from trajectories.agents.guidance.taxonomy import Taxonomy, load_taxonomy
 
 FILE = tomllib.loads((Path(__file__).parent / "data" / "prm_replies.toml").read_text(encoding="utf-8"))

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trajectories.prmworld import Attempt, stage
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.guidance.schedule import Schedule, asked_after
 from trajectories.agents.guidance.window import StepWindow, stage_entries
+from trajectories.model import Entry, EntryKind
 
 attempts = st.lists(st.integers(1, 12), min_size=1, max_size=4)
 

@@ -8,9 +8,9 @@ import pytest
 
 from environments.sandboxes.sandbox import ExecResult
 from tests.environments.folder_sandbox import FolderSandbox
+from trajectories.agents.tools.observations import ADVICE, command_observation
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.graphs.replay import Replay, Replayer, observation_fault
-from trajectories.agents.tools.observations import ADVICE, command_observation
 
 FACT = Node("f", NodeKind.DYNAMIC_FACT, "It prints two words", Action(ActionTool.BASH, command="printf 'one\\ntwo'"))
 

@@ -17,12 +17,12 @@ from environments.sandboxes.sandbox import ExecResult, ResourceLimits, SandboxCo
 from prchain.core.errors import SandboxFileError, SandboxLost
 from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
 from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, opening, runs, says, spec, work
-from trajectories.model import AgentLimits, Ending, Entry, EntryKind
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.agents.tools.edits import Edits
 from trajectories.agents.tools.texts import Text, numbered
 from trajectories.agents.tools.tool import ToolResult, Workspace
 from trajectories.agents.tools.toolset import toolset
+from trajectories.model import AgentLimits, Ending, Entry, EntryKind
 
 FULL = toolset("full").tools
 EDITOR = "str_replace_editor"

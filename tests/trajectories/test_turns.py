@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain.core.llm.model import Reply, ToolCall
-from trajectories.model import Entry, EntryKind, TurnFault
-from trajectories.agents.tools.toolset import toolset
 from trajectories.agents.scaffolds.turns import named_calls, read_object, read_turn, sent, valid_tool_name
+from trajectories.agents.tools.toolset import toolset
+from trajectories.model import Entry, EntryKind, TurnFault
 
 FULL = toolset("full")
 

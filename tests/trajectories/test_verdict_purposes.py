@@ -13,6 +13,11 @@ from prchain.core.llm.prompts import Fence, load_prompt
 from prchain.core.llm.replies import UnfitReply
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
+from trajectories.agents.guidance.observer import make_prm
+from trajectories.agents.guidance.reading import prompt_of, read_window, render
+from trajectories.agents.guidance.window import StepWindow
+from trajectories.agents.reading.steps import steps_of
+from trajectories.agents.scaffolds.attempt_loop import LoopSettings
 from trajectories.curation.graphs.agents import CuratorAgent, CuratorLimits
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.graphs.shapes import CriticReply, ProposerReply
@@ -20,11 +25,6 @@ from trajectories.curation.windows.establishing import LlmVerifier
 from trajectories.curation.windows.judging import LlmClaimJudge
 from trajectories.curation.windows.options import Asked
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.guidance.observer import make_prm
-from trajectories.agents.guidance.reading import prompt_of, read_window, render
-from trajectories.agents.guidance.window import StepWindow
-from trajectories.agents.scaffolds.attempt_loop import LoopSettings
-from trajectories.agents.reading.steps import steps_of
 
 QUERY = "Make it begin at 1."
 GROUNDED = {"valid": True, "reasons": ["J1: all of it was shown"]}

@@ -7,9 +7,9 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 
+from trajectories.agents.shell.words import simple_commands
 from trajectories.audit.acts import FileEdit
 from trajectories.audit.python_text import dotted, nodes_of, text_of
-from trajectories.agents.shell.words import simple_commands
 
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*|ipython[0-9.]*")
 _MOST_PIECES = 2_000

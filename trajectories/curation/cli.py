@@ -1,4 +1,4 @@
-"""The commands of curation: graphs, run, show, list, study."""
+"""The commands of curation: graphs, run, show, list."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
 from prchain.core.settings import Settings
 from sql.store import Store
-from trajectories.studies.curation.cli import study
 from trajectories.curation.windows.cli import run
 
 if TYPE_CHECKING:
@@ -311,6 +310,3 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
-
-
-curate.add_command(study)

@@ -1,4 +1,4 @@
-"""The commands `prchain export` and `prchain stats`."""
+"""The command `prchain export`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from trajectories.export.formats import FORMATS
 if TYPE_CHECKING:
     from trajectories.export.export import ExportReport
     from trajectories.export.format import PredictionFormat
-    from trajectories.studies.statistics.groups import GroupKind
     from trajectories.export.options import ExportOptions, PairKind
 
 MASKS = ("faulty", "tool_errors", "command_errors", "guidance")
@@ -451,50 +450,3 @@ def _masks(text: str, option: str) -> Any:
         if word not in MASKS:
             raise UsageError(f"{option} takes {', '.join(MASKS)}, and {word!r} is none of them")
     return frozenset(Mask(word) for word in _words(text))
-
-
-@click.command()
-@click.option(
-    "--by",
-    type=click.Choice(["model", "option", "repository"]),
-    help="One line for each agent's model, for each set of options, or for each repository.",
-)
-@click.option(
-    "--steps",
-    metavar="LIST",
-    help="With --by: what was resolved at these numbers of steps.  [default: 10,25,50,100,200,400]",
-)
-@click.option(
-    "--domains",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help='With --by: the domains of repositories, TOML lines like "numpy/numpy" = "scientific computing".  '
-    "[default: the language of each chain]",
-)
-@db_option
-@json_option
-def stats(by: GroupKind | None, steps: str | None, domains: Path | None, db: str | None, as_json: bool) -> None:
-    """Print what the rollouts come to, beside the paper's figures.
-
-    With --by: rollouts, samples, USD a sample over all purposes, stages and chains resolved at k steps, domains; by
-    repository also pull requests and queries.
-
-    \b
-    Example:
-      prchain stats
-      prchain stats --by model --steps 25,50,100
-      prchain stats --by repository --domains domains.toml
-    """
-    from trajectories.studies.statistics.groups import STEPS, grouped_stats, read_domains, read_steps
-    from trajectories.studies.statistics.groups_text import print_grouped
-    from trajectories.studies.statistics.stats import print_stats
-    from trajectories.studies.statistics.stats import stats as figures
-
-    settings = Settings.load(db=db)
-    if by is None and (steps or domains):
-        raise UsageError(f"{'--steps' if steps else '--domains'} is of groups: give --by, too")
-    chosen = STEPS if steps is None else read_steps(steps)
-    told = None if domains is None else read_domains(domains)
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
-        row = figures(tx) if by is None else grouped_stats(tx, by, steps=chosen, domains=told)
-    present(as_json, row, print_stats if by is None else print_grouped, row)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from prchain.core.code.identifiers import identifiers, is_code_name
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.reading.steps import steps_of
+from trajectories.model import Entry, EntryKind
 from trajectories.verdicts.numbers import Value, numbers
 
 _TOKEN = re.compile(r"[\w./-]+")

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from prchain.core.llm.model import ToolCall
+from trajectories.agents.shell.failures import call_failed
 from trajectories.export.samples import Reason
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.shell.failures import call_failed
 
 Refinements = Literal["mask", "keep", "drop"]
 """Rejected rounds: masked, under loss like others, or their sample is left out (`refined`)."""
@@ -29,9 +29,9 @@ class Mask(StrEnum):
     """An observation of the turn carries an error: the tool did not do what was asked. A command that ran and exited
     with another code than 0 is no such error."""
     COMMAND_ERRORS = "command_errors"
-    """A bash command of the turn failed, or one that its pipeline hid (`trajectories.agents.shell.failures`). Tests that ran
-    and failed are no such error, and neither are codes that are answers, as 1 of ``grep``. With `TOOL_ERRORS` these are
-    SWE-Lego's turns whose observation is an error."""
+    """A bash command of the turn failed, or one that its pipeline hid (`trajectories.agents.shell.failures`). Tests
+    that ran and failed are no such error, and neither are codes that are answers, as 1 of ``grep``. With `TOOL_ERRORS`
+    these are SWE-Lego's turns whose observation is an error."""
     GUIDANCE = "guidance"
     """The turn right after an observer's words."""
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from prchain.core.errors import StepUnknown, UsageError
 from sql.store import Transaction
 from sql.tables import Trajectory
+from trajectories.agents.scaffolds.scaffold import Scaffold
 from trajectories.identity import Identity
 from trajectories.model import Entry, EntryKind
 from trajectories.options import RolloutOptions
@@ -20,7 +21,6 @@ from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rollouts.standing import is_of_another_task
 from trajectories.rollouts.state import RolloutState
 from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
-from trajectories.agents.scaffolds.scaffold import Scaffold
 
 
 def check_parent(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> RolloutOptions:

@@ -211,9 +211,9 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
+    from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.rollouts.forecast import standing_otherwise
     from trajectories.rollouts.run import RolloutChoice, open_run
-    from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)

@@ -13,13 +13,13 @@ from prchain.core.console.terminal import counted
 from prchain.core.llm.gateway import CostEstimate, Gateway
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
-from trajectories.identity import CHOICES, LENGTH, PLACE, stored
 from trajectories.agents.observers.failures import observer_errors
+from trajectories.agents.scaffolds.scaffold import ObserverKind
+from trajectories.identity import CHOICES, LENGTH, PLACE, stored
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL
-from trajectories.rollouts.standing import read_rows
 from trajectories.privileged import PRIVILEGED
-from trajectories.agents.scaffolds.scaffold import ObserverKind
+from trajectories.rollouts.standing import read_rows
 from trajectories.task import read_texts
 
 if TYPE_CHECKING:

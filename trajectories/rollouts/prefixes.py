@@ -12,16 +12,16 @@ from prchain.core.errors import ChainGone, NoTask, StepUnknown, UsageError
 from sql.chosen import find_chain, repository_ids
 from sql.store import Transaction
 from sql.tables import Chain, Trajectory, TrajectoryMessage, TrajectoryStage
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.context import used_by
 from trajectories.extensions import extended_prefixes
 from trajectories.identity import Parent
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import ACCEPTED_PREFIX, OF_THE_STATE, STATE_BROKEN
+from trajectories.privileged import PRIVILEGED
 from trajectories.rollouts.branch import check_parent
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rows import read_entries
-from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.agents.scaffolds.context import used_by
-from trajectories.privileged import PRIVILEGED
 
 
 class Obstacle(StrEnum):

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from sql.store import Store, Transaction
+from trajectories.agents.scaffolds.scaffold import Record
 from trajectories.model import Entry, EntryKind
 from trajectories.rows import write_entries
-from trajectories.agents.scaffolds.scaffold import Record
 
 
 class StoreRecorder:

@@ -19,8 +19,8 @@ from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
 from trajectories.model import EntryKind
 from trajectories.options import DEFAULTS as OPTION_DEFAULTS
 from trajectories.outcomes import ACCEPTED, RUNNING
-from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
 from trajectories.privileged import DISCLOSED
+from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
 from trajectories.sums import calls_of
 
 _COLUMNS = (

@@ -34,9 +34,12 @@ from prchain.core.secrets.scrub import redact, scrub_mined
 from sql.lock import exclusive_lock
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, TrajectoryMessage
+from trajectories.agents.observers.failures import observer_errors
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.context import used_by
+from trajectories.agents.scaffolds.scaffold import ObserverKind, SampledKind, Scaffold
 from trajectories.identity import Identity, Parent, digest, subject
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.observers.failures import observer_errors
 from trajectories.options import OnFail, RolloutOptions
 from trajectories.outcomes import (
     ACCEPTED,
@@ -69,9 +72,6 @@ from trajectories.rows import (
     write_stage,
     write_verdict,
 )
-from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.agents.scaffolds.context import used_by
-from trajectories.agents.scaffolds.scaffold import ObserverKind, SampledKind, Scaffold
 from trajectories.task import TaskTexts, read_task, read_texts
 from trajectories.verdicts.judge import JUDGE, VERDICTS, Judge
 

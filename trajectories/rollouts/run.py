@@ -25,15 +25,15 @@ from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
 from sql.tables import Chain, Trajectory
-from trajectories.identity import Parent
 from trajectories.agents.observers.setup import make_observers
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.kinds import SCAFFOLDS
+from trajectories.identity import Parent
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, INFRASTRUCTURE, KEPT, MEASURED
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RunContext, roll
 from trajectories.rollouts.standing import StandingTrajectories, find, read_rows
-from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.task import read_texts
 
 

@@ -28,9 +28,11 @@ from prchain.core.errors import (
 )
 from prchain.core.git.output import path_text
 from prchain.core.leaks import Finding
+from trajectories.agents.observers.attempt import AttemptObserver
+from trajectories.agents.scaffolds.context import used_by
+from trajectories.agents.scaffolds.scaffold import AttemptSpec, ObservedAttempt, Observer, StageAccess
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
-from trajectories.agents.observers.attempt import AttemptObserver
 from trajectories.options import OnFail
 from trajectories.outcomes import (
     ACCEPTED,
@@ -42,9 +44,9 @@ from trajectories.outcomes import (
     STOPPED,
     UNSCORED,
 )
-from trajectories.rollouts.recorder import ReportingRecorder, StoreRecorder
 from trajectories.rollouts.chain_context import StageWorkplace
 from trajectories.rollouts.hidden_tests import HiddenTests
+from trajectories.rollouts.recorder import ReportingRecorder, StoreRecorder
 from trajectories.rollouts.state import RolloutContext, RolloutState
 from trajectories.rows import (
     StageRow,
@@ -56,8 +58,6 @@ from trajectories.rows import (
     write_stage,
     write_verdict,
 )
-from trajectories.agents.scaffolds.context import used_by
-from trajectories.agents.scaffolds.scaffold import AttemptSpec, ObservedAttempt, Observer, StageAccess
 from trajectories.task import StageTask
 from trajectories.verdicts.comments import AgentComment, comment_for_agent
 from trajectories.verdicts.gates import decide

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from prchain.core.llm.gateway import Gateway
 from sql.store import Store
+from trajectories.agents.scaffolds.scaffold import ObserverKind, Scaffold
 from trajectories.model import Entry
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.chain_context import ChainContext
 from trajectories.rows import StageRow, VerdictRow
-from trajectories.agents.scaffolds.scaffold import ObserverKind, Scaffold
 from trajectories.verdicts.judge import Judge
 
 

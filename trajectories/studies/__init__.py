@@ -1,0 +1,1 @@
+"""Everything that measures: curation, guidance, the judge, and what the rollouts come to."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trajectories.model import Entry
 from trajectories.agents.guidance.detector import DetectorFinding, WatchedWork
 from trajectories.agents.guidance.detectors import DETECTORS
+from trajectories.model import Entry
 
 
 def find_all(entries: Sequence[Entry], first_step: int) -> tuple[DetectorFinding, ...]:

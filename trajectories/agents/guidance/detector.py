@@ -15,10 +15,10 @@ from typing import Any
 
 from environments.images.plans import WORKDIR
 from prchain.core.llm.model import ToolCall
-from trajectories.model import Entry, EntryKind
+from trajectories.agents.reading.steps import Step, steps_of
 from trajectories.agents.tools.bash import Bash
 from trajectories.agents.tools.edits import EDITOR
-from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.model import Entry, EntryKind
 
 LONGEST_EVIDENCE = 300
 """Characters."""

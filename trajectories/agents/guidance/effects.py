@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from prchain.core.code.kinds import FileKind, kind_of, language_of
 from prchain.core.llm.model import ToolCall
-from trajectories.model import Entry
-from trajectories.agents.tools.edits import EDITOR
 from trajectories.agents.scaffolds.turns import NOT_RUN
 from trajectories.agents.shell.commands import UnclearProgram, WrittenFile, absolute, read_command
 from trajectories.agents.shell.programs import bash_command
+from trajectories.agents.tools.edits import EDITOR
+from trajectories.model import Entry
 
 _CODE = frozenset({FileKind.SOURCE, FileKind.TEST})
 

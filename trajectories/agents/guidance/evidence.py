@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.guidance.window import StepWindow
 from trajectories.agents.reading.steps import steps_of
+from trajectories.model import Entry, EntryKind
 
 _SHORTEST = 4
 """Characters of a quote, or of a piece of one: a shorter one stands nearly everywhere."""

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from prchain.core.llm.gateway import Question
-from trajectories.model import Entry
 from trajectories.agents.guidance.advice import advice_prompt, words_for_agent
 from trajectories.agents.guidance.detecting import find_all
 from trajectories.agents.guidance.reading import MODEL, Reading, WindowFinding, prompt_of, read_window, render
@@ -17,6 +16,7 @@ from trajectories.agents.guidance.schedule import Schedule, asked_after
 from trajectories.agents.guidance.settings import PURPOSE, SAMPLING, PrmSettings
 from trajectories.agents.guidance.window import StepWindow, stage_entries
 from trajectories.agents.scaffolds.scaffold import Advice, ObservedAttempt, Observer
+from trajectories.model import Entry
 from trajectories.verdicts.hidden import of_the_reference
 
 NAME = "prm"

@@ -14,10 +14,10 @@ from prchain.core.leaks import Finding
 from prchain.core.secrets.scrub import clean_text
 from sql.store import Transaction
 from sql.tables import PrmFinding, PrmWindow
-from trajectories.identity import LENGTH
 from trajectories.agents.guidance.reading import Reading
 from trajectories.agents.guidance.settings import PrmSettings
 from trajectories.agents.guidance.window import StepWindow
+from trajectories.identity import LENGTH
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from trajectories.model import Entry
 from trajectories.agents.guidance.window import attempts_last_steps
 from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.model import Entry
 
 _ERRORS = 3
 """So many failed steps in a row call for a look."""

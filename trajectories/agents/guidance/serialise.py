@@ -12,9 +12,9 @@ from typing import Any
 from prchain.core.llm.excerpt import cut
 from prchain.core.llm.prompts import Fence
 from prchain.core.secrets.scrub import clean_text
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.guidance.window import StepWindow
 from trajectories.agents.reading.steps import said
+from trajectories.model import Entry, EntryKind
 
 _ROOM = {"thought": 2_000, "call": 2_500, "observation": 4_000, "comment": 3_000, "guidance": 3_000}
 """Characters of each part. A window of eight full steps is then about 18,000 tokens; the paper's prompts had 7,100 on

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.model import Entry, EntryKind
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from trajectories.model import Entry
 from trajectories.agents.observers.failures import observer_errors
 from trajectories.agents.scaffolds.scaffold import Advice, ObservedAttempt, Observer, ObserverKind
+from trajectories.model import Entry
 
 
 @dataclass(frozen=True)

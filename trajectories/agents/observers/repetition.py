@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.scaffolds.scaffold import Advice, ObservedAttempt, Observer
+from trajectories.model import Entry, EntryKind
 
 _LONGEST_CALL = 200
 """Characters of a call in the guidance."""

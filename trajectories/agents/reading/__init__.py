@@ -1,0 +1,1 @@
+"""What steps say, show and repeat: for curation, for guidance and for whoever measures."""

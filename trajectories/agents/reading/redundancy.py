@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from environments.images.plans import WORKDIR
-from trajectories.model import Entry, EntryKind
-from trajectories.agents.tools.bash import Bash
-from trajectories.agents.tools.edits import EDITOR
 from trajectories.agents.shell.commands import CommandReading, ShownLines, WrittenFile, absolute, read_command
 from trajectories.agents.shell.printing import END, Lines, merged
+from trajectories.agents.tools.bash import Bash
+from trajectories.agents.tools.edits import EDITOR
+from trajectories.model import Entry, EntryKind
 
 _OUTPUT, _OUTPUT_END = "<output>\n", "</output>"
 _HEAD, _HEAD_END = "<output_head>\n", "\n</output_head>"

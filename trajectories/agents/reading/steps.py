@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from prchain.core.llm.model import ToolCall
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.scaffolds.context import BYTES_PER_TOKEN
 from trajectories.agents.scaffolds.turns import read_object
+from trajectories.model import Entry, EntryKind
 
 
 @dataclass(frozen=True)

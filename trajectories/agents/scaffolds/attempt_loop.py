@@ -19,12 +19,20 @@ from prchain.core.llm.model import Reply, Role, ToolCall
 from prchain.core.llm.prompts import Prompt
 from prchain.core.secrets.scrub import clean_text
 from prchain.core.timestamps import now
-from trajectories.model import NOTHING_USED, Ending, Entry, EntryKind
-from trajectories.options import MAX_TOKENS, RolloutOptions
 from trajectories.agents.scaffolds.context import Conversation, Overflow, cut_to, estimate, used_by
 from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Record, Recorder
-from trajectories.agents.scaffolds.taking_up import ENDS, end_of, fruitless_turns, is_fruitless, last_step, with_end, workspace
+from trajectories.agents.scaffolds.taking_up import (
+    ENDS,
+    end_of,
+    fruitless_turns,
+    is_fruitless,
+    last_step,
+    with_end,
+    workspace,
+)
 from trajectories.agents.scaffolds.turns import ParsedReply, decoded_twice, named_calls
+from trajectories.model import NOTHING_USED, Ending, Entry, EntryKind
+from trajectories.options import MAX_TOKENS, RolloutOptions
 
 PURPOSE = "agent"
 """The purpose of the agent's questions, in settings and ledger."""

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from prchain.core.llm.model import Message, Reply
-from trajectories.model import AgentUsage, Entry, EntryKind
 from trajectories.agents.scaffolds.turns import sent
+from trajectories.model import AgentUsage, Entry, EntryKind
 
 Overflow = Literal["stop", "elide"]
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from environments.sandboxes.sandbox import ExecResult
 from prchain.core.errors import SandboxLimit
-from trajectories.agents.tools.observations import bytes_for, exception_words, is_submission
 from trajectories.agents.scaffolds.taking_up import ended_words
 from trajectories.agents.tools.bash import QUIET
+from trajectories.agents.tools.observations import bytes_for, exception_words, is_submission
 from trajectories.agents.tools.tool import Workspace
 
 SYSTEM = {"system": "Linux", "release": "", "version": "", "machine": ""}

@@ -10,10 +10,10 @@ from typing import Any
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.errors import DiskLimit, ExtractionFailed, OutOfMemory, PrchainError, SandboxLimit
 from prchain.core.secrets.scrub import clean_text
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.scaffolds.scaffold import AttemptSpec
 from trajectories.agents.tools.edits import Edits
 from trajectories.agents.tools.tool import Workspace
+from trajectories.model import Entry, EntryKind
 
 ENDS = (SandboxLimit, ExtractionFailed)
 """Errors of an agent's sandbox in which nothing can be run any more, or from which nothing can be taken. The step that

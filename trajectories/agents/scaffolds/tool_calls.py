@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from prchain.core.errors import PrchainError, SandboxLimit
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.scaffolds.attempt_loop import AttemptLoop
 from trajectories.agents.scaffolds.taking_up import ended_by, ended_words
-from trajectories.agents.tools.tool import ToolResult
 from trajectories.agents.scaffolds.turns import NOT_RUN, ParsedCall, valid_tool_name
+from trajectories.agents.tools.tool import ToolResult
+from trajectories.model import Entry, EntryKind
 
 _AFTER_SUBMISSION = "This was not run: the work had been handed in before it."
 _AFTER_END = "This was not run: the sandbox had been ended before it."

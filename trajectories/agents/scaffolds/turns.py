@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from prchain.core.llm.finishes import decoded_again
 from prchain.core.llm.model import Message, Reply, ToolCall
 from prchain.core.secrets.scrub import clean_text
-from trajectories.model import Entry, TurnFault
 from trajectories.agents.tools.tool import Arguments, Tool
+from trajectories.model import Entry, TurnFault
 
 NOT_RUN = "not_run"
 """`Entry.error` of a call that was not run: after a submission, after the sandbox ended, or without time left."""

@@ -14,7 +14,16 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from trajectories.agents.shell.printing import MOST_RANGES, Lines, PrintedLines, narrowed, selection
-from trajectories.agents.shell.words import FROM_FILE, NO_OPERATOR, OPERATOR, STREAMS, TO_FILE, is_operator, program_words, shell_words
+from trajectories.agents.shell.words import (
+    FROM_FILE,
+    NO_OPERATOR,
+    OPERATOR,
+    STREAMS,
+    TO_FILE,
+    is_operator,
+    program_words,
+    shell_words,
+)
 
 
 class ShownLines(NamedTuple):

@@ -15,11 +15,19 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from prchain.core.llm.model import ToolCall
-from trajectories.model import Entry
-from trajectories.agents.tools.observations import SIGPIPE
 from trajectories.agents.scaffolds.turns import read_object
 from trajectories.agents.shell.programs import bash_command, runs_tests, unwrapped
-from trajectories.agents.shell.words import FROM_FILE, OPERATOR, STREAMS, TO_FILE, is_operator, program_words, shell_words
+from trajectories.agents.shell.words import (
+    FROM_FILE,
+    OPERATOR,
+    STREAMS,
+    TO_FILE,
+    is_operator,
+    program_words,
+    shell_words,
+)
+from trajectories.agents.tools.observations import SIGPIPE
+from trajectories.model import Entry
 
 _NOT_FOUND = frozenset({126, 127})
 """The shell's codes for a program that cannot be run or does not exist (bash's manual, "Exit Status")."""

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from prchain.core.code.kinds import FileKind, kind_of
 from prchain.core.llm.model import ToolCall
-from trajectories.model import Entry
-from trajectories.agents.tools.bash import Bash
 from trajectories.agents.shell.words import SimpleCommand, simple_commands
+from trajectories.agents.tools.bash import Bash
+from trajectories.model import Entry
 
 
 def _names(text: str) -> frozenset[str]:

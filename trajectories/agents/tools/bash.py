@@ -10,7 +10,13 @@ from typing import ClassVar
 from pydantic import Field
 
 from environments.sandboxes.sandbox import Sandbox
-from trajectories.agents.tools.observations import bytes_for, command_details, command_error, command_observation, is_submission
+from trajectories.agents.tools.observations import (
+    bytes_for,
+    command_details,
+    command_error,
+    command_observation,
+    is_submission,
+)
 from trajectories.agents.tools.tool import Arguments, ToolResult, Workspace
 
 SESSION = "agent"

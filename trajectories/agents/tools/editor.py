@@ -17,8 +17,8 @@ from pydantic import Field
 
 from prchain.core.errors import SandboxFileError
 from prchain.core.secrets.scrub import clean_text
-from trajectories.agents.tools.observations import cut
 from trajectories.agents.tools.edits import EDITOR, UNDO
+from trajectories.agents.tools.observations import cut
 from trajectories.agents.tools.texts import Text, numbered
 from trajectories.agents.tools.tool import Arguments, ToolResult, Workspace
 

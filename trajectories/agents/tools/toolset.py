@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trajectories.agents.tools.observations import SUBMISSION
 from trajectories.agents.tools.bash import Bash
 from trajectories.agents.tools.editor import Editor
+from trajectories.agents.tools.observations import SUBMISSION
 from trajectories.agents.tools.submit import Submit
 from trajectories.agents.tools.think import Think
 from trajectories.agents.tools.tool import Tool, schema_of

@@ -1,8 +1,8 @@
 """Proposer and critic: agents that look around in a sandbox and end with a JSON object (P2T, appendix D).
 
-They share the loop of all agents (`trajectories.agents.scaffolds.attempt_loop`). A reply without calls is the answer: where it
-does not fit its schema, the agent is told so, `schema_repeats` times; then the round is dropped. Schemas are not sent
-with the requests: an endpoint that enforces one lets no tool be called.
+They share the loop of all agents (`trajectories.agents.scaffolds.attempt_loop`). A reply without calls is the answer:
+where it does not fit its schema, the agent is told so, `schema_repeats` times; then the round is dropped. Schemas are
+not sent with the requests: an endpoint that enforces one lets no tool be called.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from prchain.core.llm.model import Message, Reply
 from prchain.core.llm.prompts import Prompt, fenced_texts
 from prchain.core.llm.replies import UnfitReply, read_shape
 from prchain.core.llm.verdicts import read_verdict
-from trajectories.model import AgentLimits, Ending, Entry, EntryKind
 from trajectories.agents.scaffolds.attempt_loop import AttemptLoop, LoopSettings
 from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec, Recorder
 from trajectories.agents.scaffolds.tool_calls import run_calls
+from trajectories.agents.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, read_turn
 from trajectories.agents.tools.bash import Bash
 from trajectories.agents.tools.editor import Editor
 from trajectories.agents.tools.tool import Tool, ToolResult, Workspace, schema_of
-from trajectories.agents.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, read_turn
+from trajectories.model import AgentLimits, Ending, Entry, EntryKind
 
 Shape = TypeVar("Shape", bound=BaseModel)
 

@@ -12,6 +12,8 @@ from prchain.core.errors import ContextTooLong, SandboxLimit, SandboxLost
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.prompts import Fence, Prompt, load_prompt
 from sql.store import Store
+from trajectories.agents.scaffolds.attempt_loop import LoopSettings
+from trajectories.agents.tools.observations import cut
 from trajectories.curation.graphs.agents import SCHEMAS, CuratorAgent, CuratorLimits, replay_calls
 from trajectories.curation.graphs.bench import Bench
 from trajectories.curation.graphs.candidates import kept_nodes
@@ -22,8 +24,6 @@ from trajectories.curation.graphs.rows import MessageRecorder, read_messages
 from trajectories.curation.graphs.shapes import CriticReply, ProposerReply, check_proposal, check_verdicts
 from trajectories.identity import digest
 from trajectories.model import Ending
-from trajectories.agents.scaffolds.attempt_loop import LoopSettings
-from trajectories.agents.tools.observations import cut
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -54,8 +54,8 @@ class PrivilegedTexts:
 
 
 class LlmCurators:
-    """`trajectories.curation.graphs.distill.Curators` by models. What stands is asked for once: after a kill, a round goes on
-    where its stored messages end."""
+    """`trajectories.curation.graphs.distill.Curators` by models. What stands is asked for once: after a kill, a round
+    goes on where its stored messages end."""
 
     def __init__(
         self,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import LINK, SUBMODULE, TreeEntry, TreeStore
-from trajectories.curation.graphs.nodes import Action, ActionTool, Node
 from trajectories.agents.tools.texts import Text
+from trajectories.curation.graphs.nodes import Action, ActionTool, Node
 
 _MOST_LISTED = 5
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.errors import SandboxFileError
 from prchain.core.secrets.scrub import clean_text
+from trajectories.agents.tools.bash import Bash, BashArguments
+from trajectories.agents.tools.editor import Editor, EditorArguments
+from trajectories.agents.tools.observations import ADVICE
+from trajectories.agents.tools.tool import ToolResult, Workspace
 from trajectories.curation.graphs.edits import FileContents
 from trajectories.curation.graphs.gates import NodeFault
 from trajectories.curation.graphs.masking import LEFT_OUT, absent_line, shows
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.agents.tools.observations import ADVICE
-from trajectories.agents.tools.bash import Bash, BashArguments
-from trajectories.agents.tools.editor import Editor, EditorArguments
-from trajectories.agents.tools.tool import ToolResult, Workspace
 
 _FILES_TIMEOUT = 60.0
 _TOLD_CHARACTERS = 160

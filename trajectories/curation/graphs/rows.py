@@ -15,6 +15,7 @@ from prchain.core.processes.alive import this_process
 from prchain.core.timestamps import now
 from sql.store import Store, Transaction
 from sql.tables import GraphEdge, GraphMessage, GraphNode, GraphRow
+from trajectories.agents.scaffolds.scaffold import Record
 from trajectories.curation.graphs.candidates import NodeCandidate, NodeVerdict
 from trajectories.curation.graphs.gates import NodeFault
 from trajectories.curation.graphs.graph import Prerequisite, ProcessGraph
@@ -22,7 +23,6 @@ from trajectories.curation.graphs.nodes import Action, Node, NodeKind
 from trajectories.curation.graphs.outcomes import FINAL, RUNNING
 from trajectories.curation.graphs.rounds import GraphState
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.scaffolds.scaffold import Record
 from trajectories.sums import calls_of
 
 _NODE = (
@@ -198,7 +198,8 @@ def entry_from(values: dict[str, Any]) -> Entry:
 
 
 class MessageRecorder:
-    """The recorder of an agent's round (`trajectories.agents.scaffolds.scaffold.Recorder`): each call one transaction."""
+    """The recorder of an agent's round (`trajectories.agents.scaffolds.scaffold.Recorder`): each call one
+    transaction."""
 
     def __init__(self, store: Store, graph_id: str, round_: int, purpose: str) -> None:
         self._store = store

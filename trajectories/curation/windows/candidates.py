@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.agents.scaffolds.scaffold import Record
 from trajectories.curation.graphs.graph import ProcessGraph
 from trajectories.curation.windows.establishing import EstablishedNode
 from trajectories.curation.windows.grounding import RewriteFault
@@ -13,8 +15,6 @@ from trajectories.curation.windows.options import LengthUnit
 from trajectories.curation.windows.progress import Premature, Standing, StepProgress, advanced
 from trajectories.curation.windows.selection import ScoredCandidate
 from trajectories.model import Ending, Entry
-from trajectories.agents.scaffolds.scaffold import Record
-from trajectories.agents.reading.steps import Step, steps_of
 
 OPEN = "open"
 """It has all steps of its window, and goes on."""

@@ -15,6 +15,9 @@ from prchain.core.errors import BadReply, ContextTooLong
 from prchain.core.llm.gateway import CostEstimate, Gateway, Question
 from prchain.core.llm.prompts import Fence, Prompt, load_prompt
 from trajectories.agents.reading.entities import EDGE_KINDS, entities, is_stop_word
+from trajectories.agents.reading.steps import Step, said, texts_of, transcript
+from trajectories.agents.tools.edits import EDITOR
+from trajectories.agents.tools.think import Think
 from trajectories.curation.graphs.masking import shows
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.graphs.replay import is_frame
@@ -22,9 +25,6 @@ from trajectories.curation.graphs.surfaced import Surfaced
 from trajectories.curation.windows.options import ESTABLISH, Asked
 from trajectories.curation.windows.questions import reader_question
 from trajectories.model import Entry
-from trajectories.agents.tools.edits import EDITOR
-from trajectories.agents.tools.think import Think
-from trajectories.agents.reading.steps import Step, said, texts_of, transcript
 
 _SHORTEST_PART = 3
 """Characters of a quote that is a part of a line; a shorter one is a whole line."""

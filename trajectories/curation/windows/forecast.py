@@ -15,15 +15,15 @@ from prchain.core.console.terminal import counted
 from prchain.core.llm.gateway import CostEstimate, Gateway
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
+from trajectories.agents.observers.failures import observer_errors
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.scaffold import ObserverKind
 from trajectories.curation.graphs.forecast import forecast as graph_forecast
 from trajectories.curation.graphs.options import CRITIC, PROPOSER, GraphOptions
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, Asked, Pick, WindowOptions
 from trajectories.identity import LENGTH
-from trajectories.agents.observers.failures import observer_errors
 from trajectories.outcomes import FINAL
-from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.privileged import CURATED
-from trajectories.agents.scaffolds.scaffold import ObserverKind
 
 FEWEST = 5
 """The fewest ended trajectories whose medians are used."""

@@ -12,6 +12,7 @@ from prchain.core.errors import GraphUnusable, UsageError
 from sql.lock import exclusive_lock
 from sql.store import Transaction
 from sql.tables import GraphRow
+from trajectories.agents.scaffolds.scaffold import StageAccess
 from trajectories.curation.graphs.curators import TOOLS_HASH, prompts
 from trajectories.curation.graphs.identity import VERSION
 from trajectories.curation.graphs.options import CRITIC, PROPOSER, SAMPLING
@@ -20,7 +21,6 @@ from trajectories.curation.graphs.rows import read_graph
 from trajectories.curation.graphs.run import COMMAND, GraphContext, GraphUnit, make_graph
 from trajectories.curation.windows.stage import StageGraph
 from trajectories.identity import digest
-from trajectories.agents.scaffolds.scaffold import StageAccess
 from trajectories.task import read_task
 
 

@@ -13,15 +13,25 @@ from typing import Any, NamedTuple
 
 from prchain.core.code.identifiers import identifiers, is_code_name, name_parts
 from trajectories.agents.reading.entities import Entity, EntityKind, entities, normalized_path
+from trajectories.agents.reading.steps import Step, texts_of
+from trajectories.agents.reading.world import (
+    FOLDERS,
+    imported_names,
+    is_known_file,
+    is_made_up,
+    is_scratch_word,
+    is_worldly,
+    programs_in,
+    standard_names,
+    without_worldly,
+)
+from trajectories.agents.scaffolds.turns import ParsedCall
+from trajectories.agents.tools.edits import EDITOR
+from trajectories.agents.tools.think import Think
 from trajectories.curation.graphs.gates import SECRET_WORDS, abbreviation
 from trajectories.curation.windows.lines import paths_of
 from trajectories.curation.windows.scripts import own_names, parts_of, without_strings
 from trajectories.curation.windows.shown import DOTTED, NAMES, SHORTEST, Shown
-from trajectories.agents.reading.world import FOLDERS, imported_names, is_known_file, is_made_up, is_scratch_word, is_worldly, programs_in, standard_names, without_worldly
-from trajectories.agents.tools.edits import EDITOR
-from trajectories.agents.tools.think import Think
-from trajectories.agents.scaffolds.turns import ParsedCall
-from trajectories.agents.reading.steps import Step, texts_of
 
 Defined = Callable[[Collection[str]], Collection[str]]
 """Of some words, those that S_t defines (`trajectories.curation.graphs.graph.defined_names_at`)."""

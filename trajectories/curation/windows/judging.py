@@ -12,11 +12,11 @@ from pydantic import BaseModel
 from prchain.core.errors import BadReply, ContextTooLong
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.prompts import Fence, Prompt, load_prompt
+from trajectories.agents.reading.steps import transcript
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.options import GROUND
 from trajectories.curation.windows.questions import reader_question
 from trajectories.model import Entry
-from trajectories.agents.reading.steps import transcript
 
 _RULES = ("J1", "J2", "J3", "J4")
 

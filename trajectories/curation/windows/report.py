@@ -12,9 +12,9 @@ from sql.tables import Trajectory
 from trajectories.curation.graphs.rows import find_graph
 from trajectories.curation.windows.candidates import DROPPED, WindowCandidate
 from trajectories.curation.windows.rows import StoredWindow, read_candidates, read_windows
+from trajectories.privileged import CURATED
 from trajectories.rollouts.report import list_trajectories, print_trajectories
 from trajectories.rows import find_trajectory
-from trajectories.privileged import CURATED
 
 _REASON = 160
 _EVIDENCE = 80

@@ -14,6 +14,7 @@ from prchain.core.llm.gateway import Gateway, Question
 from prchain.core.llm.model import Message, Reply
 from prchain.core.llm.prompts import Fence, Prompt, load_prompt
 from trajectories.agents.reading.entities import ALL_KINDS, entities
+from trajectories.agents.reading.steps import Step, transcript
 from trajectories.curation.graphs.graph import ProcessGraph
 from trajectories.curation.graphs.nodes import ActionTool, Node, NodeKind
 from trajectories.curation.graphs.surfaced import Surfaced
@@ -22,7 +23,6 @@ from trajectories.curation.windows.options import CURATOR
 from trajectories.curation.windows.progress import Standing, StepProgress, open_nodes
 from trajectories.curation.windows.questions import reader_question
 from trajectories.model import Entry
-from trajectories.agents.reading.steps import Step, transcript
 
 PICK = "pick"
 """The prompt by which the curator picks; its calls count as `CURATOR`'s."""

@@ -11,12 +11,12 @@ from environments.sandboxes.sandbox import Sandbox
 from prchain.core.errors import ExtractionFailed, SandboxLimit
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.model import Reply
-from trajectories.curation.windows.candidates import OPEN
-from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, Ending, Entry, EntryKind
 from trajectories.agents.observers.attempt import observers_under
 from trajectories.agents.scaffolds.attempt_loop import AttemptLoop, Stepper
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold, ReactStepper
 from trajectories.agents.scaffolds.scaffold import Advice, AttemptSpec, Observer, Record
+from trajectories.curation.windows.candidates import OPEN
+from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, Ending, Entry, EntryKind
 
 
 @dataclass(frozen=True, slots=True)

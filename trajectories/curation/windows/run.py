@@ -19,6 +19,10 @@ from sql.chosen import find_chain
 from sql.ledger import open_gateway
 from sql.store import Store
 from sql.tables import Chain
+from trajectories.agents.observers.setup import make_observers
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.attempt_loop import LoopSettings
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.curation.graphs.options import CRITIC, PROPOSER, GraphOptions
 from trajectories.curation.graphs.rows import find_graph
 from trajectories.curation.graphs.run import GraphContext
@@ -27,14 +31,10 @@ from trajectories.curation.windows.graphs import GraphShelf
 from trajectories.curation.windows.options import AGENT_SAMPLING, READER_SAMPLING, READERS, WindowOptions
 from trajectories.curation.windows.scaffold import CuratedScaffold
 from trajectories.model import AgentLimits
-from trajectories.agents.observers.setup import make_observers
 from trajectories.options import STAGE_STEPS, Gate, RolloutOptions
+from trajectories.privileged import CURATED
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rollouts.run import PendingRollouts, RolloutChoice, RolloutRun, RolloutUnit
-from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.agents.scaffolds.attempt_loop import LoopSettings
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
-from trajectories.privileged import CURATED
 from trajectories.task import read_task
 
 

@@ -9,6 +9,8 @@ from environments.sandboxes.sandbox import Sandbox
 from prchain.core.errors import GraphUnusable
 from prchain.core.llm.gateway import Gateway
 from sql.store import Store
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, StageAccess
 from trajectories.curation.windows.establishing import verifier_prompt
 from trajectories.curation.windows.judging import judge_prompt
 from trajectories.curation.windows.options import WindowOptions
@@ -16,17 +18,15 @@ from trajectories.curation.windows.rewriting import curator_prompts
 from trajectories.curation.windows.stage import CuratedStage, StageGraph
 from trajectories.model import NOTHING_USED, Ending, EntryKind
 from trajectories.outcomes import NO_GRAPH
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.privileged import CURATED
-from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, StageAccess
 
 GraphOf = Callable[[StageAccess, int, str], StageGraph]
 """The graph of a stage: of what is known of it, its position, and the trajectory's id. Raises `GraphUnusable`."""
 
 
 class CuratedScaffold:
-    """The scaffold ``curated``; see `trajectories.agents.scaffolds.scaffold.Scaffold`. `agent` is the blinded agent; `decided`
-    gives, of a chain, what its conversations depend on besides (`Scaffold.decided_by`)."""
+    """The scaffold ``curated``; see `trajectories.agents.scaffolds.scaffold.Scaffold`. `agent` is the blinded agent;
+    `decided` gives, of a chain, what its conversations depend on besides (`Scaffold.decided_by`)."""
 
     name = CURATED
     version = "1"

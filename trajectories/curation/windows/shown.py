@@ -10,11 +10,11 @@ from itertools import combinations
 
 from prchain.core.code.identifiers import identifiers, name_parts
 from trajectories.agents.reading.entities import Entity, EntityKind, entities, normalized_path
+from trajectories.agents.reading.steps import steps_of
+from trajectories.agents.reading.world import is_worldly
 from trajectories.curation.graphs.surfaced import Surfaced
 from trajectories.curation.windows.lines import LinesByFile, lines_shown, listed
-from trajectories.agents.reading.world import is_worldly
 from trajectories.model import Entry, EntryKind
-from trajectories.agents.reading.steps import steps_of
 
 SHORTEST = 3
 """Letters or digits from which on a name or a number tells something."""

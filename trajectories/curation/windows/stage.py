@@ -15,6 +15,9 @@ from time import monotonic
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.llm.gateway import Gateway
 from sql.store import Store
+from trajectories.agents.scaffolds.context import used_by
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, StageAccess
 from trajectories.curation.graphs.graph import ProcessGraph
 from trajectories.curation.graphs.nodes import ActionTool
 from trajectories.curation.windows.candidates import (
@@ -40,9 +43,6 @@ from trajectories.curation.windows.rows import (
 from trajectories.curation.windows.selection import FloorRule, HowChosen, choose
 from trajectories.model import NOTHING_USED, Ending
 from trajectories.outcomes import UNFINISHED
-from trajectories.agents.scaffolds.context import used_by
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
-from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, StageAccess
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What others grade: predictions on tasks of SWE-bench."""

@@ -23,8 +23,8 @@ from sql.chosen import repository_ids
 from sql.store import Transaction
 from sql.tables import Chain, Trajectory, TrajectoryStage
 from trajectories.options import RolloutOptions
-from trajectories.rows import find_trajectory
 from trajectories.privileged import DISCLOSED
+from trajectories.rows import find_trajectory
 
 PREFIX = "prefix"
 """The prompt that writes the overview of an accepted prefix; predictions do not depend on it."""

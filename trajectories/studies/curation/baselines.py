@@ -10,10 +10,21 @@ from typing import Any
 
 from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Store
-from trajectories.studies.curation.recipes import COMPUTE_MATCHED, ERROR_MASKED, HOUR, PASSES, SIZE_MATCHED, TEST_PASS, RecipeAttempts, RecipeLine, recipe_attempts, recipe_lines
-from trajectories.studies.curation.study_files import Study
 from trajectories.curation.graphs.svg import bars_svg
 from trajectories.privileged import CURATED
+from trajectories.studies.curation.recipes import (
+    COMPUTE_MATCHED,
+    ERROR_MASKED,
+    HOUR,
+    PASSES,
+    SIZE_MATCHED,
+    TEST_PASS,
+    RecipeAttempts,
+    RecipeLine,
+    recipe_attempts,
+    recipe_lines,
+)
+from trajectories.studies.curation.study_files import Study
 
 RECIPES: Mapping[str, str] = {
     TEST_PASS: "test-pass",

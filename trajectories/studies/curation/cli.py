@@ -29,10 +29,10 @@ from sql.store import Store
 
 if TYPE_CHECKING:
     from prchain.core.llm.gateway import CostEstimate
+    from trajectories.rollouts.forecast import Forecast
     from trajectories.studies.curation.coverage import ChosenTrajectories
     from trajectories.studies.curation.disclosure_run import PendingDisclosure
     from trajectories.studies.curation.study_files import Study
-    from trajectories.rollouts.forecast import Forecast
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

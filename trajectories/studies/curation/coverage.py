@@ -20,16 +20,16 @@ from environments.suites.outcomes import PASSED
 from prchain.core.console.terminal import counted, say, say_prose, say_table, tally
 from sql.store import Transaction
 from sql.tables import Chain, GraphRow, Repository, Trajectory, TrajectoryStage, Verdict
-from trajectories.studies.curation.correlation import correlation
+from trajectories.agents.reading.steps import Step, steps_of
 from trajectories.curation.graphs.nodes import ActionTool, Node
 from trajectories.curation.graphs.outcomes import BUILT
-from trajectories.studies.curation.study_files import Study
 from trajectories.curation.graphs.svg import bars_svg
 from trajectories.curation.windows.establishing import StepFindings
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import RUNNING, SUPERSEDED
 from trajectories.privileged import PRIVILEGED
-from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.studies.curation.correlation import correlation
+from trajectories.studies.curation.study_files import Study
 
 STAGE = 1
 """The only stage that is studied: every rollout of a chain begins it on the same tree, which is the graph's."""

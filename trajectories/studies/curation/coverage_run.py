@@ -15,14 +15,20 @@ from prchain.core.settings import Settings
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.store import Store
+from trajectories.agents.reading.steps import Step
 from trajectories.curation.graphs.nodes import Node
 from trajectories.curation.graphs.rows import read_graph
-from trajectories.studies.curation.coverage import ChosenTrajectories, CoverageUnit, CoveredStage, StageReader, studied_trajectories
 from trajectories.curation.windows.establishing import LlmVerifier, StepFindings
 from trajectories.curation.windows.options import ESTABLISH, Asked
 from trajectories.model import Entry
 from trajectories.rows import read_entries
-from trajectories.agents.reading.steps import Step
+from trajectories.studies.curation.coverage import (
+    ChosenTrajectories,
+    CoverageUnit,
+    CoveredStage,
+    StageReader,
+    studied_trajectories,
+)
 
 COMMAND = "prchain curate study coverage"
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.llm.gateway import Gateway
-from trajectories.studies.curation.bundles import Bundle
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
+from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder
 from trajectories.identity import digest
 from trajectories.model import EntryKind
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.privileged import DISCLOSED
-from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder
+from trajectories.studies.curation.bundles import Bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Disclosure:
 
 
 class DisclosedScaffold:
-    """The scaffold ``disclosed``; see `trajectories.agents.scaffolds.scaffold.Scaffold`. It is of one chain: `told` is."""
+    """The scaffold ``disclosed``; see `trajectories.agents.scaffolds.scaffold.Scaffold`. It is of one chain: `told`
+    is."""
 
     name = DISCLOSED
     version = "1"

@@ -13,10 +13,10 @@ from environments.suites.outcomes import PASSED
 from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Transaction
 from sql.tables import Trajectory, Verdict
-from trajectories.studies.curation.bundles import WORDS, Bundle
-from trajectories.studies.curation.study_files import Study
 from trajectories.curation.graphs.svg import bars_svg
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, FINAL, OF_THE_AGENT, REJECTED, TOO_SHORT
+from trajectories.studies.curation.bundles import WORDS, Bundle
+from trajectories.studies.curation.study_files import Study
 
 PAPER: Mapping[Bundle, str] = {
     Bundle.B0: "29% (35%)",

@@ -24,23 +24,23 @@ from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
 from sql.tables import Trajectory
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.agents.scaffolds.attempt_loop import LoopSettings
+from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.curation.graphs.nodes import Node
 from trajectories.curation.graphs.options import GraphOptions
 from trajectories.curation.graphs.rows import read_graph
 from trajectories.curation.graphs.run import GraphContext
-from trajectories.studies.curation.bundles import Bundle, bundle_text
-from trajectories.studies.curation.disclosed import DisclosedScaffold, Disclosure
-from trajectories.studies.curation.disclosure import DisclosedRollout, disclosed_rollout
 from trajectories.curation.windows.graphs import GraphShelf
 from trajectories.model import AgentLimits
 from trajectories.options import MAX_TOKENS, STAGE_STEPS, Gate, RolloutOptions
 from trajectories.outcomes import FINAL
+from trajectories.privileged import DISCLOSED
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RunContext, roll
-from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.agents.scaffolds.attempt_loop import LoopSettings
-from trajectories.agents.scaffolds.kinds.react import ReactScaffold
-from trajectories.privileged import DISCLOSED
+from trajectories.studies.curation.bundles import Bundle, bundle_text
+from trajectories.studies.curation.disclosed import DisclosedScaffold, Disclosure
+from trajectories.studies.curation.disclosure import DisclosedRollout, disclosed_rollout
 from trajectories.task import read_texts
 
 

@@ -19,8 +19,8 @@ from trajectories.curation.graphs.candidates import NodeCandidate
 from trajectories.curation.graphs.nodes import NodeKind
 from trajectories.curation.graphs.outcomes import BUILT, CONVERGED, FINAL
 from trajectories.curation.graphs.rows import read_candidates
-from trajectories.studies.curation.study_files import Study
 from trajectories.curation.graphs.svg import bars_svg
+from trajectories.studies.curation.study_files import Study
 
 FIGURES = ("shares", "sizes", "rounds", "gates")
 """What is drawn."""

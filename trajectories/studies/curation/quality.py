@@ -18,14 +18,14 @@ from sqlalchemy import select
 from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory
-from trajectories.studies.curation.comparison import FEWEST, Comparison, compared
 from trajectories.agents.reading.redundancy import exploration
-from trajectories.studies.curation.study_files import Study
 from trajectories.curation.graphs.svg import spread_svg
 from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED
-from trajectories.rows import read_entries
 from trajectories.privileged import CURATED, DISCLOSED
+from trajectories.rows import read_entries
+from trajectories.studies.curation.comparison import FEWEST, Comparison, compared
+from trajectories.studies.curation.study_files import Study
 
 PLAIN = "plain"
 

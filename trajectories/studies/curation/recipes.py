@@ -30,8 +30,8 @@ from trajectories.export.reading import response_lengths
 from trajectories.export.shortest import shortest_first
 from trajectories.model import EntryKind
 from trajectories.outcomes import FINAL, KEPT
-from trajectories.rows import read_entries
 from trajectories.privileged import CURATED, PRIVILEGED
+from trajectories.rows import read_entries
 from trajectories.sums import calls_of
 
 TEST_PASS, ERROR_MASKED, SIZE_MATCHED, COMPUTE_MATCHED = (

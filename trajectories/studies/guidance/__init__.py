@@ -1,0 +1,1 @@
+"""What process reward models are worth: replays, labels, comparisons, sweeps, reports."""

@@ -78,13 +78,13 @@ def replay(
       prchain prm replay --trajectory 81c2 --prm S --model-purpose judge
       prchain prm replay --prm D --against labels.csv
     """
+    from trajectories.agents.guidance.observer import PrmKind
+    from trajectories.agents.guidance.taxonomy import load_taxonomy
     from trajectories.studies.guidance.endings import end_run, print_estimates
     from trajectories.studies.guidance.label_file import read_labels
-    from trajectories.agents.guidance.observer import PrmKind
     from trajectories.studies.guidance.replay import ReplayChoice, open_replay
     from trajectories.studies.guidance.report_replay import print_replay, replay_row
     from trajectories.studies.guidance.stored import ReadingChoice
-    from trajectories.agents.guidance.taxonomy import load_taxonomy
 
     settings = Settings.load(db=db, workers=workers)
     kind = _kind(flags)

@@ -13,16 +13,16 @@ from sqlalchemy import select
 from sql.chosen import repository_ids
 from sql.store import Transaction
 from sql.tables import Chain, Trajectory
-from trajectories.identity import stored
-from trajectories.outcomes import FINAL, SUPERSEDED
-from trajectories.studies.guidance.metrics import ComparedRun, UnitKey
 from trajectories.agents.guidance.settings import EVERY, PURPOSE, WINDOW
-from trajectories.studies.guidance.stage_runs import ReachedStage, reached_stages
 from trajectories.agents.guidance.taxonomy import load_taxonomy
 from trajectories.agents.guidance.variants import VARIANTS, PrmStyle, PrmVariant, Reads, variant_name
-from trajectories.rollouts.prefix import PURPOSE as PREFIX
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.identity import stored
+from trajectories.outcomes import FINAL, SUPERSEDED
 from trajectories.privileged import PRIVILEGED
+from trajectories.rollouts.prefix import PURPOSE as PREFIX
+from trajectories.studies.guidance.metrics import ComparedRun, UnitKey
+from trajectories.studies.guidance.stage_runs import ReachedStage, reached_stages
 
 BASE = "base"
 """The setting without observers."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from prchain.core.console.terminal import shortened
 from prchain.core.errors import UsageError
-from trajectories.studies.guidance.agreement import ReadWindow
 from trajectories.agents.guidance.taxonomy import Taxonomy
+from trajectories.studies.guidance.agreement import ReadWindow
 
 COLUMNS = ("trajectory", "position", "attempt", "last_step", "category", "label")
 """``reader`` may stand beside them; others are not read."""

@@ -13,13 +13,13 @@ from sqlalchemy import select
 
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Task, Trajectory
+from trajectories.agents.guidance.window import StepWindow, stage_entries
 from trajectories.export.scrubber import Scrubber
 from trajectories.export.write import Files, JsonLines
 from trajectories.model import Entry, EntryKind
+from trajectories.rows import StageRow, VerdictRow, find_trajectory, read_entries, read_stages, read_verdicts
 from trajectories.studies.guidance.step_values import Json, call_value, step_values
 from trajectories.studies.guidance.stored import StoredFinding, StoredReading, read_trajectories, stored_windows
-from trajectories.agents.guidance.window import StepWindow, stage_entries
-from trajectories.rows import StageRow, VerdictRow, find_trajectory, read_entries, read_stages, read_verdicts
 
 NEXT_STEPS = 5
 

@@ -19,9 +19,9 @@ from sql.tables import Trajectory, TrajectoryMessage
 from trajectories.export.scrubber import Scrubber
 from trajectories.export.write import Files, JsonLines
 from trajectories.model import Entry, EntryKind
+from trajectories.rows import VerdictRow, read_entries, read_stages, read_verdicts
 from trajectories.studies.guidance.labels import NEXT_STEPS, verdict_value
 from trajectories.studies.guidance.step_values import Json, messages, step_values
-from trajectories.rows import VerdictRow, read_entries, read_stages, read_verdicts
 
 _OBSERVER = "prm"
 """In the details of its guidance."""

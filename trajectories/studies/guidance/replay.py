@@ -26,14 +26,14 @@ from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.store import Store
 from sql.tables import PrmWindow, Trajectory
-from trajectories.identity import LENGTH, subject
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.guidance.observer import found_by_code
 from trajectories.agents.guidance.reading import WindowFinding, estimate_window, prompt_of, read_window, render
 from trajectories.agents.guidance.rows import WindowPlace, WindowRow, write_window
 from trajectories.agents.guidance.schedule import asked_after
 from trajectories.agents.guidance.settings import PURPOSE, SAMPLING, PrmSettings
 from trajectories.agents.guidance.window import StepWindow, stage_entries
+from trajectories.identity import LENGTH, subject
+from trajectories.model import Entry, EntryKind
 from trajectories.rows import find_trajectory, read_entries
 
 COMMAND = "prchain prm replay"

@@ -10,10 +10,40 @@ from typing import Any
 
 from prchain.core.console.terminal import counted, say, say_prose, say_table, tally
 from sql.store import Store
-from trajectories.studies.guidance.compared import BASE, BRANCHES, GIVEN_UP, OBSERVED, OLDER, PRIVILEGED_ONES, REPEATED, REWRITTEN, UNCHOSEN, UNPAIRED, UNSHARED, UNTESTED, ComparedGroup, ComparedSetting, PrmSetting, compare
-from trajectories.studies.guidance.difficulty import Difficulty, StageDifficulty, StageKey, difficulties, reference_stages
-from trajectories.studies.guidance.metrics import RESAMPLES, Rate, SettingFigures, cost_per_resolved, differences, figures
 from trajectories.agents.guidance.settings import SAMPLING
+from trajectories.studies.guidance.compared import (
+    BASE,
+    BRANCHES,
+    GIVEN_UP,
+    OBSERVED,
+    OLDER,
+    PRIVILEGED_ONES,
+    REPEATED,
+    REWRITTEN,
+    UNCHOSEN,
+    UNPAIRED,
+    UNSHARED,
+    UNTESTED,
+    ComparedGroup,
+    ComparedSetting,
+    PrmSetting,
+    compare,
+)
+from trajectories.studies.guidance.difficulty import (
+    Difficulty,
+    StageDifficulty,
+    StageKey,
+    difficulties,
+    reference_stages,
+)
+from trajectories.studies.guidance.metrics import (
+    RESAMPLES,
+    Rate,
+    SettingFigures,
+    cost_per_resolved,
+    differences,
+    figures,
+)
 
 _WIDTH = 80
 _LONGEST_NAME = 8

@@ -12,10 +12,10 @@ from prchain.core.console.terminal import counted, say, say_table
 from prchain.core.errors import UsageError
 from sql.store import Store, Transaction
 from sql.tables import PrmFinding, PrmWindow, Trajectory
-from trajectories.studies.guidance.agreement import Score, Share, print_scores
 from trajectories.agents.guidance.reading import MODEL
-from trajectories.studies.guidance.stored import LIVE, ReadingChoice
 from trajectories.agents.guidance.variants import VARIANTS
+from trajectories.studies.guidance.agreement import Score, Share, print_scores
+from trajectories.studies.guidance.stored import LIVE, ReadingChoice
 
 _LONGEST = 30
 

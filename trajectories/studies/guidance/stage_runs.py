@@ -11,11 +11,11 @@ from sqlalchemy import func, or_, select
 from environments.suites.outcomes import PASSED
 from sql.store import Transaction
 from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory, TrajectoryStage, Verdict
+from trajectories.agents.guidance.settings import PURPOSE
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.identity import LENGTH
 from trajectories.outcomes import FINAL, OF_THE_AGENT
 from trajectories.studies.guidance.metrics import ComparedRun
-from trajectories.agents.guidance.settings import PURPOSE
-from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 
 _MODEL = "model"
 """`PrmFinding.found_by`."""

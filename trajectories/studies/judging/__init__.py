@@ -1,0 +1,1 @@
+"""What the judge is worth: verdicts on patches whose worth is known."""

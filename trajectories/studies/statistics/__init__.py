@@ -1,0 +1,1 @@
+"""What the rollouts come to, in all and by group."""

@@ -21,12 +21,12 @@ from prchain.core.errors import UsageError
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import Chain, GraphRow, PullRequest, Repository, TaskStage, Trajectory, TrajectoryStage, Verdict
-from trajectories.studies.statistics.spent import SpentSum, all_spent, shared_out
-from trajectories.studies.statistics.stats import PAPER
 from trajectories.extensions import extended_prefixes
 from trajectories.options import DEFAULTS
 from trajectories.outcomes import ACCEPTED, FINAL, KEPT
 from trajectories.privileged import DISCLOSED, PRIVILEGED
+from trajectories.studies.statistics.spent import SpentSum, all_spent, shared_out
+from trajectories.studies.statistics.stats import PAPER
 
 GroupKind = Literal["model", "option", "repository"]
 

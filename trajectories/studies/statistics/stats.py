@@ -26,12 +26,12 @@ from trajectories.export.loss import loss_rows, loss_words
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import NO_OVERVIEW, candidates
 from trajectories.export.selection import SampleSelection
-from trajectories.studies.statistics.spent import SpentSum, all_spent
 from trajectories.export.tokens import BYTES_A_TOKEN
 from trajectories.extensions import extended_prefixes, not_extended
 from trajectories.model import EntryKind
 from trajectories.outcomes import KEPT
 from trajectories.privileged import DISCLOSED
+from trajectories.studies.statistics.spent import SpentSum, all_spent
 from trajectories.sums import hidden_tests, price_sources
 
 PAPER: Mapping[str, float] = {

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from environments.images.plans import WORKDIR
 from prchain.core.llm.model import ToolCall
-from trajectories.model import Entry
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line, tree_of
 from trajectories.agents.guidance.effects import Change, effect_of, was_run
+from trajectories.agents.reading.steps import Step
+from trajectories.agents.shell.programs import bash_command, read_run
 from trajectories.agents.tools.submit import Submit
 from trajectories.agents.tools.think import Think
-from trajectories.agents.shell.programs import bash_command, read_run
-from trajectories.agents.reading.steps import Step
+from trajectories.model import Entry
 
 _NAME, _CATEGORY = "repeated-call", "step_repetition"
 _SURE = 3

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from trajectories.model import TurnFault
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
-from trajectories.agents.scaffolds.turns import NOT_RUN
 from trajectories.agents.reading.steps import Step
+from trajectories.agents.scaffolds.turns import NOT_RUN
+from trajectories.model import TurnFault
 
 WINDOW = 5
 """Calls."""

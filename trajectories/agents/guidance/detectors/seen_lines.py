@@ -1,15 +1,15 @@
 """``seen-lines``: lines of a file are viewed that the stage has shown before, and that have not changed since.
 
-Views are those of `trajectories.agents.reading.redundancy`: of the editor, of ``cat``, ``head`` and ``sed -n``. One that
-hands the work in, as ``cat`` of a patch does for some agents, is none.
+Views are those of `trajectories.agents.reading.redundancy`: of the editor, of ``cat``, ``head`` and ``sed -n``. One
+that hands the work in, as ``cat`` of a patch does for some agents, is none.
 """
 
 from __future__ import annotations
 
 from itertools import groupby
 
-from trajectories.agents.reading.redundancy import FileView, exploration
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, one_line
+from trajectories.agents.reading.redundancy import FileView, exploration
 from trajectories.agents.shell.printing import END
 
 _NAME, _CATEGORY = "seen-lines", "step_repetition"

@@ -4,7 +4,8 @@ Two cases, each chosen to be precise rather than complete:
 
 - A call reads or runs a file that nothing had named before, and the answer is that there is none. Where the file is
   there, the guess was right. To ask whether there is one (``ls``, ``find``, ``test``) relies on nothing.
-- A sentence states that a name or a file is in the repository (`trajectories.agents.guidance.claims`), and neither what was said
+- A sentence states that a name or a file is in the repository (`trajectories.agents.guidance.claims`), and neither what
+was said
   and shown before it, nor its own turn's calls, nor their results hold it.
 
 Both are P2T's referential check (section 4.2 and appendix H) on words that are not rewritten. What was said once is not
@@ -20,15 +21,15 @@ from itertools import islice
 from typing import Any
 
 from prchain.core.llm.model import ToolCall
-from trajectories.agents.reading.entities import normalized_path
-from trajectories.model import Entry, EntryKind
 from trajectories.agents.guidance.claims import NameClaim, claims, is_own_file
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
 from trajectories.agents.guidance.shown_words import ShownWords
+from trajectories.agents.reading.entities import normalized_path
+from trajectories.agents.reading.steps import arguments_of, said
+from trajectories.agents.shell.programs import bash_command
 from trajectories.agents.tools.edits import EDITOR
 from trajectories.agents.tools.think import Think
-from trajectories.agents.shell.programs import bash_command
-from trajectories.agents.reading.steps import arguments_of, said
+from trajectories.model import Entry, EntryKind
 
 _NAME, _CATEGORY = "unshown-name", "hallucination"
 _RECOVERY = "Search the repository for it, and go by what is found there."

@@ -21,22 +21,23 @@ from prchain.core.errors import UsageError
 from prchain.core.llm.model import Reply, ToolCall
 from prchain.core.llm.prompts import Prompt, load_prompt
 from prchain.core.secrets.scrub import clean_text
-from trajectories.model import Ending, Entry, EntryKind, TurnFault
 from trajectories.agents.scaffolds.attempt_loop import USUAL, AgentReply, AttemptLoop, LoopSettings, Stepper
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.agents.scaffolds.mini_package import SHOWN_CHARS, MiniPackage, load_package
 from trajectories.agents.scaffolds.mini_shell import SYSTEM, ExecutedCommand, Shell
-from trajectories.agents.tools.observations import command_details, command_error, is_submission
 from trajectories.agents.scaffolds.scaffold import ScaffoldKind
 from trajectories.agents.scaffolds.taking_up import ended_by
 from trajectories.agents.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, sent, valid_tool_name
+from trajectories.agents.tools.observations import command_details, command_error, is_submission
+from trajectories.model import Ending, Entry, EntryKind, TurnFault
 
 _NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, "max_consecutive_format_errors": 0}
 """mini-swe-agent's limits, off: ours hold."""
 
 
 class MiniScaffold(ReactScaffold):
-    """The scaffold ``mini``; see `trajectories.agents.scaffolds.scaffold.Scaffold`, and `ReactScaffold` for its arguments.
+    """The scaffold ``mini``; see `trajectories.agents.scaffolds.scaffold.Scaffold`, and `ReactScaffold` for its
+    arguments.
 
     Raises `UsageError` where mini-swe-agent is not installed, and for settings that its template fixes.
     """
@@ -57,7 +58,9 @@ class MiniScaffold(ReactScaffold):
 
     def prompt(self, kind: EntryKind) -> Prompt:
         """See `ReactScaffold.prompt`; mini-swe-agent's own prompts are named as one."""
-        return self.package.prompt if kind is EntryKind.SYSTEM else load_prompt("trajectories.agents.scaffolds", str(kind))
+        return (
+            self.package.prompt if kind is EntryKind.SYSTEM else load_prompt("trajectories.agents.scaffolds", str(kind))
+        )
 
     def opening(self, kind: EntryKind, variables: Mapping[str, Any]) -> str:
         """See `trajectories.agents.scaffolds.scaffold.Scaffold.opening`.
@@ -118,8 +121,8 @@ class _MiniStepper:
         return self._loop.keep_step(turn, observations, worked=worked, ended=self._shell.ended)
 
     def entries_stored(self, entries: Sequence[Entry]) -> None:
-        """See `trajectories.agents.scaffolds.attempt_loop.Stepper`: the stored entries replace mini-swe-agent's own messages
-        of the step."""
+        """See `trajectories.agents.scaffolds.attempt_loop.Stepper`: the stored entries replace mini-swe-agent's own
+        messages of the step."""
         count_before = len(self._loop.entries) - len(entries)
         self._agent.messages[count_before:] = [_mini_message(entry) for entry in entries]
 

@@ -8,13 +8,13 @@ from typing import Any
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.prompts import Prompt, load_prompt
-from trajectories.model import Ending, Entry, EntryKind
 from trajectories.agents.scaffolds.attempt_loop import USUAL, AgentReply, AttemptLoop, LoopSettings, Stepper
 from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, ScaffoldKind
 from trajectories.agents.scaffolds.tool_calls import run_calls
+from trajectories.agents.scaffolds.turns import ParsedCall, read_turn
 from trajectories.agents.tools.tool import ToolResult
 from trajectories.agents.tools.toolset import Toolset, ToolsetName, toolset
-from trajectories.agents.scaffolds.turns import ParsedCall, read_turn
+from trajectories.model import Ending, Entry, EntryKind
 
 
 class ReactScaffold:

@@ -73,8 +73,8 @@ def sweep(
     """
     from trajectories.model import AgentLimits
     from trajectories.options import RolloutOptions
-    from trajectories.studies.guidance.sweeps.sweep import open_sweep, settings_of
     from trajectories.rollouts.run import RolloutChoice
+    from trajectories.studies.guidance.sweeps.sweep import open_sweep, settings_of
 
     settings = Settings.load(db=db, workers=workers)
     names = settings_of(variants)

@@ -17,10 +17,10 @@ from prchain.core.llm.gateway import CostEstimate
 from prchain.core.llm.ledger import Spending
 from prchain.core.runs import RunResult, Tell, UnitResult, run_units
 from prchain.core.settings import Settings
-from trajectories.options import RolloutOptions
-from trajectories.outcomes import FINAL, MEASURED
 from trajectories.agents.guidance.observer import NAME
 from trajectories.agents.guidance.variants import VARIANTS
+from trajectories.options import RolloutOptions
+from trajectories.outcomes import FINAL, MEASURED
 from trajectories.rollouts.run import RolloutChoice, RolloutRun, RolloutUnit, open_run
 
 BASE = "base"
