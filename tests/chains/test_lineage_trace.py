@@ -416,6 +416,7 @@ def test_a_branch_without_landings_is_not_walked(tmp_path: Path) -> None:
         assert traced(store, other).walked_commits == commits
 
 
+@pytest.mark.whole
 def test_a_file_of_a_million_lines_is_walked(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     rows = [f"row_{number} = {number}" for number in range(1_000_000)]

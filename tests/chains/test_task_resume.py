@@ -10,6 +10,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from sql.tables import LlmCall, Task, TaskStage
 from tests.chains.taskworld import OVERVIEW, PLAN, crowd, crowd_query, mined
 from tests.endpoint import Answer, Call, FakeEndpoint, completion, wait_for
@@ -85,6 +87,7 @@ def test_killed_in_the_middle_of_many_tasks_nothing_is_paid_twice_and_no_task_is
         assert world.rows(TaskStage, "outcome", "attempts") == [("ready", 1)] * TASKS
 
 
+@pytest.mark.whole
 def test_a_budget_is_kept_with_many_workers_and_the_next_run_goes_on(tmp_path: Path) -> None:
     numbers = [[number] for number in range(1, 13)]
     with mined(tmp_path, crowd(tmp_path, 12), numbers) as world, FakeEndpoint(writes_well) as endpoint:

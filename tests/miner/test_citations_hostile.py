@@ -180,7 +180,7 @@ IN_COMMITS = ("fences", "tilde fences", "comments", "reverts", "hex", "long hex"
 SIZE = 50_000
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(
     ("name", "kind"), [*((name, "markdown") for name in ADVERSARIAL), *((name, "commit") for name in IN_COMMITS)]
 )

@@ -122,7 +122,8 @@ class Work:
     holding = lambda self, unit: nullcontext()
 
     def work_on(self, unit, tell):
-        print("working", flush=True)
+        sys.stdout.write("working\\n")  # print writes the line and its end apart, and another worker may come between
+        sys.stdout.flush()
         time.sleep(600)
 
 @click.command()
@@ -142,9 +143,12 @@ def test_sigterm_ends_a_run_with_workers_as_ctrl_c_does(sign: signal.Signals) ->
     command = [sys.executable, "-c", RUN, "mine"]
     with subprocess.Popen(command, env=environment, text=True, stdout=-1, stderr=-1) as process:
         assert process.stdout is not None
-        assert [process.stdout.readline() for _ in range(2)] == ["working\n"] * 2
-        process.send_signal(sign)
-        out, err = process.communicate(timeout=60)
+        try:
+            assert [process.stdout.readline() for _ in range(2)] == ["working\n"] * 2
+            process.send_signal(sign)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     word = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}[sign]
     assert (process.returncode, out) == (128 + sign, ""), "no other unit was begun"
     assert err == f"prchain: {word}; what was stored stays, run the same command again\n"

@@ -54,6 +54,7 @@ def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[s
     assert 30 < figures["peak memory of edges to chains"] < chains_bench.EVIDENCE_PEAK_GOAL
 
 
+@pytest.mark.whole
 def test_the_prefix_bench_asks_by_the_demo_s_commands_and_meets_its_goals() -> None:
     measures = prefix_bench.run(steps=40)
     shares = {measure.name: measure for measure in measures if "demo" in measure.bench}
@@ -152,6 +153,7 @@ def test_the_rollout_bench_measures_both_loops_on_the_same_replies() -> None:
     assert [measure.goal for measure in measures if measure.name == f"{rollout_bench.OWN}, CPU"] == [10.0]
 
 
+@pytest.mark.whole
 def test_the_prm_bench_watches_replays_and_reads() -> None:
     assessment = read_reply(prm_bench.reply_of(3_000), load_taxonomy(), action=False)
     assert len(prm_bench.reply_of(3_000)) == 3_000 and len(assessment.detections) == 3

@@ -190,7 +190,8 @@ def test_guidance_ends_a_loop_that_else_goes_on_to_the_limit(ran: Ran) -> None:
     assert {row[1:2] + row[3:] for row in findings} == {("step_repetition", True)}
     assert [row for row in findings if row[0] == "model"] == [("model", "step_repetition", 5, True)]
     for detector in ("repeated-call", "seen-lines"):
-        assert sorted(row[2] for row in findings if row[0] == detector) == [2, 3, 4, 5]
+        read = ran.rows(TrajectoryMessage, "step", "tree", "content", trajectory_id=guided, position=1)
+        assert sorted(row[2] for row in findings if row[0] == detector) == [2, 3, 4, 5], (detector, read)
 
 
 def test_the_page_of_the_guidance_shows_window_findings_words_steps_and_cost(ran: Ran) -> None:

@@ -88,6 +88,7 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.whole
 def test_the_command_itself_killed_while_it_waits_goes_on_and_only_the_call_in_flight_is_paid_again(
     tmp_path: Path,
 ) -> None:

@@ -171,6 +171,7 @@ def sandboxes_of(pid: int) -> list[int]:
     return results
 
 
+@pytest.mark.whole
 def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None:
     chains: list[tuple[int, ...]] = [(1, 2), (2,), (3,), (4,)]
     arguments = ("--samples", "2", "--workers", "8")
