@@ -43,8 +43,8 @@ def package_of(name: str) -> str:
 def imports(source: str) -> tuple[str, ...]:
     """Every module that the source imports, at its top or inside a function, and those of ``import_module("...")``.
 
-    A computed name is ``?`` unless it begins in the package that is given beside it, and so is a `Catalogue` of a folder
-    that is not its module's own.
+    A computed name is ``?`` unless it begins in the package that is given beside it, and so is a `Catalogue` of a
+    folder that is not its module's own.
     """
     return tuple(_imported(ast.walk(ast.parse(source))))
 

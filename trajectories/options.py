@@ -120,7 +120,7 @@ class RolloutOptions:
     backend: str = DEFAULT
     """A name of `environments.backends`."""
     observers: tuple[str, ...] = ()
-    """Each as ``--observer`` takes it: ``NAME`` or ``NAME:setting=value,...`` (`trajectories.agents.observers.setup`)."""
+    """Each as ``--observer`` takes it: ``NAME`` or ``NAME:setting=value,...``."""
 
     def __post_init__(self) -> None:
         for name, kind in _ENUMS.items():

@@ -37,7 +37,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class OneProposal:
-    """`trajectories.curation.graphs.distill.Curators` that propose these nodes and keep whatever code has left of them."""
+    """`Curators` that propose these nodes and keep whatever code has left of them."""
 
     nodes: tuple[NodeReply, ...]
 

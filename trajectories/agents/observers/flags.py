@@ -60,7 +60,7 @@ def prm_settings(command: _Command) -> _Command:
 
 
 def observer_specs(flags: MutableMapping[str, Any]) -> tuple[str, ...]:
-    """The observers that the flags ask for, as `trajectories.agents.observers.setup.make_observers` takes them; their flags
+    """The observers that the flags ask for, as `make_observers` of `setup` takes them; their flags
     are taken out of `flags`. Raises `UsageError` for settings of a process reward model that nobody asked for."""
     specs = tuple(flags.pop("observers"))
     variant = flags.pop(_PRM)

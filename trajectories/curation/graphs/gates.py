@@ -1,7 +1,7 @@
 """The rules of a process graph that code decides (P2T, appendix D): R1, R2, R3, H1 in part, H2, H4, S1 and S2.
 
-What needs a sandbox (R4, R5, H3) is in `trajectories.curation.graphs.replay`; edits (R6, H6) are in
-`trajectories.curation.graphs.edits` and `trajectories.curation.graphs.reference`. H5, S3 and the rest of H1 are the critic's.
+What needs a sandbox (R4, R5, H3) is in `replay` beside this module; edits (R6, H6) are in `edits` and `reference`. H5,
+S3 and the rest of H1 are the critic's.
 """
 
 from __future__ import annotations
