@@ -1,9 +1,9 @@
 """What a scaffold is: the way in which a model works in a sandbox.
 
 Each module of `trajectories.agents.scaffolds.kinds` holds one. An agent program that runs unchanged in the container,
-and is recorded at its endpoint, would be another kind. It needs two things that do not exist here: a process in the sandbox
-whose output is read as it comes (`Sandbox.exec` returns when a command has ended), and access to a model, since a
-sandbox has no network.
+and is recorded at its endpoint, would be another kind. It needs two things that do not exist here: a process in the
+sandbox whose output is read as it comes (`Sandbox.exec` returns when a command has ended), and access to a model, since
+a sandbox has no network.
 """
 
 from __future__ import annotations
