@@ -211,6 +211,7 @@ ELSEWHERE = {
     "python -m pytest": ("tests/environments/test_briefing.py", "python -m pytest FILES"),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make mutations": ("tests/research/test_mutations.py", "verdict("),
+    "make shape": ("tests/research/test_shape.py", "longest_way("),
     "make bench": ("tests/research/test_bench.py", "main(["),
     ".ci/run": (".ci/run", "make test\n"),
     "swebench eval": ("tests/chains/test_swebench.py", "eval_script"),
