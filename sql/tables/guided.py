@@ -30,7 +30,7 @@ class PrmWindow(Base):
     variant: Mapped[str] = mapped_column(String(64))
     """``S``, ``C``, ``CG``, ``D``, ``DN``, ``DG``, ``DNG``, ``DR``, or the axes in words."""
     settings: Mapped[str] = mapped_column(Text)
-    """JSON object: the settings that decide a reading (`trajectories.agents.guidance.settings.PrmSettings`)."""
+    """JSON object: settings that decide a reading (`trajectories.agents.guidance.settings.PrmSettings`)."""
     model: Mapped[str] = mapped_column(String(255))
     prompt_hash: Mapped[str] = mapped_column(String(16))
     taxonomy_hash: Mapped[str | None] = mapped_column(String(16))

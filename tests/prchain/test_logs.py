@@ -176,9 +176,9 @@ def test_units_are_logged_with_how_they_end_and_a_defect_with_its_place(put: Put
     put(work)
     assert cli.run(["-vv", "--log-file", "run.log", "mine"]) == 0
     log_text = (tmp_path / "run.log").read_text()
-    assert re.search(r"INFO .*prchain\.runs: things: u0 begins\n", log_text)
-    assert re.search(r"INFO .*prchain\.runs: things: u0 ended done after \d+\.\d s\n", log_text)
-    assert re.search(r"INFO .*prchain\.runs: things: u1 ended defect after \d+\.\d s\n", log_text)
+    assert re.search(r"INFO .*prchain\.core\.runs: things: u0 begins\n", log_text)
+    assert re.search(r"INFO .*prchain\.core\.runs: things: u0 ended done after \d+\.\d s\n", log_text)
+    assert re.search(r"INFO .*prchain\.core\.runs: things: u1 ended defect after \d+\.\d s\n", log_text)
     assert "work_on" in log_text
     assert "ZeroDivisionError: over [redacted]" in log_text
 

@@ -97,9 +97,9 @@ def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
 def test_the_log_tells_what_was_done_and_quotes_neither_prompts_nor_replies(ran: Ran) -> None:
     for words in (
         r"INFO .*sandbox [0-9a-f]{6} started in [\d.]+ s",
-        r"INFO .*prchain\.runs: .* begins\n",
-        r"INFO .*prchain\.runs: .* ended accepted after [\d.]+ s\n",
-        r"DEBUG .*prchain\.llm\.gateway: judge of .*: answered by",
+        r"INFO .*prchain\.core\.runs: .* begins\n",
+        r"INFO .*prchain\.core\.runs: .* ended accepted after [\d.]+ s\n",
+        r"DEBUG .*prchain\.core\.llm\.gateway: judge of .*: answered by",
     ):
         assert re.search(words, ran.logged), words
     texts = [*ran.rows(TrajectoryMessage, "content"), *ran.rows(LlmCall, "reply")]
