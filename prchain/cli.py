@@ -34,7 +34,7 @@ COMMANDS = {
     "curate": ("trajectories.curation.cli:curate", "Distil reference patches into process graphs."),
     "prm": ("trajectories.studies.guidance.cli:prm", "Measure process reward models, which guide agents."),
     "judge": (
-        "trajectories.studies.judging.cli:judge",
+        "trajectories.studies.verdicts.cli:judge",
         "Measure the judge that accepts or sends back what agents did.",
     ),
     "export": ("trajectories.export.cli:export", "Write kept trajectories as training data, with a data card."),

@@ -41,7 +41,7 @@ from trajectories.curation.graphs.options import GraphOptions
 from trajectories.curation.graphs.run import GraphChoice
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.run import RolloutChoice
-from trajectories.studies.judging.calibrate import CalibrationOptions
+from trajectories.studies.verdicts.calibrate import CalibrationOptions
 
 UNITS = 5
 """The number of units in every world here."""
@@ -329,7 +329,7 @@ KINDS = {
         ),
         Kind(
             "calibration",
-            "trajectories.studies.judging.calibrate",
+            "trajectories.studies.verdicts.calibrate",
             _calibration,
             ("judge", "calibrate", "--repeats", "1"),
             _hook_calibration,

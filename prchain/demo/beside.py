@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, Verdict
-from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.agents.tools.edits import EDITOR
 from trajectories.privileged import CURATED
 from trajectories.rows import read_entries

@@ -11,7 +11,7 @@ from prchain.core.llm.scripted import NAME as SCRIPTED
 from prchain.demo.beside import call_words
 from sql.store import Store, Transaction
 from sql.tables import ChainStage, Trajectory, TrajectoryStage
-from trajectories.agents.reading.steps import steps_of
+from trajectories.agents.steps.conversation import steps_of
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import NOT_REACHED
 from trajectories.rows import read_entries

@@ -9,7 +9,7 @@ from statistics import median
 from time import process_time
 
 from research.bench.measures import Measure
-from trajectories.agents.reading.entities import entities
+from trajectories.agents.steps.entities import entities
 
 SIZE = 100_000
 """Characters."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from prchain.core.llm.model import ToolCall
 from trajectories.agents.guidance.effects import Change, effect_of
-from trajectories.agents.reading.steps import arguments_of
 from trajectories.agents.shell.programs import bash_command, read_run
+from trajectories.agents.steps.conversation import arguments_of
 from trajectories.model import Entry
 
 _CODE_WRITES = re.compile(

@@ -13,7 +13,7 @@ from research.prm_windows.conversation import RealTrajectory
 from trajectories.agents.guidance.schedule import Schedule, asked_after
 from trajectories.agents.guidance.settings import EVERY, WINDOW
 from trajectories.agents.guidance.window import StepWindow, stage_entries
-from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.model import Entry
 from trajectories.studies.guidance.agreement import ReadWindow, WindowReading
 

@@ -16,8 +16,8 @@ from prchain.core.git.trees import TreeStore
 from prchain.core.llm.model import Reply, ToolCall
 from research.rewrites.cases import HandRewrite, RewriteStage
 from research.rewrites.conversation import WORKDIR, conversation, turn, write_tree
-from trajectories.agents.reading.steps import steps_of, transcript
 from trajectories.agents.scaffolds.turns import named_calls, read_turn
+from trajectories.agents.steps.conversation import steps_of, transcript
 from trajectories.agents.tools.toolset import toolset
 from trajectories.curation.graphs.graph import defined_names_at
 from trajectories.curation.windows.grounding import RewriteFault, form_faults, unshown

@@ -34,7 +34,7 @@ from tests.trajectories.prmmodels import looping
 from tests.trajectories.rolloutworld import PolicyModel, rollout_world
 from trajectories.agents.guidance.observer import make_prm
 from trajectories.agents.guidance.settings import PURPOSE
-from trajectories.agents.reading.steps import steps_of
+from trajectories.agents.steps.conversation import steps_of
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.establishing import LlmVerifier, VerifierReply
 from trajectories.curation.windows.grounding import RewriteFault

@@ -20,7 +20,7 @@ from sql.store import Store
 from sql.tables import Trajectory
 from tests.miner.gitworld import Content, World
 from trajectories.agents.guidance.detectors import DETECTORS
-from trajectories.agents.reading.steps import steps_of
+from trajectories.agents.steps.conversation import steps_of
 from trajectories.model import Entry, EntryKind
 from trajectories.rows import read_entries
 from trajectories.studies.guidance.agreement import WindowReading

@@ -24,8 +24,8 @@ from prchain.core.llm.price import Price
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, gateway_of, mined, shop
 from tests.memory_ledger import MemoryLedger
-from trajectories.studies.judging.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
-from trajectories.studies.judging.calibrate import (
+from trajectories.studies.verdicts.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
+from trajectories.studies.verdicts.calibrate import (
     Calibration,
     CalibrationOptions,
     Calibrator,
@@ -33,8 +33,8 @@ from trajectories.studies.judging.calibrate import (
     UnmeasuredStage,
     stored_verdicts,
 )
-from trajectories.studies.judging.report import summary
-from trajectories.studies.judging.variants import Variant, halved
+from trajectories.studies.verdicts.report import summary
+from trajectories.studies.verdicts.variants import Variant, halved
 from trajectories.verdicts.judge import Judge
 from trajectories.verdicts.patch_text import file_patches
 

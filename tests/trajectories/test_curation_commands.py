@@ -12,7 +12,7 @@ from prchain.cli import run
 from prchain.core.llm.model import ToolCall
 from sql.tables import TrajectoryMessage
 from tests.trajectories.curationworld import CurationWorld, curation_world
-from trajectories.agents.reading.steps import steps_of
+from trajectories.agents.steps.conversation import steps_of
 from trajectories.curation.graphs.graph import Prerequisite, ProcessGraph
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.graphs.surfaced import Surfaced
@@ -170,7 +170,7 @@ def seed(*steps: list[Entry], counted: tuple[int, ...] = ()) -> ScoredSeed:
 
 
 def shown(_: int) -> Surfaced:
-    from trajectories.agents.reading.entities import entities
+    from trajectories.agents.steps.entities import entities
 
     surfaced = Surfaced()
     surfaced.add(entities("src/seen.py is there"))

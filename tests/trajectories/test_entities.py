@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from trajectories.agents.reading.entities import (
+from trajectories.agents.steps.entities import (
     ALL_KINDS,
     EDGE_KINDS,
     Entity,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from prchain.core.llm.model import ToolCall
-from trajectories.agents.reading.steps import Step, steps_of, transcript
+from trajectories.agents.steps.conversation import Step, steps_of, transcript
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.establishing import fits, is_quoted, node_words
 from trajectories.model import Entry, EntryKind

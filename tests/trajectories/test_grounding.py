@@ -11,8 +11,8 @@ import pytest
 
 from prchain.core.llm.model import Reply, ToolCall
 from tests.growth import assert_linear
-from trajectories.agents.reading.steps import Step
 from trajectories.agents.scaffolds.turns import ParsedCall, named_calls, read_turn
+from trajectories.agents.steps.conversation import Step
 from trajectories.agents.tools.toolset import toolset
 from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.scripts import own_names, parts_of

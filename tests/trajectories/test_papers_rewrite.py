@@ -16,8 +16,8 @@ from sql.ledger import SqlLedger
 from sql.store import Store
 from tests.databases import open_new
 from tests.models import FakeModel
-from trajectories.agents.reading.steps import Step, steps_of, transcript
 from trajectories.agents.scaffolds.turns import ParsedCall, read_turn
+from trajectories.agents.steps.conversation import Step, steps_of, transcript
 from trajectories.agents.tools.toolset import toolset
 from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.judging import LlmClaimJudge

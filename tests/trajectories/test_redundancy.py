@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.growth import assert_linear
 from tests.trajectories.sampleworld import Talk, long_talk
-from trajectories.agents.reading.redundancy import Exploration, exploration
 from trajectories.agents.shell.printing import END
+from trajectories.agents.steps.redundancy import Exploration, exploration
 
 EDITOR = "str_replace_editor"
 

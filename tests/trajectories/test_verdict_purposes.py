@@ -16,8 +16,8 @@ from tests.models import FakeModel
 from trajectories.agents.guidance.observer import make_prm
 from trajectories.agents.guidance.reading import prompt_of, read_window, render
 from trajectories.agents.guidance.window import StepWindow
-from trajectories.agents.reading.steps import steps_of
 from trajectories.agents.scaffolds.attempt_loop import LoopSettings
+from trajectories.agents.steps.conversation import steps_of
 from trajectories.curation.graphs.agents import CuratorAgent, CuratorLimits
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.graphs.shapes import CriticReply, ProposerReply

@@ -10,10 +10,10 @@ from typing import Any
 
 from environments.images.plans import WORKDIR
 from prchain.core.code.kinds import FileKind, kind_of, language_of
-from trajectories.agents.reading.steps import Step, steps_of
 from trajectories.agents.shell.commands import ShownLines, absolute, read_command
 from trajectories.agents.shell.programs import bash_command, read_run, unwrapped
 from trajectories.agents.shell.words import TO_FILE, here_documents, is_operator, shell_words, simple_commands
+from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.agents.tools.edits import EDITOR, UNDO
 from trajectories.audit.acts import Act, AgentCommand, AuditedWork, FileEdit, FileRestored
 from trajectories.audit.scripts import python_text, runs_python, script_edits

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from prchain.core.code.identifiers import identifiers, is_code_name
-from trajectories.agents.reading.steps import steps_of
+from trajectories.agents.steps.conversation import steps_of
 from trajectories.model import Entry, EntryKind
 from trajectories.verdicts.numbers import Value, numbers
 

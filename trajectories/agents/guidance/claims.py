@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from prchain.core.code.identifiers import is_code_name
-from trajectories.agents.reading.entities import EntityKind, entities
-from trajectories.agents.reading.world import is_known_file, is_made_up, is_worldly, standard_names
+from trajectories.agents.steps.entities import EntityKind, entities
+from trajectories.agents.steps.world import is_known_file, is_made_up, is_worldly, standard_names
 
 _LONGEST_SENTENCE = 600
 _LONGEST_NAME = 100

@@ -15,7 +15,7 @@ from typing import Any
 
 from environments.images.plans import WORKDIR
 from prchain.core.llm.model import ToolCall
-from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.agents.tools.bash import Bash
 from trajectories.agents.tools.edits import EDITOR
 from trajectories.model import Entry, EntryKind

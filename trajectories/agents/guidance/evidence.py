@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from trajectories.agents.guidance.window import StepWindow
-from trajectories.agents.reading.steps import steps_of
+from trajectories.agents.steps.conversation import steps_of
 from trajectories.model import Entry, EntryKind
 
 _SHORTEST = 4

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from trajectories.agents.guidance.window import attempts_last_steps
-from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.model import Entry
 
 _ERRORS = 3

@@ -13,7 +13,7 @@ from prchain.core.llm.excerpt import cut
 from prchain.core.llm.prompts import Fence
 from prchain.core.secrets.scrub import clean_text
 from trajectories.agents.guidance.window import StepWindow
-from trajectories.agents.reading.steps import said
+from trajectories.agents.steps.conversation import said
 from trajectories.model import Entry, EntryKind
 
 _ROOM = {"thought": 2_000, "call": 2_500, "observation": 4_000, "comment": 3_000, "guidance": 3_000}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.model import Entry, EntryKind
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from prchain.core.console.terminal import counted
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import TreeEntry, TreeStore
-from trajectories.agents.reading.entities import EDGE_KINDS, EntityKind, entities
+from trajectories.agents.steps.entities import EDGE_KINDS, EntityKind, entities
 from trajectories.curation.graphs.bench import Bench
 from trajectories.curation.graphs.candidates import NodeCandidate, NodeVerdict, hashes, kept_nodes, unused_name
 from trajectories.curation.graphs.edits import EditedTree, EditFault

@@ -17,7 +17,7 @@ import networkx as nx
 from prchain.core.code.identifiers import definitions, is_code_name
 from prchain.core.git.repository import GitRepository
 from prchain.core.leaks.vocabulary import is_plain
-from trajectories.agents.reading.entities import EDGE_KINDS, Entity, EntityKind, Place, entities, places
+from trajectories.agents.steps.entities import EDGE_KINDS, Entity, EntityKind, Place, entities, places
 from trajectories.curation.graphs.nodes import MILESTONES, ActionTool, Node
 from trajectories.curation.graphs.surfaced import Surfaced
 

@@ -18,7 +18,7 @@ from prchain.core.git.output import path_text
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeChange, TreeEntry, TreeStore
 from prchain.core.leaks import StageFacts, candidate_names, stage_facts
-from trajectories.agents.reading.entities import normalized_path
+from trajectories.agents.steps.entities import normalized_path
 from trajectories.curation.graphs.edits import EditedTree
 
 _MOST_LISTED = 5

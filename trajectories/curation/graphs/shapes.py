@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from prchain.core.llm.replies import UnfitReply
-from trajectories.agents.reading.entities import normalized_path
+from trajectories.agents.steps.entities import normalized_path
 from trajectories.curation.graphs.gates import NodeFault
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 

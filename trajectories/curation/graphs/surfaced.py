@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import combinations
 
 from prchain.core.code.identifiers import identifiers
-from trajectories.agents.reading.entities import Entity, EntityKind
+from trajectories.agents.steps.entities import Entity, EntityKind
 
 _MOST_PARTS = 12
 """Parts of a dotted name whose combinations are looked at; one of more parts stands for itself alone."""

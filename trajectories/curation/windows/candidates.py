@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trajectories.agents.reading.steps import Step, steps_of
 from trajectories.agents.scaffolds.scaffold import Record
+from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.curation.graphs.graph import ProcessGraph
 from trajectories.curation.windows.establishing import EstablishedNode
 from trajectories.curation.windows.grounding import RewriteFault

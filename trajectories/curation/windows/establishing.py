@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from prchain.core.errors import BadReply, ContextTooLong
 from prchain.core.llm.gateway import CostEstimate, Gateway, Question
 from prchain.core.llm.prompts import Fence, Prompt, load_prompt
-from trajectories.agents.reading.entities import EDGE_KINDS, entities, is_stop_word
-from trajectories.agents.reading.steps import Step, said, texts_of, transcript
+from trajectories.agents.steps.conversation import Step, said, texts_of, transcript
+from trajectories.agents.steps.entities import EDGE_KINDS, entities, is_stop_word
 from trajectories.agents.tools.edits import EDITOR
 from trajectories.agents.tools.think import Think
 from trajectories.curation.graphs.masking import shows

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from prchain.core.code.identifiers import identifiers, is_code_name, name_parts
-from trajectories.agents.reading.entities import Entity, EntityKind, entities, normalized_path
-from trajectories.agents.reading.steps import Step, texts_of
-from trajectories.agents.reading.world import (
+from trajectories.agents.scaffolds.turns import ParsedCall
+from trajectories.agents.steps.conversation import Step, texts_of
+from trajectories.agents.steps.entities import Entity, EntityKind, entities, normalized_path
+from trajectories.agents.steps.world import (
     FOLDERS,
     imported_names,
     is_known_file,
@@ -25,7 +26,6 @@ from trajectories.agents.reading.world import (
     standard_names,
     without_worldly,
 )
-from trajectories.agents.scaffolds.turns import ParsedCall
 from trajectories.agents.tools.edits import EDITOR
 from trajectories.agents.tools.think import Think
 from trajectories.curation.graphs.gates import SECRET_WORDS, abbreviation

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from prchain.core.errors import BadReply, ContextTooLong
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.prompts import Fence, Prompt, load_prompt
-from trajectories.agents.reading.steps import transcript
+from trajectories.agents.steps.conversation import transcript
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.options import GROUND
 from trajectories.curation.windows.questions import reader_question

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from trajectories.agents.reading.entities import EntityKind, entities, places
+from trajectories.agents.steps.entities import EntityKind, entities, places
 from trajectories.agents.tools.edits import EDITOR
 
 _NEAR = 40

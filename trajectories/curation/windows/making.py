@@ -10,10 +10,10 @@ from typing import Any
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.model import Reply, ToolCall, Usage
-from trajectories.agents.reading.steps import steps_of, transcript
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.agents.scaffolds.scaffold import AttemptSpec, Observer, StageAccess
 from trajectories.agents.scaffolds.turns import named_calls, read_turn
+from trajectories.agents.steps.conversation import steps_of, transcript
 from trajectories.curation.graphs.graph import ProcessGraph, defined_names_at
 from trajectories.curation.windows.candidates import (
     DROPPED,

@@ -13,8 +13,8 @@ from prchain.core.errors import BadReply, ContextTooLong
 from prchain.core.llm.gateway import Gateway, Question
 from prchain.core.llm.model import Message, Reply
 from prchain.core.llm.prompts import Fence, Prompt, load_prompt
-from trajectories.agents.reading.entities import ALL_KINDS, entities
-from trajectories.agents.reading.steps import Step, transcript
+from trajectories.agents.steps.conversation import Step, transcript
+from trajectories.agents.steps.entities import ALL_KINDS, entities
 from trajectories.curation.graphs.graph import ProcessGraph
 from trajectories.curation.graphs.nodes import ActionTool, Node, NodeKind
 from trajectories.curation.graphs.surfaced import Surfaced

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable
 from itertools import combinations
 
 from prchain.core.code.identifiers import identifiers, name_parts
-from trajectories.agents.reading.entities import Entity, EntityKind, entities, normalized_path
-from trajectories.agents.reading.steps import steps_of
-from trajectories.agents.reading.world import is_worldly
+from trajectories.agents.steps.conversation import steps_of
+from trajectories.agents.steps.entities import Entity, EntityKind, entities, normalized_path
+from trajectories.agents.steps.world import is_worldly
 from trajectories.curation.graphs.surfaced import Surfaced
 from trajectories.curation.windows.lines import LinesByFile, lines_shown, listed
 from trajectories.model import Entry, EntryKind

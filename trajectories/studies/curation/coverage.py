@@ -20,7 +20,7 @@ from environments.suites.outcomes import PASSED
 from prchain.core.console.terminal import counted, say, say_prose, say_table, tally
 from sql.store import Transaction
 from sql.tables import Chain, GraphRow, Repository, Trajectory, TrajectoryStage, Verdict
-from trajectories.agents.reading.steps import Step, steps_of
+from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.curation.graphs.nodes import ActionTool, Node
 from trajectories.curation.graphs.outcomes import BUILT
 from trajectories.curation.graphs.svg import bars_svg

@@ -15,7 +15,7 @@ from prchain.core.settings import Settings
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.store import Store
-from trajectories.agents.reading.steps import Step
+from trajectories.agents.steps.conversation import Step
 from trajectories.curation.graphs.nodes import Node
 from trajectories.curation.graphs.rows import read_graph
 from trajectories.curation.windows.establishing import LlmVerifier, StepFindings

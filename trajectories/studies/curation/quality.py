@@ -18,7 +18,7 @@ from sqlalchemy import select
 from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory
-from trajectories.agents.reading.redundancy import exploration
+from trajectories.agents.steps.redundancy import exploration
 from trajectories.curation.graphs.svg import spread_svg
 from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED

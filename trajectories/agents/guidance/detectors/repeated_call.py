@@ -15,8 +15,8 @@ from environments.images.plans import WORKDIR
 from prchain.core.llm.model import ToolCall
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line, tree_of
 from trajectories.agents.guidance.effects import Change, effect_of, was_run
-from trajectories.agents.reading.steps import Step
 from trajectories.agents.shell.programs import bash_command, read_run
+from trajectories.agents.steps.conversation import Step
 from trajectories.agents.tools.submit import Submit
 from trajectories.agents.tools.think import Think
 from trajectories.model import Entry

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
-from trajectories.agents.reading.steps import Step
 from trajectories.agents.scaffolds.turns import NOT_RUN
+from trajectories.agents.steps.conversation import Step
 from trajectories.model import TurnFault
 
 WINDOW = 5

@@ -1,6 +1,6 @@
 """``seen-lines``: lines of a file are viewed that the stage has shown before, and that have not changed since.
 
-Views are those of `trajectories.agents.reading.redundancy`: of the editor, of ``cat``, ``head`` and ``sed -n``. One
+Views are those of `trajectories.agents.steps.redundancy`: of the editor, of ``cat``, ``head`` and ``sed -n``. One
 that hands the work in, as ``cat`` of a patch does for some agents, is none.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import groupby
 
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, one_line
-from trajectories.agents.reading.redundancy import FileView, exploration
 from trajectories.agents.shell.printing import END
+from trajectories.agents.steps.redundancy import FileView, exploration
 
 _NAME, _CATEGORY = "seen-lines", "step_repetition"
 _MOST_RANGES = 3

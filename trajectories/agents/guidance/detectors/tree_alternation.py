@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line, tree_of
-from trajectories.agents.reading.steps import Step
+from trajectories.agents.steps.conversation import Step
 
 _NAME, _CATEGORY = "tree-alternation", "context_handling_failure"
 _MOST_CALLS = 3

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
 from trajectories.agents.guidance.effects import effect_of
-from trajectories.agents.reading.steps import Step
 from trajectories.agents.shell.programs import bash_command, read_run
+from trajectories.agents.steps.conversation import Step
 
 WITHIN = 5
 """Steps after an edit within which something has to run."""

@@ -24,9 +24,9 @@ from prchain.core.llm.model import ToolCall
 from trajectories.agents.guidance.claims import NameClaim, claims, is_own_file
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
 from trajectories.agents.guidance.shown_words import ShownWords
-from trajectories.agents.reading.entities import normalized_path
-from trajectories.agents.reading.steps import arguments_of, said
 from trajectories.agents.shell.programs import bash_command
+from trajectories.agents.steps.conversation import arguments_of, said
+from trajectories.agents.steps.entities import normalized_path
 from trajectories.agents.tools.edits import EDITOR
 from trajectories.agents.tools.think import Think
 from trajectories.model import Entry, EntryKind

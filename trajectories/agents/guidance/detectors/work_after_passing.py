@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, one_line, tree_of
 from trajectories.agents.guidance.effects import Change, effect_of
-from trajectories.agents.reading.steps import Step
 from trajectories.agents.shell.programs import bash_command, read_run, tests_passed
+from trajectories.agents.steps.conversation import Step
 
 AFTER = 3
 """Steps after which it is found, and again after as many more."""

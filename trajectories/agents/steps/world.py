@@ -18,7 +18,7 @@ from collections.abc import Collection
 from functools import cache
 
 from prchain.core.code.identifiers import is_code_name, name_parts
-from trajectories.agents.reading.entities import is_file_ending
+from trajectories.agents.steps.entities import is_file_ending
 
 
 def _words(text: str) -> frozenset[str]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from prchain.core.console.terminal import counted, dollars, say, say_some, say_table
 from prchain.core.llm.ledger import Spending
-from trajectories.studies.judging.agreement import Agreement, agreement, agreement_across, curve, grouped, spread
-from trajectories.studies.judging.calibrate import Calibration
-from trajectories.studies.judging.variants import Variant
+from trajectories.studies.verdicts.agreement import Agreement, agreement, agreement_across, curve, grouped, spread
+from trajectories.studies.verdicts.calibrate import Calibration
+from trajectories.studies.verdicts.variants import Variant
 
 
 def summary(calibration: Calibration, *, threshold: float, model: str, prompts: Mapping[str, str]) -> dict[str, Any]:

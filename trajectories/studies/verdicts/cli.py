@@ -21,7 +21,7 @@ from prchain.core.endings import end_command, say_causes, say_end
 from prchain.core.settings import Settings
 
 if TYPE_CHECKING:
-    from trajectories.studies.judging.calibrate import Calibrator, Orders
+    from trajectories.studies.verdicts.calibrate import Calibrator, Orders
 
 
 @click.group()
@@ -80,8 +80,8 @@ def calibrate(
       prchain judge calibrate --dry-run
       prchain judge calibrate --limit 20 --repeats 3 --budget 2.50
     """
-    from trajectories.studies.judging.calibrate import CalibrationOptions, open_run
-    from trajectories.studies.judging.report import print_summary, spent, summary
+    from trajectories.studies.verdicts.calibrate import CalibrationOptions, open_run
+    from trajectories.studies.verdicts.report import print_summary, spent, summary
 
     settings = Settings.load(db=db, workers=workers)
     options = CalibrationOptions(strategy, repository, limit, repeats, orders)

@@ -1,6 +1,6 @@
 """Calibrates the judge on stages with proved tests: against patches of known quality, itself, and stored verdicts.
 
-Patches of known quality are made of each stage's reference (`trajectories.studies.judging.variants`). Each is judged in
+Patches of known quality are made of each stage's reference (`variants`). Each is judged in
 both orders of the prompt, several times. Only the ledger keeps the replies, under a hash of the whole request: another
 prompt, model or temperature makes new calls, and a run that was killed goes on after its stored verdicts.
 """
@@ -34,7 +34,7 @@ from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
 from sql.tables import StageTests, TaskStage, Trajectory, Verdict
-from trajectories.studies.judging.variants import Variant, variants
+from trajectories.studies.verdicts.variants import Variant, variants
 from trajectories.verdicts.judge import JUDGE, Case, Judge, Judgement
 
 MEASURED = "measured"

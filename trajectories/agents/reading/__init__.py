@@ -1,1 +1,0 @@
-"""What steps say, show and repeat: for curation, for guidance and for whoever measures."""

@@ -1,0 +1,1 @@
+"""Steps, read: what they say, show and repeat, for curation, for guidance and for whoever measures."""
