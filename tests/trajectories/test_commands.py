@@ -56,6 +56,7 @@ def span(first: int, last: int = END) -> Lines:
         ("nl -b a a", [(A, span(1))]),
         ("cat -n a | sed -n '10,$p' | head -3", [(A, span(10, 12))]),
         ("cat a 2>/dev/null", [(A, span(1))]),
+        ("cat /dev/shm/box/a", [("/dev/shm/box/a", span(1))]),
         ("cat a 2>&1 | head -5", [(A, span(1, 5))]),
         ("LC_ALL=C cat a", [(A, span(1))]),
         ("if [ -f a ]; then cat a; fi", [(A, span(1))]),

@@ -310,7 +310,7 @@ def edit_prompt(monkeypatch: pytest.MonkeyPatch, prompt_name: str) -> None:
         prompt = real(package, name)
         return replace(prompt, hash="edited") if prompt.name == prompt_name else prompt
 
-    for module in ("scaffolds.kinds.react", "verdicts.judge", "rollouts.rollout", "verdicts.comments"):
+    for module in ("agents.scaffolds.kinds.react", "verdicts.judge", "rollouts.rollout", "verdicts.comments"):
         monkeypatch.setattr(f"trajectories.{module}.load_prompt", load)
 
 

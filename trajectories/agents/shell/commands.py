@@ -58,6 +58,9 @@ _SILENT = re.compile(
     r":|\[\[?|cd|cp|exit|export|false|for|mkdir|mv|popd|pushd|rm|set|shopt|sleep|test|true|truncate|unlink|unset|"
 )
 """Programs that print nothing, mostly."""
+_DEVICE = re.compile("/dev/(?!shm/)")
+"""What is no file; ``/dev/shm`` is a folder for files in memory, and a sandbox may stand there."""
+
 _READER = re.compile(
     r":|\[\[?|ag|cat|cd|cmp|cut|diff|du|echo|egrep|exit|export|false|fgrep|file|for|grep|head|less|ls|mkdir|more|nl|popd|"
     r"printf|pushd|pwd|rg|sed|set|shopt|sleep|stat|tail|test|tr|tree|true|type|uniq|unset|wc|which|"
@@ -268,7 +271,7 @@ class _Reader:
             path = self._path(target)
             if path is None:
                 unclear = True
-            elif not path.startswith("/dev/"):
+            elif not _DEVICE.match(path):
                 yield WrittenFile(path)
         if unclear:
             yield UnclearProgram()
@@ -287,7 +290,7 @@ class _Reader:
             return
         for word in first.files:
             path = self._path(word)
-            if path is not None and not path.startswith("/dev/"):
+            if path is not None and not _DEVICE.match(path):
                 yield ShownLines(path, lines)
 
 
