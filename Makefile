@@ -77,8 +77,9 @@ test test-all test-fast: export PYTHONDONTWRITEBYTECODE :=
 test-fast: $(DEV) ## Run the tests that are nearest to what changed, for a first answer in a minute: ARGS="--base main"
 	@$(BIN)/python -m tests.fast $(ARGS)
 
-# One more than there are cores: for a third of their time tests wait, mostly for containers.
-TESTERS = $(shell expr $$(nproc) + 1)
+# One more than there are cores, at most 8, since they share one PostgreSQL and one Docker engine: for a third of their
+# time tests wait, mostly for containers.
+TESTERS = $(shell cores=$$(nproc 2>/dev/null || echo 2); [ $$cores -lt 8 ] && expr $$cores + 1 || echo 8)
 
 test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on all cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
 	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m pytest -n $(TESTERS) $(ARGS)
@@ -164,7 +165,7 @@ same-rows: $(DEV) ## Say whether two databases hold the same facts: ARGS="ONE.db
 secrets: $(DEV) ## Count and show, masked, what is taken for a secret in git repositories: ARGS="--mirror DIR"
 	$(BIN)/python -m research.secrets $(ARGS)
 
-shape: $(DEV) ## Count lines of code by package, the largest modules, and class names that several modules have
+shape: $(DEV) ## Count lines of code by package, floors of imports, the largest modules, and class names that several modules have
 	$(BIN)/python -m research.shape $(ARGS)
 
 mutations: $(DEV) ## Say whether drawn tests catch small faults that all tests catch: ARGS="--count 24 --draw SEED"

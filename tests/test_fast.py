@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,3 +86,16 @@ def test_a_seed_draws_the_same_rows_again_in_order_and_others_draw_all(monkeypat
     assert 0 < sum(samples.is_drawn(str(row), 8) for row in range(800)) < 200
     monkeypatch.setattr(samples, "ALL", True)
     assert samples.drawn(rows, 5, "a table") == rows and samples.is_drawn("any", 8)
+
+
+def test_one_in_four_tests_runs_on_the_second_database_and_all_of_the_store_do() -> None:
+    files = ["tests/trajectories/test_rows.py", "tests/sql/test_lock.py"]
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *files]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PRCHAIN_TEST", "PYTEST"))}
+    listed = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+
+    def count(file: str, database: str) -> int:
+        return sum(line.startswith(file) and f"[{database}" in line for line in listed.splitlines())
+
+    assert count(files[0], "postgres") == -(-count(files[0], "sqlite") // 4) > 0
+    assert count(files[1], "postgres") == count(files[1], "sqlite") > 0
