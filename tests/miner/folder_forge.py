@@ -73,7 +73,8 @@ class FolderSource:
         requests = [request for request in requests if not since or request["updated_at"] >= since]
         requests = sorted(requests, key=lambda request: int(request["number"]))[-limit if limit else 0 :]
         with self.store.transaction() as tx:
-            known = dict(tx.rows(PullRequest, "number", "updated_at", repository_id=repository_id))
+            columns = ("number", "updated_at")
+            known = {row[0]: row[1] for row in tx.rows(PullRequest, *columns, repository_id=repository_id)}
             changed = [r for r in requests if rescan or known.get(r["number"]) != r["updated_at"]]
             for request in changed:
                 page = Page("merge_requests", {"number": request["number"]}, archive.scrub(request, (), counts))
