@@ -62,7 +62,8 @@ class Transaction:
     def bulk(self, table: type[Base], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert many new rows given as tuples in the order of `columns`; the fastest way in.
 
-        Columns that are not named become null: the defaults of `sql.tables` are not filled in.
+        Columns that are not named become null: the defaults of `sql.tables` are not filled in. JSON is given
+        as the text that is to be stored.
         """
         quote = self.connection.dialect.identifier_preparer.quote
         into = f"{quote(_table(table).name)} ({', '.join(map(quote, columns))})"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from sqlalchemy import select
 
 from environments.stages import ChainStages, Stage, read_chain
 from environments.suites.baseline import RunnerBaseline
@@ -13,6 +14,7 @@ from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from prchain.core.code.needs import Interface, Need, full_query, interface_of, parse_needs
 from prchain.core.errors import NoTask, NotValidated, TestsUnproved
+from sql.json_text import as_stored
 from sql.outcomes import PROVED, READY
 from sql.store import Transaction
 from sql.tables import ReferenceRun, StageTests, Task, TaskStage
@@ -105,7 +107,9 @@ def read_texts(tx: Transaction, interface: Interface = "appended", chain_id: str
         queries.setdefault(chain, []).append((position, full_query(query or "", told)))
     proofs: dict[str, list[list[Any]]] = {}
     columns = ("chain_id", "position", "outcome", "files", "classes", "tampered")
-    for chain, *values in tx.rows(StageTests, *columns, **condition):
+    # The hash is of what is stored, letter by letter.
+    stored = select(*as_stored(getattr(StageTests, name) for name in columns)).filter_by(**condition)
+    for chain, *values in tx.connection.execute(stored):
         proofs.setdefault(chain, []).append(values)
     task_texts = {}
     for chain, overview in tx.rows(Task, "chain_id", "overview", outcome=READY, **condition):
@@ -126,7 +130,7 @@ def read_task(tx: Transaction, chain_id: str, interface: Interface = "appended")
     queries = {row[0]: row[1:] for row in tx.rows(TaskStage, "position", "query", "interface", chain_id=chain_id)}
     stages = []
     for stage in chain.stages:
-        query, needs = queries.get(stage.position, (None, "[]"))
+        query, needs = queries.get(stage.position, (None, ()))
         if not query:
             raise NoTask(f"chain {chain_id} has no query for stage {stage.position}; run `prchain tasks build`")
         told = interface_of(parse_needs(needs), interface)
@@ -145,10 +149,8 @@ def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, P
     if outcome != PROVED:
         return outcome, None
     before = tuple(
-        {test: Status(status) for test, status in json.loads(statuses).items()}
+        {test: Status(status) for test, status in statuses.items()}
         for (statuses,) in tx.rows(ReferenceRun, "statuses", side="before", **key)
     )
-    sorted_tests = ClassifiedTests(**{name: tuple(tests) for name, tests in json.loads(classes).items()})
-    return outcome, ProvedTests(
-        sorted_tests, tuple(json.loads(files)), RunnerBaseline.from_json(json.loads(replaced), baseline), before, image
-    )
+    sorted_tests = ClassifiedTests(**{name: tuple(tests) for name, tests in classes.items()})
+    return outcome, ProvedTests(sorted_tests, tuple(files), RunnerBaseline.from_row(replaced, baseline), before, image)

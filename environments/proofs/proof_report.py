@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -72,7 +71,7 @@ def _stage_row(
     row |= {"removed": list(proof.removed), "earlier_broken": earlier_broken(proof, earlier)}
     if tests:
         row["tests"] = {name: list(names) for name, names in dataclasses.asdict(proof.classes).items()}
-    notes = [note for run in runs for note in json.loads(run["notes"])]
+    notes = [note for run in runs for note in run["notes"]]
     row["left_out"] = sorted({note.removeprefix(LEFT_OUT) for note in notes if note.startswith(LEFT_OUT)})
     last = _decisive_run(runs)["tail"] if runs and _has_failed(proof.outcome) else ""
     row["runs"] = [{name: value for name, value in run.items() if name not in {"tail", "notes"}} for run in runs]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -140,13 +139,13 @@ def own_images(tx: Transaction) -> set[str]:
 
 def write_stage_image(tx: Transaction, name: str, repository: str, recipe: str, seconds: float) -> None:
     """Note that the image of a stage's checkout is this database's; the stage's own row goes with its chain."""
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "repository": repository,
         "recipe": recipe,
         "outcome": BUILT,
         "reason": None,
-        "notes": "[]",
+        "notes": [],
         "as_of": None,
         "size_bytes": None,
         "seconds": seconds,
@@ -183,9 +182,9 @@ def read_proof(tx: Transaction, chain_id: str) -> ChainProof:
 def _stage(row: Sequence[Any]) -> StageProof:
     known = dict(zip(_STAGE, row, strict=True))
     for name in ("files", "removed"):
-        known[name] = tuple(json.loads(known[name]))
-    known["baseline"] = RunnerBaseline.from_json(json.loads(known.pop("tampered")), known["baseline"])
-    classes = {name: tuple(tests) for name, tests in json.loads(known["classes"]).items()}
+        known[name] = tuple(known[name])
+    known["baseline"] = RunnerBaseline.from_row(known.pop("tampered"), known["baseline"])
+    classes = {name: tuple(tests) for name, tests in known["classes"].items()}
     return StageProof(**{**known, "classes": ClassifiedTests(**classes)})
 
 
@@ -211,11 +210,11 @@ def _stage_rows(proof: ChainProof) -> Iterator[dict[str, Any]]:
         yield {
             **{name: getattr(stage, name) for name in _STAGE if name != "tampered"},
             "chain_id": proof.chain_id,
-            "files": _json(stage.files),
-            "classes": json.dumps(dataclasses.asdict(stage.classes)),
-            "removed": _json(stage.removed),
-            "tampered": _json(stage.baseline.replaced),
-            "baseline": stage.baseline.to_json(),
+            "files": stage.files,
+            "classes": dataclasses.asdict(stage.classes),
+            "removed": stage.removed,
+            "tampered": stage.baseline.replaced,
+            "baseline": stage.baseline.row(),
         }
 
 
@@ -248,14 +247,14 @@ class StoredRuns:
             "side": side,
             "ordinal": ordinal,
             "key": key,
-            "statuses": json.dumps({test: str(status) for test, status in run.statuses.items()}),
+            "statuses": run.statuses,
             "exit_code": run.exit_code,
             "timed_out": run.timed_out,
             "complete": run.complete,
             "infra": run.infra,
-            "notes": _json(run.notes),
-            "tampered": _json(run.observed.replaced),
-            "baseline": run.observed.to_json(),
+            "notes": run.notes,
+            "tampered": run.observed.replaced,
+            "baseline": run.observed.row(),
             "tail": run.tail.replace("\0", " "),  # which PostgreSQL takes in no text
             "seconds": run.seconds,
             "ran_at": now(),
@@ -266,11 +265,7 @@ class StoredRuns:
 
 
 def _run(known: Mapping[str, Any]) -> TestRun:
-    statuses = {test: Status(status) for test, status in json.loads(known["statuses"]).items()}
+    statuses = {test: Status(status) for test, status in known["statuses"].items()}
     values = {name: value for name, value in known.items() if name not in {"tampered", "baseline"}}
-    observed = RunnerBaseline.from_json(json.loads(known["tampered"]), known["baseline"])
-    return TestRun(**{**values, "statuses": statuses, "notes": tuple(json.loads(known["notes"])), "observed": observed})
-
-
-def _json(values: Sequence[str]) -> str:
-    return json.dumps(list(values))
+    observed = RunnerBaseline.from_row(known["tampered"], known["baseline"])
+    return TestRun(**{**values, "statuses": statuses, "notes": tuple(known["notes"]), "observed": observed})

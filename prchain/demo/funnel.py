@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -116,7 +115,7 @@ def stories(store: Store) -> Iterator[str]:
         for trajectory_id, chain_id, outcome, sample, scaffold, options in tx.rows(Trajectory, *columns):
             numbers = {row[0]: row[1] for row in tx.rows(ChainStage, "position", "number", chain_id=chain_id)}
             chain = [numbers[position] for position in sorted(numbers)]
-            trajectories.append((chain, _kind(scaffold, json.loads(options)), sample, str(trajectory_id), outcome))
+            trajectories.append((chain, _kind(scaffold, options), sample, str(trajectory_id), outcome))
         for chain, kind, sample, trajectory_id, outcome in sorted(trajectories):
             chain_words = " > ".join(f"#{number}" for number in chain)
             words = (f" ({kind})" if kind else "") + (f" (sample {sample})" if sample else "")

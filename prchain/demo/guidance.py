@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -44,8 +43,7 @@ class GuidedStage:
 def guided_pair(tx: Transaction, chain: str) -> GuidedPair | None:
     """Those of the chain whose id begins so; None where one of them is missing. Raises `StoreError`."""
     newest: dict[bool, tuple[str, str]] = {}
-    for name, chain_id, text, started in tx.rows(Trajectory, "id", "chain_id", "options", "started_at"):
-        options = json.loads(text)
+    for name, chain_id, options, started in tx.rows(Trajectory, "id", "chain_id", "options", "started_at"):
         if chain_id.startswith(chain) and options.get("tools") == "bash":
             watched = bool(options.get("observers"))
             newest[watched] = max(newest.get(watched, ("", "")), (started, str(name)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -100,7 +99,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
         name = f"{row.owner}/{row.name}"
         if options.repository and name.lower() != options.repository.lower():
             continue
-        context = json.loads(row.options).get("context", "chain")
+        context = row.options.get("context", "chain")
         # Few different values, many trajectories: each value is in memory once.
         values = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
         repository, outcome, scaffold, model, judge, context, licence, language = map(_interned, values)
@@ -230,7 +229,7 @@ def read_sample(
         candidate.chain_id,
         with_missing_answers(turns),
         stages,
-        tuple(json.loads(tools)),
+        tuple(tools),
         scrubber.text((overview if options.retold else None) or task_overview or "") or None,
         _facts(candidate),
     )

@@ -6,7 +6,6 @@ is made from the step's tree.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,17 +34,17 @@ def check_parent(tx: Transaction, identity: Identity, options: RolloutOptions, s
     stored = next(iter(tx.rows(Trajectory, *columns, id=name)), None)
     if stored is None or stored[0] != chain_id:
         raise StepUnknown(f"there is no trajectory {name} of chain {chain_id}; `prchain rollouts list` lists them")
-    parent_options = RolloutOptions.from_json(stored[1])
+    parent_options = RolloutOptions.from_row(stored[1])
     for flag, own, needed in (
         ("scaffold", options.scaffold, parent_options.scaffold),
         ("tools", options.tools, parent_options.tools),
     ):
         if own != needed:
             raise UsageError(f"trajectory {name} was made with --{flag} {needed}, which a branch of it needs, too")
-    parent_prompts = json.loads(stored[2])
+    parent_prompts = stored[2]
     changed = [prompt for prompt, hash_ in scaffold.prompts.items() if parent_prompts.get(prompt) != hash_]
     changed += ["task"] if is_of_another_task(tx, name, identity) else []
-    changed += ["tools"] if json.loads(stored[3]) != [dict(tool) for tool in scaffold.tools] else []
+    changed += ["tools"] if stored[3] != [dict(tool) for tool in scaffold.tools] else []
     if changed and step > 0:
         message = f"trajectory {name} was made with other {', '.join(changed)} than there are now"
         raise UsageError(f"{message}; a branch of it would mix them")

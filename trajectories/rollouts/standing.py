@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,7 +104,7 @@ def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> StandingTrajec
     The match is the trajectory with the identity's id, else one that has no known difference; finished ones are
     preferred.
     """
-    current = stored(identity.to_json())
+    current = stored(identity.row())
     compared = [(row, row.differences(current)) for row in rows]
     same = [row for row, fields in compared if not fields]
     same.sort(key=lambda row: (row.id != identity.id, not row.final, not row.has_messages))
@@ -149,7 +148,7 @@ def is_of_another_task(tx: Transaction, name: str, identity: Identity) -> bool:
 
 def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[str, Any]:
     """The known part of the identity of a row that stores none: from its columns and its messages."""
-    options = RolloutOptions.from_json(row["options"])
+    options = RolloutOptions.from_row(row["options"])
     agent = {"model": row["model"], "max_tokens": options.max_tokens, "temperature": options.temperature}
     judge = None if row["judge"] is None else {"model": row["judge"]}
     known: dict[str, Any] = {
@@ -160,8 +159,8 @@ def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[
         "scaffold": row["scaffold"],
         "options": options.chosen,
         "observers": [],
-        "prompts": json.loads(row["prompts"]),
-        "tools": digest(json.loads(row["tools"])),
+        "prompts": row["prompts"],
+        "tools": digest(row["tools"]),
     }
     condition = (TrajectoryMessage.trajectory_id == row["id"],)
     kinds = (str(EntryKind.QUERY), str(EntryKind.GUIDANCE))
@@ -169,7 +168,7 @@ def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[
     for kind, position, details in tx.connection.execute(query.where(*condition, TrajectoryMessage.kind.in_(kinds))):
         if kind == EntryKind.GUIDANCE:
             known["observers"] = [_OBSERVED]
-        elif not _is_written_from(json.loads(details), position, texts):
+        elif not _is_written_from(details, position, texts):
             known["task"] = ""
     return known
 

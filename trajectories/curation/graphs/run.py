@@ -6,10 +6,9 @@ on in the round, and repeats no call whose reply was stored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
 
@@ -287,7 +286,7 @@ class GraphRun:
             raise NoNextStage(f"trajectory {trajectory} accepted every stage of its chain; there is no next one")
         stage = task.stages[accepted]
         _require_tests(stage, str(chain_id))
-        carry = Carry(json.loads(options).get("carry", Carry.AGENT))
+        carry = Carry(options.get("carry", Carry.AGENT))
         start = context.chain(task).state(stage.position, agent_tree, carry).tree
         unit_id = context.identity(stage, str(chain_id), start).id
         return GraphUnit(str(chain_id), stage.position, start, unit_id, trajectory)
@@ -347,9 +346,9 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
         "trajectory_id": unit.trajectory,
         "start_tree": unit.start,
         "target_tree": "",
-        "models": json.dumps(identity.models, sort_keys=True),
-        "options": options.to_json(),
-        "decided_by": identity.to_json(),
+        "models": identity.models,
+        "options": asdict(options),
+        "decided_by": identity.row(),
     }
     try:
         target = target_patch(chain.git, chain.trees, stage.stage, unit.start, stage.interface)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened
@@ -62,7 +61,7 @@ def curated_page(store: Store, prefix: str) -> dict[str, Any]:
         if row["scaffold"] != CURATED:
             raise UsageError(f"trajectory {name} was not curated; `prchain rollouts show {name}` prints it")
         windows = [(window, read_candidates(tx, window.key)) for window in read_windows(tx, name)]
-    decided = json.loads(row.pop("decided_by") or "{}")
+    decided = row.pop("decided_by") or {}
     return {
         "id": name,
         **row,

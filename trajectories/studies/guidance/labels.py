@@ -3,7 +3,6 @@ on (SWE-PRM, section 6 leaves it to future work)."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -162,7 +161,7 @@ def _row(told: _Told, window: StoredReading, next_steps: int, scrubber: Scrubber
         "first_step": window.first_step,
         "last_step": window.last_step,
         "variant": window.variant,
-        "settings": json.loads(window.settings),
+        "settings": window.settings,
         "model": window.model,
         "prompt_hash": window.prompt_hash,
         "taxonomy_hash": window.taxonomy_hash,

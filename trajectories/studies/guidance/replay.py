@@ -221,8 +221,8 @@ class ReplayRun:
             entries = read_entries(tx, trajectory)
             sample, tools, options = next(iter(tx.rows(Trajectory, "sample", "tools", "options", id=trajectory)))
             known = {row[0] for row in tx.rows(PrmWindow, "id", trajectory_id=trajectory, replay=self.id)}
-        anew = json.loads(options).get("context") == "stage"
-        work = _StoredWork(entries, json.loads(tools), self.settings, anew)
+        anew = options.get("context") == "stage"
+        work = _StoredWork(entries, tools, self.settings, anew)
         overview = next((entry.details["overview"] for entry in entries if entry.details.get("overview")), None)
         for position in sorted({entry.position for entry in entries}):
             own = stage_entries(entries, position)
