@@ -108,7 +108,9 @@ def read_texts(tx: Transaction, interface: Interface = "appended", chain_id: str
     proofs: dict[str, list[list[Any]]] = {}
     columns = ("chain_id", "position", "outcome", "files", "classes", "tampered")
     # The hash is of what is stored, letter by letter.
-    stored = select(*as_stored(getattr(StageTests, name) for name in columns)).filter_by(**condition)
+    stored = select(*as_stored(getattr(StageTests, name) for name in columns))
+    if chain_id is not None:
+        stored = stored.where(StageTests.chain_id == chain_id)
     for chain, *values in tx.connection.execute(stored):
         proofs.setdefault(chain, []).append(values)
     task_texts = {}
