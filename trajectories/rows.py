@@ -20,6 +20,38 @@ from sql.tables import PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage
 from trajectories.model import Entry, EntryKind
 from trajectories.sums import calls_of
 
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryRow:
+    """A row of ``trajectories`` (`sql.tables.rolled.Trajectory`, whose columns these are)."""
+
+    id: str
+    chain_id: str
+    sample: int
+    parent_id: str | None
+    parent_step: int | None
+    scaffold: str
+    model: str
+    judge: str | None
+    outcome: str
+    reason: str | None
+    accepted: int
+    overview: str | None
+    usd: float | None
+    tokens_in: int
+    tokens_out: int
+    steps: int
+    seconds: float
+    worker: str | None
+    tries: int
+    started_at: str
+    finished_at: str | None
+    options: Mapping[str, Any]
+    prompts: Mapping[str, str]
+    tools: Sequence[Mapping[str, Any]]
+    decided_by: Mapping[str, Any] | None
+
+
 _ENTRY = (
     "ordinal",
     "position",
@@ -128,9 +160,21 @@ def read_verdicts(tx: Transaction, trajectory_id: str) -> list[VerdictRow]:
     return verdicts
 
 
+def read_trajectory(tx: Transaction, trajectory_id: str) -> TrajectoryRow | None:
+    """The row of a trajectory; None where there is none."""
+    return next(tx.read(TrajectoryRow, Trajectory, id=trajectory_id), None)
+
+
+def stored_trajectory(tx: Transaction, trajectory_id: str) -> TrajectoryRow:
+    """The row of a trajectory that is known to be there."""
+    [row] = tx.read(TrajectoryRow, Trajectory, id=trajectory_id)
+    return row
+
+
 def read_outcome(tx: Transaction, trajectory_id: str) -> str | None:
     """The outcome of a trajectory; None where there is no row of it."""
-    return next((str(outcome) for (outcome,) in tx.rows(Trajectory, "outcome", id=trajectory_id)), None)
+    row = read_trajectory(tx, trajectory_id)
+    return None if row is None else row.outcome
 
 
 def find_trajectory(tx: Transaction, prefix: str) -> str:

@@ -122,6 +122,11 @@ def read_texts(tx: Transaction, interface: Interface = "appended", chain_id: str
     return task_texts
 
 
+def read_overview(tx: Transaction, chain_id: str) -> str | None:
+    """The overview of a chain's task, ready or not; None where there is none."""
+    return next((overview for (overview,) in tx.rows(Task, "overview", chain_id=chain_id)), None)
+
+
 def read_task(tx: Transaction, chain_id: str, interface: Interface = "appended") -> RolloutTask:
     """The task of a chain. Raises `ChainGone`, `NoTask`."""
     chain = read_chain(tx, chain_id)

@@ -11,14 +11,23 @@ from pathlib import Path
 from sqlalchemy import select
 
 from sql.store import Store, Transaction
-from sql.tables import Chain, Repository, Task, Trajectory
+from sql.tables import Chain, Repository, Trajectory
 from trajectories.agents.guidance.window import StepWindow, stage_entries
 from trajectories.export.scrubber import Scrubber
 from trajectories.export.write import Files, JsonLines
 from trajectories.model import Entry, EntryKind
-from trajectories.rows import StageRow, VerdictRow, find_trajectory, read_entries, read_stages, read_verdicts
+from trajectories.rows import (
+    StageRow,
+    VerdictRow,
+    find_trajectory,
+    read_entries,
+    read_stages,
+    read_verdicts,
+    stored_trajectory,
+)
 from trajectories.studies.guidance.step_values import Json, call_value, step_values
 from trajectories.studies.guidance.stored import StoredFinding, StoredReading, read_trajectories, stored_windows
+from trajectories.task import read_overview
 
 NEXT_STEPS = 5
 
@@ -130,13 +139,11 @@ def _facts(tx: Transaction, trajectory: str) -> Json:
 
 
 def _read(tx: Transaction, trajectory: str, facts: Json) -> _Told:
-    own = next(iter(tx.rows(Trajectory, "overview", id=trajectory)))[0]
-    task = next(iter(tx.rows(Task, "overview", chain_id=facts["chain_id"])), (None,))[0]
     rest = {name: value for name, value in facts.items() if name != "accepted"}
     return _Told(
         rest,
         # That of an accepted prefix was rewritten after the agent had worked.
-        task or own,
+        read_overview(tx, facts["chain_id"]) or stored_trajectory(tx, trajectory).overview,
         facts["accepted"],
         read_entries(tx, trajectory),
         {stage.position: stage for stage in read_stages(tx, trajectory)},
