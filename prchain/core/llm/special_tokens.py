@@ -6,8 +6,8 @@ reads the candidate's words as another turn's. Trainers that search the rendered
 words for the model's: slime's ``qwen3_5`` masks do (`slime/utils/mask_utils.py`, read at 624b824). So such a mark gets
 a blank before its end: ``<|im_start |>``. It stays readable, and removing the blank restores the text.
 
-The ``<s>`` and ``</s>`` of Llama 2 are not included: in HTML they are code. Nor is Mistral's ``[ARGS]``, which stands in
-the usage of programs.
+The ``<s>`` and ``</s>`` of Llama 2 are not included: in HTML they are code. Nor is Mistral's ``[ARGS]``, which stands
+in the usage of programs.
 """
 
 from __future__ import annotations
