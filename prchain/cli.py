@@ -21,6 +21,7 @@ from prchain.core.console.terminal import say, say_traceback
 from prchain.core.errors import PrchainError, SettingsError, no_room
 from prchain.core.processes.cut_off import cut_off
 from prchain.core.secrets.scrub import redact
+from prchain.renamed import written_now
 
 COMMANDS = {
     "demo": ("prchain.demo.cli:demo", "Run every stage on a small repository made on the spot."),
@@ -165,6 +166,10 @@ def run(arguments: list[str]) -> int:
         return _fail(error, error.exit_code)
     except (click.exceptions.NoSuchCommand, click.exceptions.NoSuchOption) as error:
         where = error.ctx.command_path if error.ctx else "prchain"
+        if isinstance(error, click.exceptions.NoSuchOption):
+            if now := written_now(where.removeprefix("prchain "), error.option_name):
+                say(f"prchain: error: {error.option_name} of `{where}` is gone; write {now}", err=True)
+                return error.exit_code
         hint = "" if error.possibilities else f" See `{where} --help`."
         say(f"prchain: error: {error.format_message()}{hint}", err=True)
         return error.exit_code
