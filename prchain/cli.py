@@ -166,10 +166,10 @@ def run(arguments: list[str]) -> int:
         return _fail(error, error.exit_code)
     except (click.exceptions.NoSuchCommand, click.exceptions.NoSuchOption) as error:
         where = error.ctx.command_path if error.ctx else "prchain"
-        if isinstance(error, click.exceptions.NoSuchOption):
-            if now := written_now(where.removeprefix("prchain "), error.option_name):
-                say(f"prchain: error: {error.option_name} of `{where}` is gone; write {now}", err=True)
-                return error.exit_code
+        flag = error.option_name if isinstance(error, click.exceptions.NoSuchOption) else ""
+        if now := written_now(where.removeprefix("prchain "), flag):
+            say(f"prchain: error: {flag} of `{where}` is gone; write {now}", err=True)
+            return error.exit_code
         hint = "" if error.possibilities else f" See `{where} --help`."
         say(f"prchain: error: {error.format_message()}{hint}", err=True)
         return error.exit_code

@@ -38,6 +38,8 @@ _OBSERVED = {
 _STEPS = {"--steps": "--stage-limits steps=N"}
 
 OLD: Mapping[str, Mapping[str, str]] = {
+    "chains build": {"--overlap": "--shared"},
+    "tasks show": {"--diff": "--reference"},
     "rollouts run": {
         **_PRM,
         **_LIMITS,
@@ -56,6 +58,52 @@ OLD: Mapping[str, Mapping[str, str]] = {
     },
     "rollouts extend": {**_LIMITS, "--temperature": "--agent temperature=N"},
     "rollouts show": {"--diff": "--step N"},
+    "curate run": {
+        **_PRM,
+        **_CONTEXT,
+        **_OBSERVED,
+        **_STEPS,
+        "--test-timeout": "--sandbox test_timeout=SECONDS",
+        "--window": "--windows window=N",
+        "--stride": "--windows stride=N",
+        "--seeds": "--windows seeds=N",
+        "--floor": "--windows floor=N",
+        "--floor-unit": "--windows floor_unit=progress|nodes",
+        "--premature": "--windows premature=defer|zero",
+        "--pick": "--windows pick=rule|model",
+        "--length": "--windows length=tokens|all|steps",
+        "--est": "--windows est=step|each",
+        "--ground": "--windows ground=on|off",
+        "--commit": "--windows commit=shortest|random",
+    },
+    "curate graphs": {
+        **_OBSERVED,
+        "--empty-rounds": "--rounds 6:empty_rounds=N",
+        "--tool-calls": "--rounds 6:tool_calls=N",
+        "--nodes": "--rounds 6:nodes=N",
+        "--schema-repeats": "nothing: it is always 2",
+        "--wide-view": "nothing: it is always 60",
+        "--most-dropped": "nothing: it is always 0.25",
+    },
+    "curate study disclosure": {**_CONTEXT, **_STEPS},
+    "prm replay": _PRM,
+    "prm sweep": {
+        **{flag: now.replace("VARIANT:", "") for flag, now in _PRM.items()},
+        **dict.fromkeys(("--prm-style", "--prm-example", "--prm-reads", "--prm-action"), "--variants LIST"),
+        "--stage-steps": "--stage-limits steps=N",
+        "--temperature": "--agent temperature=N",
+        "--context-tokens": "--agent context_tokens=N",
+    },
+    "prm labels": {"--pairs": "--beginnings", "--next-steps": "nothing: it is always 5"},
+    "export": {
+        "--refinements": "--rejected mask|keep|drop",
+        "--grounded": "--guidance drop:grounded=on",
+        "--too-long": "--max-tokens N:too_long=drop|split",
+        "--split-by": "--split SHARE:by=repository|chain",
+        "--sample": "--predictions sample=N",
+        "--like": "--predictions like=ID",
+    },
+    "environments base": {"--suite": "nothing: it is always bookworm"},
 }
 """Command to old flag to what is written now."""
 

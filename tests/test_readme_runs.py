@@ -163,7 +163,7 @@ RULES = {
     "judge calibrate": Rule("160 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("3 samples"),
     "export --format swebench": Rule(
-        "9 predictions", ("--like", "TRAJECTORY"), why="the demo's agents have two sets of options"
+        "9 predictions", ("--predictions", "like=TRAJECTORY"), why="the demo's agents have two sets of options"
     ),
     "export --pairs short-long": Rule("no pair differs", ends=(1,)),
     "export --pairs rejection-sampling": Rule("4 for unfiltered, 4 for filtered"),

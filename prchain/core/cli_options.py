@@ -28,9 +28,12 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See `click.Command.format_options`."""
         sections: dict[str, list[tuple[str, str]]] = {}
+        last: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
-            if record := param.get_help_record(ctx):
-                sections.setdefault(getattr(param, "heading", OUTPUT), []).append(record)
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)):
+                heading = getattr(param, "heading", OUTPUT)
+                (last if heading == OUTPUT else sections.setdefault(heading, [])).append(record)
+        sections[OUTPUT] = last
         if sum(map(len, sections.values())) <= _PLAIN + 1:
             super().format_options(ctx, formatter)
             return
@@ -73,6 +76,7 @@ def option(*flags: str, heading: str = OUTPUT, **attributes: Any) -> Callable[[_
 
 def told_options(cls: type, *names: str, defaults: Mapping[str, Any] | None = None) -> Callable[[_Command], _Command]:
     """Add the options of a class whose fields are told (`prchain.core.told`): those of `names`, in their order, or all.
+    ``stage_limits.steps`` is a field that holds such a class, with one of its keys alone.
 
     `defaults` is field to default, where a command has another one than the class. The parameters are the fields'
     names, and those of flags that hold several keys; `given` makes fields of them.
@@ -80,19 +84,24 @@ def told_options(cls: type, *names: str, defaults: Mapping[str, Any] | None = No
     starts = defaults or {}
     keys = keys_of(cls)
     places: dict[Any, list[Key]] = {}
-    for name in names or keys:
+    only: dict[str, list[str]] = {}
+    for dotted in names or keys:
+        name, _, inner = dotted.partition(".")
         key = keys[name]
+        only.setdefault(name, []).extend([inner] if inner else [])
         places.setdefault(key.told.place if isinstance(key.told.place, Within) else key, []).append(key)
 
     def add(command: _Command) -> _Command:
         for place, found in reversed(places.items()):
-            command = _option_of(place, found, starts)(command)
+            command = _option_of(place, found, starts, only[found[0].field])(command)
         return command
 
     return add
 
 
-def _option_of(place: Within | Key, keys: Sequence[Key], starts: Mapping[str, Any]) -> Callable[[_Command], _Command]:
+def _option_of(
+    place: Within | Key, keys: Sequence[Key], starts: Mapping[str, Any], only: Sequence[str]
+) -> Callable[[_Command], _Command]:
     if isinstance(place, Within):
         own = {key.field: starts[key.field] for key in keys if key.field in starts}
         return click.option(place.flag, cls=KeyedOption, keys=keys, heading=place.heading, starts=own, help=place.help)
@@ -100,8 +109,8 @@ def _option_of(place: Within | Key, keys: Sequence[Key], starts: Mapping[str, An
     flag, heading = f"--{place.name.replace('_', '-')}", str(told.place)
     if isinstance(place.kind, tuple) and default is not None:
         default = str(default)  # click shows an enumeration by its name
-    if is_dataclass(place.kind):
-        inner = [key for key in keys_of(place.kind).values()]
+    if isinstance(place.kind, type) and is_dataclass(place.kind):
+        inner = [key for key in keys_of(place.kind).values() if not only or key.field in only]
         own = {key.field: getattr(default, key.field) for key in inner}
         return click.option(
             flag, place.field, cls=KeyedOption, keys=inner, heading=heading, whole=default, starts=own, help=told.help

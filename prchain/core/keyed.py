@@ -172,6 +172,8 @@ def _words(key: Key) -> str:
 
 
 def _listed(kind: KeyedType, flag: str) -> str:
+    if not kind.keys:
+        return ""
     if len(kind.keys) > _MANY:
         return f"Keys, which `{flag} {HELP}` tells: {', '.join(kind.keys)}."
     return f"Keys: {', '.join(f'{name}={takes(key)}' for name, key in kind.keys.items())}."
@@ -192,7 +194,7 @@ class KeyedOption(click.Option):
     ) -> None:
         """`starts` is field to default, where it is another than the class's."""
         kind = KeyedType([replace(key, default=(starts or {}).get(key.field, key.default)) for key in keys])
-        attributes["help"] = f"{attributes['help']} {_listed(kind, declarations[0])}"
+        attributes["help"] = f"{attributes['help']} {_listed(kind, declarations[0])}".rstrip()
         super().__init__(declarations, type=kind, multiple=True, **attributes)
         self.heading = heading
         self._whole = whole

@@ -97,7 +97,7 @@ def _kind(annotation: Any) -> Any:
     if get_origin(annotation) in (Union, UnionType):
         (annotation,) = (one for one in get_args(annotation) if one is not NoneType)
     if get_origin(annotation) is Literal:
-        return get_args(annotation)
+        return tuple(str(one) for one in get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return tuple(str(one) for one in annotation)
     return annotation
