@@ -21,7 +21,10 @@ from prchain.core.console.terminal import say, say_traceback
 from prchain.core.errors import PrchainError, SettingsError, no_room
 from prchain.core.processes.cut_off import cut_off
 from prchain.core.secrets.scrub import redact
+from prchain.defaults import file_defaults
 from prchain.renamed import written_now
+
+FILE = "prchain.toml"
 
 COMMANDS = {
     "demo": ("prchain.demo.cli:demo", "Run every stage on a small repository made on the spot."),
@@ -133,6 +136,8 @@ def cli(ctx: click.Context, verbose: int, log_file: Path | None) -> None:
     """
     ctx.with_resource(open_log(verbose, log_file, _secrets))
     ctx.with_resource(logged_command(f"prchain {__version__} {ctx.invoked_subcommand}"))
+    assert isinstance(ctx.command, click.Group)
+    ctx.default_map = file_defaults(ctx.command, ctx, ctx.invoked_subcommand, Path(FILE))
 
 
 def main() -> None:

@@ -68,6 +68,8 @@ class Option(click.Option):
 class ToldOption(Option):
     """An option that a field tells; `prchain.toml` may hold it."""
 
+    of_file = True
+
 
 def option(*flags: str, heading: str = OUTPUT, **attributes: Any) -> Callable[[_Command], _Command]:
     """`click.option` with a heading."""

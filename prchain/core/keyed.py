@@ -182,6 +182,8 @@ def _listed(kind: KeyedType, flag: str) -> str:
 class KeyedOption(click.Option):
     """A flag of `KeyedType`. Its value is `Given`, or, with `whole`, that instance with what was given replaced."""
 
+    of_file = True
+
     def __init__(
         self,
         declarations: Sequence[str],

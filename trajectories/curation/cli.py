@@ -117,7 +117,7 @@ def graphs(
     ):
         pending = runner.pending()
         if dry_run:
-            _print_forecast(runner.forecast(pending), pending, as_json)
+            _print_forecast(runner.forecast(pending), pending, options, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
@@ -138,7 +138,9 @@ def _trajectory(settings: Settings, prefix: str | None) -> str | None:
         return find_trajectory(tx, prefix)
 
 
-def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, as_json: bool) -> None:
+def _print_forecast(
+    forecast: GraphForecast, pending: PendingGraphs, options: GraphOptions, as_json: bool
+) -> None:
     row = {
         "graphs": forecast.graphs,
         "purposes": {purpose: asdict(estimate) for purpose, estimate in forecast.purposes.items()},
@@ -146,6 +148,7 @@ def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, as_json: bo
         "basis": forecast.basis,
         "stood_before": pending.standing,
         "unproved": pending.unproved,
+        "options": options.chosen,
     }
 
     def print_text() -> None:

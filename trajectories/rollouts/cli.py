@@ -139,7 +139,7 @@ def run(
         if dry_run:
             with runner.context.store.reading() as tx:
                 others = standing_otherwise(tx, runner.context, {unit.chain_id for unit in pending.units})
-            _print_forecast(runner.forecast(pending.units), pending, others, as_json)
+            _print_forecast(runner.forecast(pending.units), pending, others, options, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
@@ -182,7 +182,9 @@ def _print_outdated(outdated: OutdatedSamples) -> None:
     say(f"{what}, to be rolled out anew: {price}; --reuse takes those that are over", err=True)
 
 
-def _print_forecast(forecast: Forecast, pending: PendingRollouts, others: int, as_json: bool) -> None:
+def _print_forecast(
+    forecast: Forecast, pending: PendingRollouts, others: int, options: RolloutOptions, as_json: bool
+) -> None:
     """Print the estimate; `others` is how many rollouts of the same chains exist with other options or models."""
     estimate = forecast.estimate
     row = {
@@ -193,6 +195,7 @@ def _print_forecast(forecast: Forecast, pending: PendingRollouts, others: int, a
         "reused": pending.reused,
         "with_other_options": others,
         "without_task": pending.without_task,
+        "options": options.chosen,
     }
 
     def print_text() -> None:

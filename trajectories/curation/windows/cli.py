@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,8 @@ def run(
     ):
         pending = runner.curation()
         if dry_run:
-            _print_forecast(runner.curation_forecast(pending.rollouts.units), pending, as_json)
+            chosen = {**runner.context.options.chosen, "windows": options.chosen}
+            _print_forecast(runner.curation_forecast(pending.rollouts.units), pending, chosen, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending.rollouts)
@@ -125,7 +127,9 @@ def run(
     end_command(done=report.done, good=report.good, nothing=nothing)
 
 
-def _print_forecast(forecast: CurationForecast, pending: PendingCuration, as_json: bool) -> None:
+def _print_forecast(
+    forecast: CurationForecast, pending: PendingCuration, chosen: Mapping[str, Any], as_json: bool
+) -> None:
     row = {
         "trajectories": forecast.trajectories,
         "purposes": {purpose: asdict(estimate) for purpose, estimate in forecast.purposes.items()},
@@ -135,6 +139,7 @@ def _print_forecast(forecast: CurationForecast, pending: PendingCuration, as_jso
         "stood_before": pending.rollouts.standing,
         "without_task": pending.rollouts.without_task,
         "without_graph": pending.without_graph,
+        "options": chosen,
     }
 
     def print_text() -> None:
