@@ -16,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from prchain import __version__
+from prchain.completion import add_shells
 from prchain.core.console.logs import logged_command, open_log
 from prchain.core.console.terminal import say, say_traceback
 from prchain.core.errors import PrchainError, SettingsError, no_room
@@ -149,6 +150,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # mined text may be more than the terminal can encode
     if completion_request := os.environ.get(COMPLETE):
+        add_shells()
         sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, completion_request))
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)

@@ -20,7 +20,7 @@ TABLE = "defaults"
 
 
 def file_defaults(group: click.Group, context: click.Context, invoked: str | None, file: Path) -> dict[str, Any] | None:
-    """What click takes for the defaults of the invoked command (`click.Context.default_map`); None where there are none.
+    """What click takes for the defaults of the invoked command (`click.Context.default_map`); None without any.
 
     A file that cannot be read is left to `prchain.core.settings.Settings.load`, which says so. Raises `SettingsError`.
     """
@@ -32,8 +32,10 @@ def file_defaults(group: click.Group, context: click.Context, invoked: str | Non
         return None
     for name in table:
         _require(name, group.list_commands(context), f"{TABLE}.{name}", "command")
-    command = group.get_command(context, invoked) if invoked in table else None
-    return None if command is None else {str(invoked): _values(command, table[str(invoked)], f"{TABLE}.{invoked}")}
+    if invoked is None or invoked not in table:
+        return None
+    command = group.get_command(context, invoked)
+    return None if command is None else {invoked: _values(command, table[invoked], f"{TABLE}.{invoked}")}
 
 
 def _values(command: click.Command, table: Any, place: str) -> dict[str, Any]:

@@ -185,6 +185,7 @@ MODULES = {
     "research.audit_precision": r"second: 20 .*precision 100.0%.*asked first: precision 10/11",
     "research.optimality": "all: average 0.9",
     "research.tables_page": "^# Tables\n",
+    "research.options_page": "^# Options\n",
 }
 """Module that is run as a program to a pattern of its output, which the docs quote."""
 

@@ -11,7 +11,7 @@ import click
 
 from prchain.core.catalogue import Catalogue
 from prchain.core.keyed import Given, KeyedOption, type_of
-from prchain.core.told import Key, Within, keys_of
+from prchain.core.told import ToldKey, Within, keys_of
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -70,6 +70,10 @@ class ToldOption(Option):
 
     of_file = True
 
+    def __init__(self, flags: Sequence[str], *, key: ToldKey, **attributes: Any) -> None:
+        super().__init__(flags, **attributes)
+        self.key = key
+
 
 def option(*flags: str, heading: str = OUTPUT, **attributes: Any) -> Callable[[_Command], _Command]:
     """`click.option` with a heading."""
@@ -85,7 +89,7 @@ def told_options(cls: type, *names: str, defaults: Mapping[str, Any] | None = No
     """
     starts = defaults or {}
     keys = keys_of(cls)
-    places: dict[Any, list[Key]] = {}
+    places: dict[Any, list[ToldKey]] = {}
     only: dict[str, list[str]] = {}
     for dotted in names or keys:
         name, _, inner = dotted.partition(".")
@@ -102,7 +106,7 @@ def told_options(cls: type, *names: str, defaults: Mapping[str, Any] | None = No
 
 
 def _option_of(
-    place: Within | Key, keys: Sequence[Key], starts: Mapping[str, Any], only: Sequence[str]
+    place: Within | ToldKey, keys: Sequence[ToldKey], starts: Mapping[str, Any], only: Sequence[str]
 ) -> Callable[[_Command], _Command]:
     if isinstance(place, Within):
         own = {key.field: starts[key.field] for key in keys if key.field in starts}
@@ -119,12 +123,13 @@ def _option_of(
         )
     if place.kind is bool:
         return click.option(
-            flag, place.field, cls=ToldOption, heading=heading, is_flag=True, default=default, help=told.help
+            flag, place.field, cls=ToldOption, key=place, heading=heading, is_flag=True, default=default, help=told.help
         )
     return click.option(
         flag,
         place.field,
         cls=ToldOption,
+        key=place,
         heading=heading,
         type=type_of(place),
         default=default,

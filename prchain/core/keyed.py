@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 
 from prchain.core.console.terminal import say_table
 from prchain.core.suggest import meant
-from prchain.core.told import Key
+from prchain.core.told import ToldKey
 
 _ON_OFF = ("on", "off")
 
@@ -33,7 +33,7 @@ class Given(dict[str, Any]):
     """Field to value, of the keys that were given."""
 
 
-def type_of(key: Key) -> click.ParamType[Any]:
+def type_of(key: ToldKey) -> click.ParamType[Any]:
     """What click reads a key's value with."""
     told = key.told
     if isinstance(key.kind, tuple):
@@ -51,7 +51,7 @@ def type_of(key: Key) -> click.ParamType[Any]:
     return click.STRING
 
 
-def takes(key: Key) -> str:
+def takes(key: ToldKey) -> str:
     """A word for what a key takes: its choices, the first of them the default, or its default."""
     kind = type_of(key)
     if isinstance(kind, click.Choice):
@@ -75,9 +75,14 @@ class KeyedType(click.ParamType[Given]):
 
     name = "key=value"
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, keys: Sequence[ToldKey]) -> None:
         self.keys = {key.name: key for key in keys if not key.told.head}
         self.head = next((key for key in keys if key.told.head), None)
+
+    @property
+    def every(self) -> list[ToldKey]:
+        """Head and keys."""
+        return [*([] if self.head is None else [self.head]), *self.keys.values()]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Given:
         """See `click.ParamType.convert`; a mapping is what a table of `prchain.toml` holds."""
@@ -95,9 +100,9 @@ class KeyedType(click.ParamType[Given]):
             key = self.head if self.head is not None and name == self.head.name else self.keys.get(name)
             if key is None:
                 known = [*self.keys, *([self.head.name] if self.head and isinstance(value, Mapping) else [])]
-                self.fail(f"{name!r} is no key; {meant(name, known, 'known are')}", param, ctx)
+                self.fail(f"{name!r} is no key; {meant(name, known, 'known are')}.", param, ctx)
             if key.field in given:
-                self.fail(f"{name} is given twice", param, ctx)
+                self.fail(f"{name} is given twice.", param, ctx)
             given[key.field] = self._value(key, text, param, ctx)
         return given
 
@@ -111,11 +116,11 @@ class KeyedType(click.ParamType[Given]):
         for word in text.split(","):
             name, equals, value = (part.strip() for part in word.partition("="))
             if not equals or not name:
-                self.fail(f"it takes {self.form}, not {word!r}; keys are {', '.join(self.keys)}", param, ctx)
+                self.fail(f"it takes {self.form}, not {word!r}; keys are {', '.join(self.keys)}.", param, ctx)
             parts.append((name, value))
         return parts
 
-    def _value(self, key: Key, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def _value(self, key: ToldKey, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = written(value) if isinstance(value, bool) else value
         try:
             found = type_of(key).convert(text, param, ctx)
@@ -138,7 +143,7 @@ class KeyedType(click.ParamType[Given]):
         return self.form
 
     def _print(self, ctx: click.Context | None) -> None:
-        rows = [[key.name, takes(key), _words(key)] for key in (self.head, *self.keys.values()) if key is not None]
+        rows = [[key.name, takes(key), _words(key)] for key in self.every]
         if ctx is None or not ctx.resilient_parsing:
             say_table(["key", "value", "what"], rows)
 
@@ -167,7 +172,7 @@ def _last(text: str, marks: str) -> tuple[str, str]:
     return text[:end], text[end:]
 
 
-def _words(key: Key) -> str:
+def _words(key: ToldKey) -> str:
     return f"{key.told.help}  [default: {key.told.unset}]" if key.told.unset else key.told.help
 
 
@@ -183,12 +188,13 @@ class KeyedOption(click.Option):
     """A flag of `KeyedType`. Its value is `Given`, or, with `whole`, that instance with what was given replaced."""
 
     of_file = True
+    type: KeyedType
 
     def __init__(
         self,
         declarations: Sequence[str],
         *,
-        keys: Sequence[Key],
+        keys: Sequence[ToldKey],
         heading: str,
         whole: Any = None,
         starts: Mapping[str, Any] | None = None,
@@ -196,6 +202,8 @@ class KeyedOption(click.Option):
     ) -> None:
         """`starts` is field to default, where it is another than the class's."""
         kind = KeyedType([replace(key, default=(starts or {}).get(key.field, key.default)) for key in keys])
+        self.help_of_place = str(attributes["help"])
+        """The help without the keys."""
         attributes["help"] = f"{attributes['help']} {_listed(kind, declarations[0])}".rstrip()
         super().__init__(declarations, type=kind, multiple=True, **attributes)
         self.heading = heading
@@ -215,7 +223,7 @@ class KeyedOption(click.Option):
         given = Given()
         for part in parts:
             if twice := given.keys() & part.keys():
-                raise click.BadParameter(f"{min(twice)} is given twice", ctx=ctx, param=self)
+                raise click.BadParameter(f"{min(twice)} is given twice.", ctx=ctx, param=self)
             given.update(part)
         values = Given({**self._starts, **under, **given})
         return replace(self._whole, **values) if is_dataclass(self._whole) else values  # type: ignore[type-var]

@@ -54,7 +54,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ToldKey:
     """A field that is told."""
 
     field: str
@@ -74,23 +74,23 @@ def told(default: Any, help: str, place: str | Within, *, why: str, **more: Any)
     return field(default=default, metadata={"told": Told(help, place, why, **more)})
 
 
-def keys_of(cls: type) -> dict[str, Key]:
+def keys_of(cls: type) -> dict[str, ToldKey]:
     """Field to key, of a dataclass whose fields are `told` or of a pydantic model with `Told` in its annotations."""
     return {key.field: key for key in _keys(cls)}
 
 
-def _keys(cls: type) -> Iterator[Key]:
+def _keys(cls: type) -> Iterator[ToldKey]:
     if is_dataclass(cls):
         hints = get_type_hints(cls)
         for one in fields(cls):
             if found := one.metadata.get("told"):
-                yield Key(one.name, _kind(hints[one.name]), one.default, found)
+                yield ToldKey(one.name, _kind(hints[one.name]), one.default, found)
         return
     model_fields: Mapping[str, Any] = cls.model_fields  # type: ignore[attr-defined]
     for name, info in model_fields.items():
         for found in info.metadata:
             if isinstance(found, Told):
-                yield Key(name, _kind(info.annotation), info.default, found)
+                yield ToldKey(name, _kind(info.annotation), info.default, found)
 
 
 def _kind(annotation: Any) -> Any:

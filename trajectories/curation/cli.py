@@ -138,9 +138,7 @@ def _trajectory(settings: Settings, prefix: str | None) -> str | None:
         return find_trajectory(tx, prefix)
 
 
-def _print_forecast(
-    forecast: GraphForecast, pending: PendingGraphs, options: GraphOptions, as_json: bool
-) -> None:
+def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, options: GraphOptions, as_json: bool) -> None:
     row = {
         "graphs": forecast.graphs,
         "purposes": {purpose: asdict(estimate) for purpose, estimate in forecast.purposes.items()},

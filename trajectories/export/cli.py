@@ -100,6 +100,7 @@ _HITS_SHOWN = 100
 @click.pass_context
 def export(
     context: click.Context,
+    /,
     form: str,
     out: Path,
     force: bool,

@@ -9,7 +9,7 @@ import click
 
 from prchain.core.cli_options import option
 from prchain.core.keyed import Given, KeyedOption
-from prchain.core.told import Key, Told, keys_of
+from prchain.core.told import Told, ToldKey, keys_of
 from trajectories.agents.guidance.settings import PRM, PrmSettings
 from trajectories.agents.guidance.variants import VARIANTS
 
@@ -19,7 +19,7 @@ _PRM = "prm"
 
 _AXES = ("style", "example", "reads", "action")
 
-_VARIANT = Key(
+_VARIANT = ToldKey(
     "variant",
     tuple(VARIANTS),
     "D",
