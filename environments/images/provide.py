@@ -8,7 +8,6 @@ tries again.
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -228,7 +227,7 @@ class Provider:
             "recipe": image.recipe,
             "outcome": BUILT,
             "reason": None,
-            "notes": json.dumps(image.notes),
+            "notes": image.notes,
             "as_of": image.as_of,
             "size_bytes": image.size_bytes,
             "seconds": image.seconds,
@@ -245,13 +244,13 @@ class Provider:
         if self._store is None:
             return
         reason = {"message": str(failure), "step": failure.step, "lines": list(failure.lines)}
-        row = {
+        row: dict[str, Any] = {
             "name": plan.image,
             "repository": plan.repository,
             "recipe": plan.recipe.name,
             "outcome": failure.name,
-            "reason": json.dumps(reason),
-            "notes": "[]",
+            "reason": reason,
+            "notes": [],
             "as_of": None,
             "size_bytes": None,
             "seconds": failure.seconds,

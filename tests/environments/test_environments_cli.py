@@ -246,13 +246,13 @@ def an_image(name: str, **fields: Any) -> Image:
 
 
 def image_row(name: str, **fields: Any) -> dict[str, Any]:
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "repository": "shop/till",
         "recipe": "python",
         "outcome": "built",
         "reason": None,
-        "notes": "[]",
+        "notes": [],
         "as_of": None,
         "size_bytes": None,
         "seconds": 1.0,
@@ -267,10 +267,10 @@ def stage_row(chain_id: str, **fields: Any) -> dict[str, Any]:
         "chain_id": chain_id,
         "position": 1,
         "outcome": "proved",
-        "files": "[]",
-        "classes": "{}",
-        "removed": "[]",
-        "tampered": "[]",
+        "files": [],
+        "classes": {},
+        "removed": [],
+        "tampered": [],
         "seconds": 1.0,
     }
     return {**row, **fields}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -258,7 +257,7 @@ def test_issue_20_a_run_tells_and_stores_what_it_replaced_and_keeps_what_only_lo
     expected = {"github": 2, "url": 1}
     assert (report.outcome, report.replaced) == ("mined", expected)
     assert unchanged.replaced == {}
-    assert lab.rows(MineRun, "replaced") == [(json.dumps(expected),), (None,)]
+    assert lab.rows(MineRun, "replaced") == [(expected,), (None,)]
     [body] = [
         body
         for number, field, body in lab.rows(PullRequestText, "number", "field", "body")

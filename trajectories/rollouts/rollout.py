@@ -6,10 +6,9 @@ with the same database, mirrors and trees.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import count as count_from
 from itertools import takewhile
@@ -294,11 +293,11 @@ def _begin(context: RunContext, name: str, identity: Identity, state: RolloutSta
         "scaffold": scaffold.name,
         "model": context.gateway.model_name(AGENT),
         "judge": context.judge_model,
-        "options": options.to_json(),
+        "options": asdict(options),
         "options_hash": options.hash(),
-        "prompts": json.dumps(dict(identity.prompts), sort_keys=True),
-        "tools": json.dumps([dict(tool) for tool in scaffold.tools]),
-        "decided_by": identity.to_json(),
+        "prompts": identity.prompts,
+        "tools": [dict(tool) for tool in scaffold.tools],
+        "decided_by": identity.row(),
     }
     with context.store.transaction() as tx:
         new = read_outcome(tx, name) is None
