@@ -252,7 +252,7 @@ class TestTable:
     def test_names_that_the_agent_is_told_beside_the_query(self, world: RolloutWorld) -> None:
         base = identity(world)
         with world.store.transaction() as tx:
-            tx.connection.execute(update(TaskStage).where(TaskStage.position == 1).values(interface='["part"]'))
+            tx.connection.execute(update(TaskStage).where(TaskStage.position == 1).values(interface=["part"]))
         assert identity(world).task != base.task
         assert identity(world, with_options(world, interface="paper")).task == base.task
 
