@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import update
 
-from miner.budget import ApiUsage
+from miner.source import ApiUsage
 from prchain.core.secrets.scrub import Counts
 from prchain.core.timestamps import now
 from sql.store import Transaction

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Literal, Self
 
 from environments.backends import BACKENDS, DEFAULT
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.errors import UsageError
 from trajectories.model import NO_LIMITS, AgentLimits
 

@@ -16,7 +16,8 @@ from sqlalchemy import update
 from environments.images.build_run import Build
 from environments.images.images import Image
 from environments.images.plans import ImagePlan
-from environments.images.provide import Provider, StageImage
+from environments.images.provide import Provider
+from environments.images.stage_image import StageImage
 from environments.proofs.proof_rows import ChainProof, forget, needed_images, own_images, write_stage_image
 from environments.proofs.validations import ProofUnit, ValidateReport
 from environments.report import BuildHelp, print_builds, print_validations, size_text

@@ -16,6 +16,7 @@ from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.outcomes import GIT_NOT_READ
 from miner.report import funnel, print_funnel
 from miner.repositories import parse_entry
+from miner.sources.github import forge_at
 from prchain.core.console.progress import open_progress
 from sql.tables import ArchivedPage, Base, Citation, Commit, Issue, Landing, MineRun, PullRequest, PullRequestText
 from tests.databases import open_new
@@ -41,6 +42,7 @@ class Lab:
         with open_progress(stream=io.StringIO()) as progress:
             source = GitHubSource(
                 self.store,
+                forge=forge_at("github.com"),
                 tokens=("test-token",),
                 api_url=self.emulator.api_url,
                 max_wait=10,
@@ -54,7 +56,7 @@ class Lab:
                 MineOptions(**options),
                 mirrors=self.folder / "mirrors",
                 progress=progress,
-                github=source,
+                sources=[source],
             ).mine(spec)
 
     def rows(self, table: type[Base], *columns: str) -> list[tuple[Any, ...]]:

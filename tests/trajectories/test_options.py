@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.backends import BACKENDS
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.errors import UsageError
 from trajectories.model import AgentLimits
 from trajectories.options import DEFAULTS, ELSEWHERE, MAX_TOKENS, Gate, OnFail, RolloutOptions

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import update
 
 from environments.briefing import Briefing
-from environments.images.provide import StageImage
+from environments.images.stage_image import StageImage
 from environments.stages import StagePatch
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun

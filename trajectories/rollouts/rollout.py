@@ -17,8 +17,8 @@ from random import random
 from time import sleep
 
 from environments.backend import Backend
-from environments.checkouts.state import Carry
-from environments.images.provide import StageImage
+from environments.checkouts.carry import Carry
+from environments.images.stage_image import StageImage
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.workplace import Workplace
 from prchain.core.console.terminal import counted

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from environments.backends import BACKENDS, DEFAULT
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.errors import UsageError
 from trajectories.options import DEFAULTS as ROLLOUT_DEFAULTS
 

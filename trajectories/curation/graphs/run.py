@@ -14,8 +14,9 @@ from time import monotonic
 
 from environments.backend import Backend
 from environments.backends import BACKENDS
-from environments.checkouts.state import Carry
-from environments.images.provide import Provider, StageImage
+from environments.checkouts.carry import Carry
+from environments.images.provide import Provider
+from environments.images.stage_image import StageImage
 from environments.workplace import Workplace
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.errors import CurationError, MergeUnsupported, NoNextStage, NotValidated, TestsUnproved, UsageError
