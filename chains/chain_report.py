@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from sqlalchemy import func, select
 
 from chains import outcomes
+from chains.addresses import pull_request_url
 from chains.history import MERGE_PREFIX, display_subject, title_below
 from prchain.core.console.terminal import counted, listed, say, say_facts, say_table, shortened
 from prchain.core.errors import UsageError
@@ -267,12 +269,12 @@ def chain_report(store: Store, prefix: str) -> ChainReport:
         )
         [(host, owner, name)] = tx.rows(Repository, "host", "owner", "name", id=repository_id)
         selections = tuple(tx.read(SelectionReport, Selection, chain_id=id_))
-        stages = _stages(tx, id_, repository_id, f"https://{host}/{owner}/{name}")
+        stages = _stages(tx, id_, repository_id, partial(pull_request_url, host, f"{owner}/{name}"))
         task = next((outcome for (outcome,) in tx.rows(Task, "outcome", chain_id=id_)), None)
     return ChainReport(id_, f"{owner}/{name}", length, licence, language, selections, task, stages)
 
 
-def _stages(tx: Transaction, chain: str, repository_id: int, url: str) -> tuple[StageReport, ...]:
+def _stages(tx: Transaction, chain: str, repository_id: int, url_of: Callable[[int], str]) -> tuple[StageReport, ...]:
     subjects = _subjects(tx, chain)
     columns = [it.name for it in fields(StageReport) if it.name not in {"changes", "url"}]
     stages: list[StageReport] = []
@@ -282,7 +284,7 @@ def _stages(tx: Transaction, chain: str, repository_id: int, url: str) -> tuple[
         known |= {name: known[name] or [] for name in ("signs", "worth_signs")}
         pair = {"later": known["number"], "earlier": stages[-1].number if stages else None}
         changes = next(tx.read(ChangesReport, Lineage, repository_id=repository_id, **pair), None)
-        stages.append(StageReport(**known, changes=changes, url=f"{url}/pull/{known['number']}"))
+        stages.append(StageReport(**known, changes=changes, url=url_of(known["number"])))
     return tuple(stages)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from chains.addresses import pull_request_url
 from chains.reference_patches import print_reference
 from chains.tasks.export import cost_of, proved_f2p
 from chains.tasks.model import SelectedStage, StageQuery, TaskChain
@@ -198,7 +199,7 @@ def _stage_report(
     return TaskStageReport(
         **{name: getattr(stage, name) for name in ("position", "number", "base_sha", "landed_sha", "landed_at")},
         title=read_title(tx, chain.repository_id, stage.number, stage.landed_sha),
-        url=f"https://{chain.host}/{chain.full_name}/pull/{stage.number}",
+        url=pull_request_url(chain.host, chain.full_name, stage.number),
         relation=relation,
         confidence=confidence,
         **written,
