@@ -433,7 +433,7 @@ def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str
       prchain rollouts show 81c2 --messages | less
       prchain rollouts show 81c2 --step 17
     """
-    from trajectories.rollouts.report import print_trajectory, trajectory_page
+    from trajectories.rollouts.report import print_trajectory, trajectory_report
     from trajectories.rollouts.step_diff import print_step_diff, step_diff
 
     if step is not None and (messages or brief):
@@ -444,8 +444,8 @@ def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str
             diff = step_diff(store, trajectory, step, mirrors=settings.mirrors_dir, data_dir=settings.data_dir)
             present(as_json, diff.row(), print_step_diff, diff)
             return
-        page = trajectory_page(store, trajectory, messages=messages)
-    present(as_json, page, print_trajectory, page, brief=brief)
+        report = trajectory_report(store, trajectory, messages=messages)
+    present(as_json, report, print_trajectory, report, brief=brief)
 
 
 @rollouts.command()
