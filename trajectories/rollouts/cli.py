@@ -48,11 +48,6 @@ if TYPE_CHECKING:
     from trajectories.rollouts.run import OutdatedSamples, PendingRollouts, RolloutReport
 
 
-_OF_AGENT = ("temperature", "max_tokens", "context_tokens", "overflow", "observation_chars", "context")
-_OF_GATE = ("gate", "threshold", "judge_sees", "tests")
-_OF_SANDBOX = ("command_timeout", "test_timeout", "history", "track_steps")
-
-
 @click.group(cls=Group)
 def rollouts() -> None:
     """Let an agent work through chains, stage by stage, and judge what it does.
@@ -83,12 +78,8 @@ def rollouts() -> None:
     heading="Agent",
     help="The kind of agent.",
 )
-@told_options(RolloutOptions, "tools", "interface", *_OF_AGENT)
-@told_options(
-    RolloutOptions, "carry", *_OF_GATE, "refinements", "on_fail", "min_length", "stage_limits", "chain_limits"
-)
+@told_options(RolloutOptions)
 @backend_options(BACKENDS)
-@told_options(RolloutOptions, *_OF_SANDBOX)
 @observer_options
 @db_option
 @json_option
