@@ -5,7 +5,8 @@
     |   |-- SettingsError     prchain.toml, the environment or a flag
     |   |-- RecipeError       a recipe, ours or the user's
     |   |-- RepositoryListError
-    |   `-- BenchmarkListError
+    |   |-- BenchmarkListError
+    |   `-- BadInstance       a row of a data set of others holds no task
     |-- StoreError            the database
     |   |-- StoreUnavailable  cannot be opened, read or written
     |   |-- StoreCorrupt      is not a database, or a damaged one
@@ -148,6 +149,10 @@ class RepositoryListError(UsageError, ValueError):
 
 class BenchmarkListError(UsageError, ValueError):
     """The list of benchmark instances cannot be read; names file and line."""
+
+
+class BadInstance(UsageError, ValueError):
+    """A row of a data set of others holds no task; says which column is wrong, and how."""
 
 
 class RecipeError(UsageError, ValueError):
