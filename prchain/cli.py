@@ -46,7 +46,10 @@ COMMANDS = {
 }
 """Command to the import path of its click command and its help line."""
 
-PARTS = {"curate": ("trajectories.studies.curation.cli:study",)}
+PARTS = {
+    "curate": ("trajectories.studies.curation.cli:study",),
+    "tasks": ("chains.imports.cli:import_",),
+}
 """Group to those of its commands that lie above the package of the group."""
 
 COMPLETE = "_PRCHAIN_COMPLETE"

@@ -21,19 +21,20 @@ _SPLITS = re.compile(r"train|test|dev|val|valid|validation|filtered|lite|verifie
 
 
 @dataclass(frozen=True, slots=True)
-class BadRow:
-    """A row that holds no instance."""
+class ReadRow:
+    """A row of a file, and its instance, or why it holds none."""
 
     file: Path
     row: int
-    reason: str
+    instance: Instance | None = None
+    reason: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}, row {self.row}: {self.reason}"
 
 
-def read_instances(path: Path, *, source: str | None = None, form: str | None = None) -> Iterator[Instance | BadRow]:
-    """The instances of a file, or of all files of a folder, in order; one at a time.
+def read_instances(path: Path, *, source: str | None = None, form: str | None = None) -> Iterator[ReadRow]:
+    """The rows of a file, or of all files of a folder, in order; one at a time.
 
     `source` is the data set's name where the path does not tell it, `form` a name of `FORMS` where the columns of a
     file's first row do not tell it. Raises `UsageError` for a file that cannot be read as a whole, and where no form
@@ -45,13 +46,13 @@ def read_instances(path: Path, *, source: str | None = None, form: str | None = 
         reader = given
         for number, row in rows_of(file):
             if isinstance(row, BadInstance):
-                yield BadRow(file, number, str(row))
+                yield ReadRow(file, number, reason=str(row))
                 continue
             reader = reader or _form_of(file, row)
             try:
-                yield reader.read(row, where)
+                yield ReadRow(file, number, reader.read(row, where))
             except BadInstance as error:
-                yield BadRow(file, number, str(error))
+                yield ReadRow(file, number, reason=str(error))
 
 
 def provenance(path: Path, file: Path, source: str | None = None) -> Provenance:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from prchain.core.cli_options import (
+    IMPORTED,
     STRATEGIES,
     choice_option,
     db_option,
@@ -140,7 +141,11 @@ def _print_estimate(run: TaskRun, as_json: bool, *, review: bool, screen: bool) 
 
 
 @tasks.command("list")
-@click.option("--strategy", type=STRATEGIES, help="Only chains that this strategy chose.  [default: all]")
+@click.option(
+    "--strategy",
+    type=click.Choice([*STRATEGIES.choices, IMPORTED]),
+    help="Only chains that this strategy chose.  [default: all]",
+)
 @repository_option
 @click.option("--outcome", metavar="NAME", help="Of one outcome only: ready, query_rejected, ...")
 @db_option

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from chains.tasks.model import (
     FINAL,
@@ -24,7 +24,7 @@ from prchain.core.timestamps import now
 from sql.chosen import resolved
 from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
-from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
+from sql.tables import Chain, ChainStage, ImportedTask, Repository, Selection, Task, TaskStage
 
 _TASK = ("outcome", "reason", "overview", "findings", "attempts")
 _STAGE = ("position", "outcome", "reason", "plan", "query", "interface", "files", "findings", "attempts")
@@ -38,11 +38,12 @@ def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
             Repository.host,
             Repository.owner,
             Repository.name,
-            Repository.location,
+            func.coalesce(ImportedTask.location, Repository.location),
             Chain.licence,
             Chain.language,
         )
         .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
         .where(Chain.id == chain_id)
     )
     row = tx.connection.execute(query).one_or_none()

@@ -9,6 +9,7 @@ from typing import Any
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, file_of
 from environments.proofs.proof_rows import StageProof, read_stages
+from environments.proofs.published import published_lists
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
 from environments.suites.testruns import LEFT_OUT
@@ -42,6 +43,8 @@ def proof_page(store: Store, prefix: str, *, tests: bool = False) -> dict[str, A
             )
         proofs = {stage.position: stage for stage in read_stages(tx, chain.id)}
         runs = _runs(tx, chain.id)
+        first = proofs.get(1)
+        published = published_lists(tx, chain.id, first.runner, first.classes) if first and first.files else None
     stages = []
     for stage in chain.stages:
         proof = proofs.get(stage.position) or StageProof(stage.position, NOT_REACHED)
@@ -49,7 +52,8 @@ def proof_page(store: Store, prefix: str, *, tests: bool = False) -> dict[str, A
         row = _stage_row(proof, earlier, runs.get(stage.position, []), tests=tests)
         stages.append({"position": stage.position, "number": stage.number, **row})
     facts = dict(zip(columns, known, strict=True))
-    return {"chain_id": chain.id, "repository": chain.repository, **facts, "stages": stages}
+    page = {"chain_id": chain.id, "repository": chain.repository, **facts, "stages": stages}
+    return page if published is None else {**page, "published": {**published.row(), "words": published.words()}}
 
 
 def _runs(tx: Transaction, chain_id: str) -> dict[int, list[dict[str, Any]]]:
@@ -116,6 +120,8 @@ def print_proof(page: Mapping[str, Any]) -> None:
     )
     if page["reason"]:
         say(f"  {page['reason']}")
+    if "published" in page:
+        say(f"  its publisher's lists: {page['published']['words']}")
     for stage in page["stages"]:
         for line in _stage_lines(stage):
             say(line)

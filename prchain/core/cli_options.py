@@ -35,11 +35,17 @@ def choice_option(flag: str, choices: Sequence[str], words: str, *name: str) -> 
 STRATEGIES = click.Choice(["reference", "lineage", "evidence", "temporal", "single"])
 """How chains are chosen."""
 
+IMPORTED = "imported"
+"""In place of a strategy: chains that `prchain tasks import` made of tasks of others."""
+
 
 def strategy_option(command: _Command) -> _Command:
     """Add ``--strategy``; the default is ``last``, the strategy that chains were last built with."""
-    words = "Only chains that this strategy chose; last: what `prchain chains build` was last run with."
-    return choice_option("--strategy", ["last", *STRATEGIES.choices], words)(command)
+    words = (
+        "Only chains that this strategy chose; last: what `prchain chains build` was last run with; imported: of "
+        "`prchain tasks import`."
+    )
+    return choice_option("--strategy", ["last", *STRATEGIES.choices, IMPORTED], words)(command)
 
 
 def repository_option(command: _Command) -> _Command:

@@ -61,6 +61,7 @@
     |   `-- ExtractionFailed         what the sandbox holds cannot be read, or is more than we take
     |-- TaskError             a task that cannot be written as it was begun
     |   |-- ChainGone                its chain is no longer chosen
+    |   |-- NoRepository             it was imported, and no repository holds what it begins on
     |   `-- TaskSuperseded           another run has ended it meanwhile
     |-- RolloutError          a rollout that cannot begin
     |   |-- NoTask                   its chain has no task that is ready
@@ -460,6 +461,10 @@ class TaskError(PrchainError):
 
 class ChainGone(TaskError):
     """The chain was chosen when the work began, and is not any more."""
+
+
+class NoRepository(TaskError, LookupError):
+    """The task was imported, and no repository that is known holds the commit that it begins on."""
 
 
 class TaskSuperseded(TaskError):

@@ -11,7 +11,7 @@ import pytest
 
 from chains.imports.forms import FORMS, multi_swe_bench, swe_bench, swe_gym, swe_rebench, swe_smith
 from chains.imports.instance import Instance, Provenance
-from chains.imports.reading import BadRow, provenance, read_instances
+from chains.imports.reading import provenance, read_instances
 from prchain.core.errors import BadInstance, UsageError
 from tests.chains import import_rows
 from tests.chains.import_rows import BASE, F2P, P2P, PATCH, QUERY, ROWS, TEST_PATCH
@@ -174,11 +174,12 @@ def test_lines_that_cannot_be_read_are_named_and_the_others_are_read(tmp_path: P
     with file.open("ab") as stream:
         stream.write(b'{"repo": "\xff"}\n')
     found = list(read_instances(file, source="lab/set"))
-    assert [type(it) for it in found] == [Instance, BadRow, BadRow, BadRow, BadRow, Instance, BadRow]
-    lines = [str(it) for it in found if isinstance(it, BadRow)]
+    assert [it.instance is not None for it in found] == [True, False, False, False, False, True, False]
+    lines = [str(it) for it in found if it.instance is None]
     assert [line.partition(": ")[0] for line in lines] == [f"{file}, row {n}" for n in (2, 3, 4, 5, 8)]
     assert lines[0].endswith("it is no object with columns") and lines[-1].endswith("byte 11 is no UTF-8")
-    assert found[0] == found[5] and isinstance(found[0], Instance) and found[0].split == "train"
+    assert found[0].instance == found[5].instance and found[0].instance is not None
+    assert found[0].instance.split == "train"
 
 
 def test_a_list_is_read_item_by_item(tmp_path: Path) -> None:
@@ -187,9 +188,8 @@ def test_a_list_is_read_item_by_item(tmp_path: Path) -> None:
     ]
     file = tmp_path / "task_insts.json"
     file.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
-    assert [it.instance_id for it in read_instances(file) if isinstance(it, Instance)] == [
-        row["instance_id"] for row in rows
-    ]
+    found = [it.instance.instance_id for it in read_instances(file) if it.instance]
+    assert found == [row["instance_id"] for row in rows]
     file.write_text(json.dumps(rows)[:-200], encoding="utf-8")
     *_, last = read_instances(file)
     assert str(last) == f"{file}, row 9: the list ends here, or its next item is no JSON"
@@ -204,7 +204,7 @@ def test_parquet_gives_the_rows_of_lines(tmp_path: Path) -> None:
     (tmp_path / "datasets--nebius--SWE-rebench" / "snapshots" / "0123abc" / "README.md").write_text("A set.")
     found = list(read_instances(folder.parent))
     where = Provenance("nebius/SWE-rebench", "0123abc", "filtered")
-    assert found == [FORMS["swe-rebench"].read(row, where) for row in rows]
+    assert [it.instance for it in found] == [FORMS["swe-rebench"].read(row, where) for row in rows]
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1nothing")
     with pytest.raises(UsageError, match=r"broken\.parquet cannot be read as Parquet"):

@@ -54,9 +54,9 @@ def test_the_figures_of_runs_whose_figures_are_known() -> None:
 def test_one_run_an_instance_has_wilson_s_interval() -> None:
     found = figures([run(str(n), n < 9) for n in range(10)])
     # Computed by hand from Wilson's formula with z = 1.96.
-    assert found.pass_at[1] == Share(
-        0.9, pytest.approx(0.5958, abs=1e-4), pytest.approx(0.9821, abs=1e-4), 10, "wilson"
-    )
+    share = found.pass_at[1]
+    assert (share.value, share.of, share.interval) == (0.9, 10, "wilson")
+    assert share.low == pytest.approx(0.5958, abs=1e-4) and share.high == pytest.approx(0.9821, abs=1e-4)
 
 
 def test_failures_of_machines_are_told_apart_and_score_nothing_but_their_cost() -> None:

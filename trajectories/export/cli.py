@@ -161,6 +161,7 @@ _HITS_SHOWN = 100
     type=click.Choice(["slime", "swift"]),
     help="With the format of the same name: write the papers' training arguments, too, to FILE.recipe.sh.",
 )
+@click.option("--benchmarks", is_flag=True, help="Also samples of tasks that were imported from benchmarks.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @db_option
 @json_option
@@ -194,6 +195,7 @@ def export(
     like: str | None,
     overlap: Path | None,
     recipe: Literal["slime", "swift"] | None,
+    benchmarks: bool,
     force: bool,
     db: str | None,
     as_json: bool,
@@ -252,6 +254,7 @@ def export(
         recipe=recipe,
         grounded=grounded,
         pairs=pairs,
+        benchmarks=benchmarks,
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
 

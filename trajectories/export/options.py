@@ -59,6 +59,8 @@ class ExportOptions:
     the task or an observation has not shown."""
     pairs: PairKind = "none"
     """Which two sets of the same chains are written (`trajectories.export.pairs`)."""
+    benchmarks: bool = False
+    """Also trajectories over tasks that were imported from a benchmark, which no training data may hold."""
     retold: bool = True
     """Whether the texts of an accepted prefix are those told anew for it, not those that the agent read."""
 

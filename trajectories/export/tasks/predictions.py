@@ -21,7 +21,7 @@ from prchain.core.git.trees import TreeStore
 from prchain.core.swebench.instances import instance_id
 from sql.chosen import repository_ids
 from sql.store import Transaction
-from sql.tables import Chain, Trajectory, TrajectoryStage
+from sql.tables import Chain, ImportedTask, Trajectory, TrajectoryStage
 from trajectories.options import RolloutOptions
 from trajectories.privileged import DISCLOSED
 from trajectories.rows import find_trajectory
@@ -184,10 +184,11 @@ def _rollout_predictions(
     chain = read_chain(tx, rollout.chain_id)
     stages = {stage.position: stage for stage in chain.stages}
     trees: TreeStore | None = None
+    published = next(iter(tx.rows(ImportedTask, "instance_id", chain_id=chain.id)), None)
     columns = ("position", "end_tree", "attempts")
     # A caller may stop after one prediction, which would leave the cursor open after the transaction.
     for position, tree, attempts in list(tx.rows(TrajectoryStage, *columns, trajectory_id=rollout.id)):
-        name = instance_id(chain.repository, chain.id, position)
+        name = str(published[0]) if published else instance_id(chain.repository, chain.id, position)
         if not attempts:
             left_out(MissingPrediction(name, NOT_TRIED))
             continue
