@@ -42,6 +42,10 @@ COMMANDS = {
         "trajectories.studies.statistics.cli:stats",
         "Say what the rollouts come to, beside the paper's figures.",
     ),
+    "evaluate": (
+        "trajectories.studies.evaluation.cli:evaluate",
+        "Print the figures of models on a set of tasks: Pass@k, cost, steps.",
+    ),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }
 """Command to the import path of its click command and its help line."""

@@ -59,11 +59,11 @@ def test_one_run_an_instance_has_wilson_s_interval() -> None:
     assert share.low == pytest.approx(0.5958, abs=1e-4) and share.high == pytest.approx(0.9821, abs=1e-4)
 
 
-def test_failures_of_machines_are_told_apart_and_score_nothing_but_their_cost() -> None:
-    down = run("b", False, apart="endpoint_unreachable")
+def test_failures_of_machines_are_told_apart_and_score_nothing() -> None:
+    down = run("b", False, apart="endpoint_unreachable", usd=None)
     found = figures([run("a", True), down, replace(down, instance="c", sample=1)])
     assert (found.instances, found.runs, found.apart) == (1, 1, {"endpoint_unreachable": 2})
-    assert found.pass_at[1].value == 1.0 and found.usd_resolved == 1.5
+    assert found.pass_at[1].value == 1.0 and found.usd_resolved == 0.5
 
 
 def test_of_nothing_there_are_no_figures_and_of_an_unknown_price_no_cost() -> None:

@@ -38,6 +38,9 @@ class InstanceRun:
     difficulty: str = ""
     position: int = 1
     """Of the stage in its chain."""
+    reached: bool = True
+    """Whether anything was tried: not where the agent failed an earlier stage. It is then not resolved, and no part of
+    means."""
     redundant: float | None = None
     """The share of its views of files that showed nothing new; None where it looked at none."""
 
@@ -57,7 +60,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a group of runs. Means are of runs; those of cost are None where a price is not known."""
+    """The figures of a group of runs. Means are of runs that were tried; those of cost are None where a price is not
+    known."""
 
     instances: int
     runs: int
@@ -66,6 +70,8 @@ class Figures:
     """The failure's name to the runs that it ended."""
     pass_at: Mapping[int, Share]
     """k to Pass@k, over the instances that have k runs."""
+    not_reached: int
+    """Runs of stages that were not tried, as an earlier one failed."""
     resolved: int
     patches: int
     at_steps: Mapping[int, float]
@@ -78,7 +84,7 @@ class Figures:
     usd: float | None
     """Of a run."""
     usd_resolved: float | None
-    """All that was paid, for each run that resolved; None where none did."""
+    """All that was paid for the runs, for each of them that resolved; None where none did."""
 
     @property
     def patch_rate(self) -> float | None:
@@ -106,8 +112,9 @@ def figures(
     many `steps`, and so many `calls` of tools."""
     everything = list(runs)
     measured = [run for run in everything if run.apart is None]
+    tried = [run for run in measured if run.reached]
     solved = [run for run in measured if run.resolved]
-    costs = [run.usd for run in everything]
+    costs = [run.usd for run in measured]
     known = [usd for usd in costs if usd is not None]
     total = sum(known) if len(known) == len(costs) else None
     by_instance = grouped(measured, lambda run: run.instance)
@@ -116,15 +123,16 @@ def figures(
         runs=len(measured),
         apart=dict(sorted(Counter(run.apart for run in everything if run.apart is not None).items())),
         pass_at={k: share for k in ks if (share := _pass_at(by_instance, k, resamples)) is not None},
+        not_reached=len(measured) - len(tried),
         resolved=len(solved),
         patches=sum(run.patch for run in measured),
         at_steps={most: sum(run.steps <= most for run in solved) / len(measured) for most in steps if measured},
         at_calls={most: sum(run.calls <= most for run in solved) / len(measured) for most in calls if measured},
-        steps=_mean(run.steps for run in measured),
-        calls=_mean(run.calls for run in measured),
-        tokens_in=_mean(run.tokens_in for run in measured),
-        tokens_out=_mean(run.tokens_out for run in measured),
-        usd=None if total is None or not measured else total / len(measured),
+        steps=_mean(run.steps for run in tried),
+        calls=_mean(run.calls for run in tried),
+        tokens_in=_mean(run.tokens_in for run in tried),
+        tokens_out=_mean(run.tokens_out for run in tried),
+        usd=None if total is None or not tried else total / len(tried),
         usd_resolved=None if total is None or not solved else total / len(solved),
     )
 

@@ -10,8 +10,10 @@ from trajectories.studies.bootstrap import RESAMPLES, mean_intervals
 from trajectories.studies.comparison import cliffs_delta, mann_whitney
 from trajectories.studies.evaluation.figures import InstanceRun, grouped
 
+RESOLVED = "resolved"
+
 MEASURES: Mapping[str, Callable[[InstanceRun], float | None]] = {
-    "resolved": lambda run: 100.0 * run.resolved,
+    RESOLVED: lambda run: 100.0 * run.resolved,
     "steps": lambda run: float(run.steps),
     "calls": lambda run: float(run.calls),
     "redundant": lambda run: None if run.redundant is None else 100.0 * run.redundant,
@@ -66,12 +68,12 @@ def sides(
         tuple(sorted(solved[1] - solved[0])),
         {
             measure: _difference(
-                [list(map(value, left[name])) for name in both],
-                [list(map(value, right[name])) for name in both],
+                [_values(measure, left[name]) for name in both],
+                [_values(measure, right[name]) for name in both],
                 p_values,
                 resamples,
             )
-            for measure, value in MEASURES.items()
+            for measure in MEASURES
         },
     )
 
@@ -96,6 +98,11 @@ def _difference(
         mann_whitney(all_left, all_right) if p_values else None,
         cliffs_delta(all_right, all_left),
     )
+
+
+def _values(measure: str, runs: Sequence[InstanceRun]) -> list[float | None]:
+    """What was not tried is not resolved, and has no steps, calls or cost to compare."""
+    return [MEASURES[measure](run) for run in runs if run.reached or measure == RESOLVED]
 
 
 def _known(values: Sequence[float | None]) -> list[float]:
