@@ -7,7 +7,6 @@ is, but for what its publisher says of it; an import that waits for a repository
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -186,12 +185,12 @@ def _said(instance: Instance) -> dict[str, Any]:
         "patch": instance.patch,
         "breaks": instance.breaks,
         "test_patch": instance.test_patch,
-        "f2p": json.dumps(instance.f2p, ensure_ascii=False),
-        "p2p": json.dumps(instance.p2p, ensure_ascii=False),
+        "f2p": list(instance.f2p),
+        "p2p": list(instance.p2p),
         "image": instance.image,
         "image_by": instance.image_by,
         "workdir": instance.workdir,
-        "test_command": json.dumps(instance.test_command, ensure_ascii=False),
+        "test_command": list(instance.test_command),
         "log_parser": instance.log_parser,
     }
 

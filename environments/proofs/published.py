@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -99,4 +98,4 @@ def published_lists(
 ) -> PublishedLists | None:
     """The lists of an imported chain compared with the classes of its one stage; None for any other chain."""
     row = next(iter(tx.rows(ImportedTask, "f2p", "p2p", chain_id=chain_id)), None)
-    return None if row is None else compare_lists(runner, json.loads(row[0]), json.loads(row[1]), classes)
+    return None if row is None else compare_lists(runner, row[0], row[1], classes)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from sql.json_text import JsonText
 from sql.tables.base import Base
 
 
@@ -35,16 +38,16 @@ class ImportedTask(Base):
     breaks: Mapped[bool]
     """Whether the patch brings a fault in, which the reference takes back."""
     test_patch: Mapped[str] = mapped_column(Text)
-    f2p: Mapped[str] = mapped_column(Text)
+    f2p: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list: the publisher's F2P tests, by its log parser's names."""
-    p2p: Mapped[str] = mapped_column(Text)
+    p2p: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list: its P2P tests."""
     image: Mapped[str | None] = mapped_column(String(512))
     image_by: Mapped[str | None] = mapped_column(String(8))
     """``column``, or ``rule``: the publisher's way to name images."""
     workdir: Mapped[str | None] = mapped_column(String(255))
     """Where the image has the repository."""
-    test_command: Mapped[str] = mapped_column(Text)
+    test_command: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list of lines of shell; empty where the publisher names none."""
     log_parser: Mapped[str | None] = mapped_column(String(64))
     imported_at: Mapped[str] = mapped_column(String(32))

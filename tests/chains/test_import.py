@@ -106,7 +106,7 @@ def test_a_second_import_adds_nothing_and_keeps_up_what_the_publisher_says(
     report, _ = take(store, tmp_path, row_of(world, 1, PASS_TO_PASS=["tests/test_cart.py::test_more"]))
     assert (report.imported, report.known) == (0, 1)
     assert (rows(store, ChainStage, "chain_id", "landed_sha"), rows(store, Task, "chain_id", "created_at")) == before
-    assert rows(store, ImportedTask, "p2p") == [('["tests/test_cart.py::test_more"]',)]
+    assert rows(store, ImportedTask, "p2p") == [(["tests/test_cart.py::test_more"],)]
 
 
 def test_without_a_repository_a_task_waits_and_is_taken_up_later(tmp_path: Path, world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from chains.imports.importing import Importer
 from chains.imports.reading import read_instances
-from environments.proofs.proof_report import proof_page
+from environments.proofs.proof_report import proof_report
 from environments.proofs.published import ABSENT, compare_lists
 from environments.proofs.validations import ValidateRun, ValidationChoice
 from environments.suites.outcomes import ClassifiedTests
@@ -58,16 +58,16 @@ def test_stages_of_ours_come_back_and_are_proved_by_the_same_tests(world: StageW
     assert report.counts == {"proved": 2}
     with world.store.reading() as tx:
         ids = selected_ids(tx, "imported")
+    told: list[str] = []
     for chain_id in ids:
         (found,) = world.stages(chain_id)
-        page = proof_page(world.store, chain_id)
-        original = proofs[page["stages"][0]["number"]]
+        page = proof_report(world.store, chain_id)
+        original = proofs[page.stages[0].number]
         assert found.classes.f2p == original.classes.f2p
         assert set(found.classes.p2p) <= set(original.classes.p2p) | set(original.classes.f2p)
-        assert not page["published"]["differ"]
-    assert sorted(proof.published.words() for proof in report.proofs if proof.published) == sorted(
-        page["published"]["words"] for page in (proof_page(world.store, chain_id) for chain_id in ids)
-    )
+        assert page.published is not None and not page.published.differ
+        told.append(page.published.words())
+    assert sorted(proof.published.words() for proof in report.proofs if proof.published) == sorted(told)
 
 
 def test_what_differs_is_told_by_the_class_that_a_test_is_in() -> None:

@@ -7,7 +7,6 @@ because the agent failed an earlier one, is not resolved.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -106,7 +105,7 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
         for row in tx.connection.execute(query)
         if row.chain_id in wanted and row.outcome in counting and model in (None, row.model)
     ]
-    labels = option_labels([{**json.loads(row.options), "scaffold": row.scaffold} for row in rows])
+    labels = option_labels([{**row.options, "scaffold": row.scaffold} for row in rows])
     tiers = {key: str(found.tier) for key, found in difficulties(reference_stages(tx), {})[0].items()}
     stages = _stages(tx, {row.id for row in rows})
     calls = _calls(tx)
