@@ -9,18 +9,20 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import select
 
 from chains.imports.ends import StageEnds, make_ends, open_store
 from chains.imports.instance import Instance
 from chains.imports.reading import ReadRow
 from chains.stages.licence import licence_of
 from chains.tasks.model import WAITING, StageQuery, TaskDraft
-from chains.tasks.rows import write_draft
+from chains.tasks.rows import write_drafts
 from prchain.core.cli_options import IMPORTED
 from prchain.core.code.reference import Reference, split
 from prchain.core.errors import BadInstance, GitError, IncompleteRepository, NotARepository
@@ -102,8 +104,7 @@ class Importer:
                 report.bad += 1
                 tell(bad)
             with self._store.transaction() as tx:
-                for it in made:
-                    self._write(tx, it, report)
+                self._write(tx, made, report)
         return report
 
     # ---- git
@@ -137,38 +138,45 @@ class Importer:
                     if path.is_dir():
                         yield GitRepository.open(path)
         with self._store.reading() as tx:
-            row = _repository(tx, repository)
-        if row is not None and row[1]:
+            locations = [place for _, name, place in _repositories(tx) if name.lower() == repository.lower()]
+        for location in filter(None, locations):
             with contextlib.suppress(NotARepository):
-                yield open_mined(row[1], self._mirrors, HOST, repository)
+                yield open_mined(location, self._mirrors, HOST, repository)
         if (path := mirror_path(self._mirrors, HOST, repository)).exists():
             yield GitRepository.open(path)
 
     # ---- rows
 
-    def _write(self, tx: Transaction, made: _Made, report: ImportReport) -> None:
-        instance, ends = made.instance, made.ends
-        chain = instance.chain_id
-        before = next(iter(tx.rows(ImportedTask, "location", chain_id=chain)), None)
-        report.benchmark += instance.benchmark
-        if ends is None and (before is None or before[0] is None):
-            report.waiting[instance.repository] += 1
-        elif before is not None and before[0] is not None:
-            report.known += 1
-        else:
-            report.imported += 1
-        if before is not None and (before[0] is not None or ends is None):
-            tx.upsert(ImportedTask, [{"chain_id": chain, **_said(instance), **_kept(tx, chain)}])
-            return
-        repository_id = _repository_id(tx, instance.repository)
-        tx.upsert(Chain, [_chain_row(made, repository_id)])
-        tx.upsert(ChainStage, [_stage_row(made, repository_id)])
-        outcome = SELECTED if ends else WAITING
-        selection = {"strategy": IMPORTED, "chain_id": chain, "score": 0.0, "outcome": outcome, "reason": None}
-        tx.upsert(Selection, [{**selection, "selected_at": now()}])
-        own = {"location": made.location, "imported_at": now()}
-        tx.upsert(ImportedTask, [{"chain_id": chain, **_said(instance), **own}])
-        write_draft(tx, _draft(made), model=None, prompts={})
+    def _write(self, tx: Transaction, made: Sequence[_Made], report: ImportReport) -> None:
+        ids = {it.instance.chain_id for it in made}
+        query = select(ImportedTask.chain_id, ImportedTask.location, ImportedTask.imported_at)
+        stored = tx.connection.execute(query.where(ImportedTask.chain_id.in_(ids)))
+        before = {str(chain): (location, at) for chain, location, at in stored}
+        repositories = {str(name).lower(): id_ for id_, name, _ in _repositories(tx)}
+        fresh: dict[str, _Made] = {}
+        imports: dict[str, dict[str, Any]] = {}
+        for it in made:
+            chain, known = it.instance.chain_id, before.get(it.instance.chain_id)
+            report.benchmark += it.instance.benchmark
+            if it.ends is None and (known is None or known[0] is None):
+                report.waiting[it.instance.repository] += 1
+            elif (known is not None and known[0] is not None) or chain in fresh:
+                report.known += 1
+            else:
+                report.imported += 1
+            if known is None or (known[0] is None and it.ends is not None):
+                fresh[chain] = it
+                known = (it.location, now())
+            imports[chain] = {"chain_id": chain, **_said(it.instance), "location": known[0], "imported_at": known[1]}
+        for name in dict.fromkeys(it.instance.repository for it in fresh.values()):
+            if name.lower() not in repositories:
+                repositories[name.lower()] = _new_repository(tx, name)
+        new = [(it, repositories[it.instance.repository.lower()]) for it in fresh.values()]
+        tx.upsert(Chain, [_chain_row(*pair) for pair in new])
+        tx.upsert(ChainStage, [_stage_row(*pair) for pair in new])
+        tx.upsert(Selection, [_selection_row(it) for it, _ in new])
+        tx.upsert(ImportedTask, imports.values())
+        write_drafts(tx, [_draft(it) for it, _ in new], model=None, prompts={})
 
 
 def _said(instance: Instance) -> dict[str, Any]:
@@ -195,9 +203,15 @@ def _said(instance: Instance) -> dict[str, Any]:
     }
 
 
-def _kept(tx: Transaction, chain: str) -> dict[str, Any]:
-    ((location, imported_at),) = tx.rows(ImportedTask, "location", "imported_at", chain_id=chain)
-    return {"location": location, "imported_at": imported_at}
+def _selection_row(made: _Made) -> dict[str, Any]:
+    return {
+        "strategy": IMPORTED,
+        "chain_id": made.instance.chain_id,
+        "score": 0.0,
+        "outcome": SELECTED if made.ends else WAITING,
+        "reason": None,
+        "selected_at": now(),
+    }
 
 
 def _chain_row(made: _Made, repository_id: int) -> dict[str, Any]:
@@ -255,22 +269,13 @@ def _told(instance: Instance) -> Reference:
     return split(files)
 
 
-def _repository(tx: Transaction, full_name: str) -> tuple[int, str] | None:
+def _repositories(tx: Transaction) -> list[tuple[int, str, str]]:
+    """Id, full name and location of the repositories of the host."""
     rows = tx.rows(Repository, "id", "owner", "name", "location", host=HOST)
-    return next(
-        (
-            (int(id_), str(location))
-            for id_, owner, name, location in rows
-            if f"{owner}/{name}".lower() == full_name.lower()
-        ),
-        None,
-    )
+    return [(int(id_), f"{owner}/{name}", str(location)) for id_, owner, name, location in rows]
 
 
-def _repository_id(tx: Transaction, full_name: str) -> int:
-    known = _repository(tx, full_name)
-    if known is not None:
-        return known[0]
+def _new_repository(tx: Transaction, full_name: str) -> int:
     owner, _, name = full_name.partition("/")
     repository_id = max((int(id_) for (id_,) in tx.rows(Repository, "id")), default=0) + 1
     tx.upsert(Repository, [{"id": repository_id, "host": HOST, "owner": owner, "name": name, "location": ""}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,6 +144,14 @@ def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts
     tx.delete(TaskStage, chain_id=draft.chain_id)
     if draft.stages:
         tx.upsert(TaskStage, _stage_rows(draft))
+
+
+def write_drafts(
+    tx: Transaction, drafts: Sequence[TaskDraft], *, model: str | None, prompts: Mapping[str, str]
+) -> None:
+    """Write many tasks at once, whose stored ones, where there are any, have no other stages."""
+    tx.upsert(Task, [_row(draft, model, prompts) for draft in drafts])
+    tx.upsert(TaskStage, [row for draft in drafts for row in _stage_rows(draft)])
 
 
 def count_attempts(tx: Transaction, draft: TaskDraft) -> None:
