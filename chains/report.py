@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from chains import outcomes
+from chains.addresses import pull_request_url
 from chains.history import MERGE_PREFIX, display_subject, title_below
 from chains.meanings import MEANINGS
 from chains.options import EDGE_RULES, BuildReport
@@ -313,7 +314,7 @@ def chain_page(store: Store, prefix: str) -> dict[str, Any]:
             stage["signs"] = stage["signs"] or []
             stage["worth_signs"] = stage["worth_signs"] or []
             stage["changes"] = _changes(tx, row[0], stage["number"], before["number"]) if before else None
-            stage["url"] = f"https://{names[0]}/{names[1]}/{names[2]}/pull/{stage['number']}"
+            stage["url"] = pull_request_url(names[0], f"{names[1]}/{names[2]}", stage["number"])
         task = next((found[0] for found in tx.rows(Task, "outcome", chain_id=chain)), None)
     return {
         "id": chain,

@@ -94,6 +94,8 @@ RULES = {
     "tasks export --format": Rule(
         "no instance to write", ends=(1,), why="the demo's stages have no images of their own"
     ),
+    "tasks import": Rule("there is no file or folder|does not exist", ends=(2,), why="the demo holds no data set"),
+    "evaluate": Rule("Pass@1|no rollout over these tasks has ended", ends=(0, 1), why="nothing was imported"),
     "environments validate": Rule(
         "1 proved|1 done before",
         (*LOCAL, "--chain", "CHAIN"),
@@ -162,7 +164,7 @@ RULES = {
     "judge calibrate": Rule("160 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("3 samples"),
     "export --format swebench": Rule(
-        "9 predictions", ("--like", "TRAJECTORY"), why="the demo's agents have two sets of options"
+        "9 predictions", ("--predictions", "like=TRAJECTORY"), why="the demo's agents have two sets of options"
     ),
     "export --pairs short-long": Rule("no pair differs", ends=(1,)),
     "export --pairs rejection-sampling": Rule("4 for unfiltered, 4 for filtered"),
@@ -184,6 +186,7 @@ MODULES = {
     "research.audit_precision": r"second: 20 .*precision 100.0%.*asked first: precision 10/11",
     "research.optimality": "all: average 0.9",
     "research.tables_page": "^# Tables\n",
+    "research.options_page": "^# Options\n",
 }
 """Module that is run as a program to a pattern of its output, which the docs quote."""
 

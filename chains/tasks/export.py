@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from sqlalchemy import func, select
 
+from chains.addresses import pull_request_url
 from chains.outcomes import RETIRED
 from chains.tasks.model import NOT_REACHED, SelectedStage, StageQuery, TaskChain
 from chains.tasks.record import (
@@ -214,7 +215,7 @@ def _stage(
         position=stage.position,
         number=stage.number,
         title=read_title(tx, chain.repository_id, stage.number, stage.landed_sha),
-        url=f"https://{chain.host}/{chain.full_name}/pull/{stage.number}",
+        url=pull_request_url(chain.host, chain.full_name, stage.number),
         branch=stage.branch,
         base_sha=stage.base_sha,
         landed_sha=stage.landed_sha,

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from chains.addresses import pull_request_url
 from chains.reference_patches import print_reference
 from chains.tasks.export import cost_of, proved_f2p
 from chains.tasks.model import StageQuery, TaskDraft
@@ -114,7 +115,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
                     "position": stage.position,
                     "number": stage.number,
                     "title": read_title(tx, chain.repository_id, stage.number, stage.landed_sha),
-                    "url": f"https://{chain.host}/{chain.full_name}/pull/{stage.number}",
+                    "url": pull_request_url(chain.host, chain.full_name, stage.number),
                     "base_sha": stage.base_sha,
                     "landed_sha": stage.landed_sha,
                     "landed_at": stage.landed_at,

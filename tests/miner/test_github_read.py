@@ -416,7 +416,7 @@ def test_threads_read_their_repositories_side_by_side(world: World, tmp_path: Pa
 
         def read(number: int) -> None:
             try:
-                shared.read(number, resolved, since=None, limit=None)
+                shared.read(number, resolved)
             except BaseException as error:
                 failures.append(error)
 

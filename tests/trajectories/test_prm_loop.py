@@ -290,15 +290,15 @@ class TestCommands:
     @pytest.mark.parametrize(
         ("flags", "words"),
         [
-            (["--prm", "X"], "no variant 'X'"),
-            (["--prm", "--prm-every", "0"], "every"),
-            (["--prm", "--prm-window", "0"], "window"),
-            (["--prm", "D", "--prm-style", "simple"], "variant D says what style is"),
-            (["--prm", "S", "--prm-reply", "json"], "no reply in JSON"),
-            (["--prm-style", "simple", "--prm-example", "on"], "free prose"),
-            (["--prm-every", "3"], "ask for one with --prm"),
-            (["--prm", "--prm-taxonomy", "no/such.toml"], "cannot be read"),
-            (["--prm", "--prm-taxonomy", "pyproject.toml"], "the taxonomy"),
+            (["--prm", "X"], "'X' is not one of"),
+            (["--prm", "every=0"], "every"),
+            (["--prm", "D:window=0"], "window"),
+            (["--prm", "D:style=simple"], "variant D says what style is"),
+            (["--prm", "S:reply=json"], "no reply in JSON"),
+            (["--prm", "style=simple,example=on"], "free prose"),
+            (["--prm", "D:evry=3"], "did you mean every?"),
+            (["--prm", "taxonomy=no/such.toml"], "cannot be read"),
+            (["--prm", "taxonomy=pyproject.toml"], "the taxonomy"),
         ],
     )
     def test_bad_input_is_one_line(
