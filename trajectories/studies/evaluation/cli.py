@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 )
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Write Pass@1 as a drawing, too.")
 @click.option(
-    "--predictions", type=click.Path(path_type=Path), metavar="FILE", help="Write SWE-bench's predictions, too."
+    "--predictions-out",
+    "predictions",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write SWE-bench's predictions, too.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @db_option
