@@ -2,44 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from chains.history import repositories
+from sqlalchemy import select
+
 from prchain.core.console.terminal import say, say_content
 from prchain.core.errors import UsageError
-from prchain.core.git import GitRepository, open_mined
+from prchain.core.git import open_mined
 from prchain.core.git.patches import patch_fields
 from sql.store import Store
-from sql.tables import ImportedTask
+from sql.tables import Chain, ImportedTask, Repository
+
+_T = TypeVar("_T")
 
 
-def add_references(store: Store, page: Mapping[str, Any], mirrors: Path) -> list[bytes]:
-    """The patch of each stage of a page, from its base to its landed commit; the stages get it as ``reference``.
+class Landed(Protocol):
+    """A stage in a report."""
 
-    Raises `GitError` where the repository cannot be read, and `UsageError` where it is not in the database any more.
+    @property
+    def base_sha(self) -> str: ...
+
+    @property
+    def landed_sha(self) -> str: ...
+
+
+def reference_patches(store: Store, chain_id: str, stages: Iterable[Landed], mirrors: Path) -> list[bytes]:
+    """The patch of each stage of a chain, from its base to its landed commit.
+
+    Raises `GitError` where the repository cannot be read, and `UsageError` for an import without one.
     """
-    chain_id = page.get("chain_id") or page["id"]
+    query = (
+        select(Repository.host, Repository.owner, Repository.name, Repository.location, ImportedTask.location)
+        .join(Chain, Chain.repository_id == Repository.id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
+        .where(Chain.id == chain_id)
+    )
     with store.reading() as tx:
-        mined = next(iter(repositories(tx, page["repository"])), None)
-        imported = next(iter(tx.rows(ImportedTask, "location", chain_id=chain_id)), None)
-    if imported is not None and imported[0] is None:
-        raise UsageError(f"chain {chain_id} was imported without a repository; `prchain tasks import` again")
-    if imported is None and mined is None:
-        raise UsageError(f"{page['repository']} has not been mined into this database; `prchain status` lists what has")
-    if imported is not None:
-        git = GitRepository.open(Path(imported[0]))
-    elif mined is not None:
-        git = open_mined(mined.location, mirrors, mined.host, mined.full_name)
-    patches = [git.patch_text(stage["base_sha"], stage["landed_sha"]) for stage in page["stages"]]
-    for stage, patch in zip(page["stages"], patches, strict=True):
-        stage.update(patch_fields("reference", patch))
-    return patches
+        host, owner, name, mined, own = tx.connection.execute(query).one()
+    found = list(stages)
+    if not own and not all(stage.landed_sha for stage in found):
+        raise UsageError(f"chain {chain_id} was imported without a repository; `prchain tasks import` takes it again")
+    git = open_mined(own or mined, mirrors, host, f"{owner}/{name}")
+    return [git.patch_text(stage.base_sha, stage.landed_sha) for stage in found]
 
 
-def print_reference(stage: Mapping[str, Any], patch: bytes) -> None:
+def with_reference(kind: type[_T], stage: Any, patch: bytes) -> _T:
+    """The stage of a report as `kind`, a report that has its reference patch too."""
+    known = {it.name: getattr(stage, it.name) for it in fields(stage)}
+    return kind(**known, **patch_fields("reference", patch))
+
+
+def print_reference(position: int, number: int, patch: bytes) -> None:
     """Print a stage's reference patch below a heading, which git and patch(1) pass over."""
     say()
-    say(f"reference of stage {stage['position']}, #{stage['number']}:")
+    say(f"reference of stage {position}, #{number}:")
     say_content(patch)
