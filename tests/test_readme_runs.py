@@ -94,6 +94,8 @@ RULES = {
     "tasks export --format": Rule(
         "no instance to write", ends=(1,), why="the demo's stages have no images of their own"
     ),
+    "tasks import": Rule("there is no file or folder|does not exist", ends=(2,), why="the demo holds no data set"),
+    "evaluate": Rule("Pass@1|no rollout over these tasks has ended", ends=(0, 1), why="nothing was imported"),
     "environments validate": Rule(
         "1 proved|1 done before",
         (*LOCAL, "--chain", "CHAIN", "--runs", "2"),

@@ -26,6 +26,7 @@ from environments.proofs.proof import (
     unusable,
 )
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_stage_image
+from environments.proofs.published import published_lists
 from environments.proofs.reference_runs import ReferenceRuns
 from environments.proofs.stage_images import stage_image
 from environments.sandboxes.engine import engine_failures
@@ -108,6 +109,9 @@ class ChainProver:
         proof = replace(proof, seconds=time.monotonic() - start)
         with self._store.transaction() as tx:
             write_proof(tx, proof, self.options.backend)
+            if chain.imported and proof.outcome == PROVED:
+                (stage,) = proof.stages
+                proof = replace(proof, published=published_lists(tx, chain_id, stage.runner, stage.classes))
         return proof
 
     def _stages(self, work: _Chain, tell: Tell) -> ChainProof:

@@ -14,7 +14,14 @@ from trajectories.export.format import Format
 from trajectories.export.lengths import fit
 from trajectories.export.options import ExportOptions
 from trajectories.export.pairs import longest_extensions
-from trajectories.export.reading import ExportCandidate, candidates, chain_pulls, read_sample, response_lengths
+from trajectories.export.reading import (
+    BENCHMARK,
+    ExportCandidate,
+    candidates,
+    chain_pulls,
+    read_sample,
+    response_lengths,
+)
 from trajectories.export.samples import Sample
 from trajectories.export.shortest import NOT_SHORTEST, shortest_first
 from trajectories.export.split import related_chains, validation_groups
@@ -62,8 +69,10 @@ class SampleSelection:
         wanted = candidates(tx, options) if only is None else only
         # Told a part of the reference's process graph: whoever imitates that learns to know what nobody said.
         found = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
-        self._disclosed = len(wanted) - len(found)
-        self._groups, self._reasons = _groups(tx, found, options) if only is None else ([[it] for it in only], {})
+        allowed = [it for it in found if options.benchmarks or not it.benchmark]
+        held_back = {DISCLOSED: len(wanted) - len(found), BENCHMARK: len(found) - len(allowed)}
+        self._held_back = {reason: count for reason, count in held_back.items() if count and only is None}
+        self._groups, self._reasons = _groups(tx, allowed, options) if only is None else ([[it] for it in only], {})
         self._draw: _Draw | None = None
 
     def __len__(self) -> int:
@@ -77,7 +86,7 @@ class SampleSelection:
         reason. To draw some at random, all are read once before the first iteration.
         """
         counts: Counter[str] = Counter() if left_out is None else left_out
-        counts.update({DISCLOSED: self._disclosed} if self._disclosed else {})
+        counts.update(self._held_back)
         if self._options.at_most is None:
             yield from self._selected(counts)
             return
