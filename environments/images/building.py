@@ -104,6 +104,11 @@ class BuildContainer:
         # Tools ask git for the files of the project.
         self.run("repository", f"chown {USER}: . && runuser -u {USER} -- bash -c '{_REPOSITORY}'", root=True)
 
+    def put(self, archive: bytes) -> None:
+        """Unpack a tar at the root."""
+        with engine_failures():
+            self._container.put_archive("/", archive)
+
     def run(self, step: str, script: str, *, root: bool = False) -> str:
         """Run bash in the work folder and return what it printed. Raises `BuildFailed` for a failure or a timeout."""
         remaining = self._deadline - time.monotonic()

@@ -61,8 +61,7 @@ class PythonProject:
 
     def chosen_extras(self, *, fewer: bool = False) -> tuple[str, ...]:
         """The extras that tests may need: for tests, development, or everything; `fewer` leaves the last out."""
-        kinds = (_TESTS, _DEVELOPMENT) if fewer else (_TESTS, _DEVELOPMENT, _EVERYTHING)
-        return tuple(name for name in self.extras if _is(name, *kinds))
+        return tuple(name for name in self.extras if _is(name, *_extra_kinds(fewer)))
 
     def chosen_files(self, *, fewer: bool = False) -> tuple[str, ...]:
         """The requirement files that tests may need; `fewer` leaves out development's where tests have some."""
@@ -124,6 +123,15 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
     )
 
 
+def extra_patterns(*, fewer: bool = False) -> list[str]:
+    """The regular expressions of `PythonProject.chosen_extras`, of names as `plain_name` writes them."""
+    return [kind.pattern for kind in _extra_kinds(fewer)]
+
+
+def _extra_kinds(fewer: bool) -> tuple[re.Pattern[str], ...]:
+    return (_TESTS, _DEVELOPMENT) if fewer else (_TESTS, _DEVELOPMENT, _EVERYTHING)
+
+
 def is_workspace_member(path: str, pyproject: str) -> bool:
     """Whether a path is the manifest of a member of the workspace that the root's ``pyproject.toml`` declares.
 
@@ -150,7 +158,7 @@ def tox_deps(text: str) -> list[str]:
 
 
 def _is(name: str, *kinds: re.Pattern[str]) -> bool:
-    return any(kind.match(_plain(name)) for kind in kinds)
+    return any(kind.match(plain_name(name)) for kind in kinds)
 
 
 def _toml(text: str) -> Mapping[str, Any]:
@@ -239,12 +247,12 @@ def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 def _all_groups(pyproject: Mapping[str, Any], members: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The groups of a project and, under the same names, those of its workspace's members; without the members."""
     groups = _groups(pyproject)
-    own = {_plain(str(_table(table, "project").get("name", ""))) for table in members.values()}
+    own = {plain_name(str(_table(table, "project").get("name", ""))) for table in members.values()}
     for table in members.values():
         for name, lines in _groups(table).items():
             groups[name] = tuple(dict.fromkeys([*groups.get(name, ()), *lines]))
     return {
-        name: tuple(line for line in lines if _plain(re.split(r"[^A-Za-z0-9._-]", line)[0]) not in own)
+        name: tuple(line for line in lines if plain_name(re.split(r"[^A-Za-z0-9._-]", line)[0]) not in own)
         for name, lines in groups.items()
     }
 
@@ -259,7 +267,8 @@ def _is_member(folder: str, pyproject: Mapping[str, Any]) -> bool:
     return plain and matches(folder, included) and not matches(folder, excluded)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """The name of a package or an extra as PEP 503 writes it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -11,12 +11,20 @@ def packages_below(folder: str) -> List[Tuple[str, str]]:
     """The packages installed from `folder` or from below it, by PEP 610 or as old setuptools leaves them; with the
     folder that each came from, ``.`` for `folder` itself. Read from the files, for Python has no library for it before
     3.8."""
-    found = set()
+    found = {(_name(metadata), place[len(folder) :].strip("/") or ".") for metadata, place in _below(folder)}
+    return sorted(found)
+
+
+def metadata_below(folder: str) -> List[str]:
+    """The files of metadata of these packages."""
+    return sorted({metadata for metadata, _ in _below(folder)})
+
+
+def _below(folder: str) -> Iterator[Tuple[str, str]]:
     for site in sys.path:
         for metadata, place in _packages(os.path.abspath(site)):
             if (place + "/").startswith(folder + "/"):
-                found.add((_name(metadata), place[len(folder) :].strip("/") or "."))
-    return sorted(found)
+                yield metadata, place
 
 
 def _packages(site: str) -> Iterator[Tuple[str, str]]:
