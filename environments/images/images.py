@@ -41,7 +41,7 @@ BASE_PACKAGES = (
 )
 """Debian's packages that every image has."""
 
-_PREPARE = f"""
+PREPARE = f"""
 id -u {USER} > /dev/null 2>&1 || useradd --create-home --uid 1000 --shell /bin/bash {USER} 2> /dev/null \
     || useradd --create-home --shell /bin/bash {USER}
 install -d -o {USER} -g {USER} {WORKDIR} /opt/env
@@ -60,6 +60,8 @@ if [ -n "$missing" ]; then
     rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 fi
 """
+
+"""Makes the user, the folders and Debian's packages of ``$PACKAGES`` that lack."""
 
 _TIDY = f"""
 while read -r from to; do
@@ -169,7 +171,7 @@ def _build(
         secrets=settings.secrets,
     )
     with container:
-        container.run("prepare", _PREPARE, root=True)
+        container.run("prepare", PREPARE, root=True)
         container.put_tree(tree)
         notes = []
         for step in plan.recipe.build:

@@ -226,7 +226,7 @@ class Provider:
             try:
                 settings, as_of = self._build_settings, order.landed_at
                 python = order.plan.python
-                if python is not None and not order.plan.default_python and self._interpreters is not None:
+                if python is not None and self._interpreters is not None:
                     settings = self._interpreters.settings_for(self.engine(), python.minor)
                     as_of = max(as_of, era_of(python.minor)) if python.minor == OLDEST else as_of
                 image = build_image(

@@ -188,13 +188,18 @@ def _setup_call(text: str) -> dict[str, Any]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    values = {
-        target.id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    values: dict[str, ast.expr] = {}
+    added: dict[str, list[str]] = {}
+    for node in tree.body:
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Name) and value is not None:
+                values[target.id] = value
+            elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):  # extras["x"] = ...
+                added.setdefault(ast.unparse(target.value), []).append(str(target.slice.value))
     found: dict[str, Any] = {}
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == "setup":
@@ -207,8 +212,9 @@ def _setup_call(text: str) -> dict[str, Any]:
                 if keyword.arg == "python_requires" and isinstance(value, ast.Constant):
                     found["python_requires"] = str(value.value)
                 if keyword.arg == "extras_require" and isinstance(value, ast.Dict):
-                    keys = [key.value for key in value.keys if isinstance(key, ast.Constant)]
-                    found["extras_require"] = [str(key) for key in keys]
+                    keys = [str(key.value) for key in value.keys if isinstance(key, ast.Constant)]
+                    name = keyword.value.id if isinstance(keyword.value, ast.Name) else ""
+                    found["extras_require"] = [*keys, *added.get(name, ())]
     return found
 
 

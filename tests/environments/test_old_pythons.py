@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from environments.images.host_pythons import HostPython, host_pythons
+from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.suites.canaries.canary import Planting
 from environments.suites.canaries.python import plant_python
 from environments.suites.runner import TestCommand

@@ -18,7 +18,7 @@ def library_path(content: bytes) -> tuple[int, bytes] | None:
         return None
     try:
         return _library_path(content)
-    except (struct.error, IndexError, ValueError):
+    except (struct.error, IndexError, ValueError, OverflowError, StopIteration):
         return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from environments.images.image_settings import BuildSettings
 from environments.images.images import ensure_base_image, find_tagged
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
-from environments.images.interpreters.layers import lay
+from environments.images.interpreters.layers import lay, lay_tools
 from environments.images.interpreters.wanted import OLDEST, Minor, era_of
 from environments.sandboxes.engine import BASE_LABEL, engine_failures
 from prchain.core.errors import BuildFailed, ImageError, SandboxError
@@ -87,10 +87,18 @@ class Interpreters:
         offer = self.offers(engine).get(minor)
         if offer is None:
             raise BuildFailed(f"no Python {minor[0]}.{minor[1]} is offered any more", step="interpreter")
-        if offer.host is None:
-            return replace(self._settings, base_image=offer.source)
-        base = self._settings.base_image
+        settings = self._settings
+        if offer.origin in {REGISTRY, OTHER_BASE}:
+            settings = replace(settings, base_image=offer.source)
         with self._guard:
+            ensure_base_image(engine, settings.base_image)
+            try:
+                settings = replace(settings, base_image=lay_tools(engine, settings))
+            except BuildFailed as failure:  # each build may do it by itself, and then says what it lacks
+                log.warning("no layer of tools over %s: %s", settings.base_image, failure)
+            if offer.host is None or offer.origin == BASE:
+                return settings
+            base = settings.base_image
             try:
                 name = lay(engine, base, find_tagged(engine, base) or base, offer.host)
             except (BuildFailed, OSError, ValueError) as error:
@@ -98,7 +106,7 @@ class Interpreters:
                 raise BuildFailed(
                     f"Python {offer.host.text} of this machine does not run in {base}: {error}", step="interpreter"
                 ) from None
-        return replace(self._settings, base_image=name)
+        return replace(settings, base_image=name)
 
 
 def _of_host() -> Iterable[Offer]:
