@@ -350,11 +350,11 @@ def show(chain: str, tests: bool, db: str | None, as_json: bool) -> None:
     Example:
       prchain environments show 5f0c --tests
     """
-    from environments.proofs.proof_report import print_proof, proof_page
+    from environments.proofs.proof_report import print_proof, proof_report
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
-        page = proof_page(store, chain, tests=tests)
-    present(as_json, page, print_proof, page)
+        report = proof_report(store, chain, tests=tests)
+    present(as_json, report, print_proof, report)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ arguments of a command and what it must print. A command line without a rule fai
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import shlex
@@ -314,7 +313,7 @@ def ids(finished_demo: Ran) -> Mapping[str, str]:
     from sql.tables import GraphRow, Trajectory
 
     rejected = finished_demo.rows(Trajectory, "id", "chain_id", "options", outcome="rejected")
-    ((trajectory, chain),) = [row[:2] for row in rejected if json.loads(row[2])["tools"] == "full"]
+    ((trajectory, chain),) = [row[:2] for row in rejected if row[2]["tools"] == "full"]
     ((graph,),) = finished_demo.rows(GraphRow, "id")
     return {"TRAJECTORY": trajectory[:6], "CHAIN": chain[:6], "GRAPH": graph[:6]}
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Literal, Self
 
 from environments.backends import BACKENDS, DEFAULT
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.errors import UsageError
 from trajectories.model import NO_LIMITS, AgentLimits
 
@@ -168,14 +168,9 @@ class RolloutOptions:
         """Whether any limit is in USD: that needs the price of the agent's model."""
         return self.stage_limits.usd is not None or self.chain_limits.usd is not None
 
-    def to_json(self) -> str:
-        """One line of JSON, the same for equal options."""
-        return json.dumps(asdict(self), sort_keys=True)
-
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The options that `to_json` wrote; one that is missing has the value it had then (`DEFAULTS`)."""
-        stored: Mapping[str, Any] = json.loads(text)
+    def from_row(cls, stored: Mapping[str, Any]) -> Self:
+        """The options whose fields were stored; one that is missing has the value it had then (`DEFAULTS`)."""
         values = {
             field.name: stored.get(field.name, DEFAULTS.get(field.name))
             for field in fields(cls)
@@ -188,7 +183,7 @@ class RolloutOptions:
     @property
     def chosen(self) -> dict[str, Any]:
         """The options in an identity: those that are not at their default."""
-        row = json.loads(self.to_json())
+        row = asdict(self)
         for name in ("stage_limits", "chain_limits"):
             row[name] = {unit: most for unit, most in row[name].items() if most is not None}
         return {name: row[name] for name in DEFAULTS if row[name] != DEFAULTS[name]}

@@ -175,7 +175,7 @@ def _record(
         verdict=worst(stage.verdict for stage in stages),
         stages=stages,
         cost=cost_of(tx, chain.id),
-        prompts=json.loads(prompts),
+        prompts=prompts,
         model=model,
         created=created,
     )
@@ -266,7 +266,7 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
         confidence=confidence,
         signs=tuple(
             SignRecord(sign=sign["sign"], weight=sign["weight"], detail=scrub_mined(sign["detail"]))
-            for sign in json.loads(signs or "[]")
+            for sign in signs or ()
         ),
         citations=tuple(
             CitationRecord(
@@ -280,7 +280,7 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
 def proved_f2p(tx: Transaction, chain_id: str) -> dict[int, list[str]]:
     """Position to the F2P tests of a chain's stages whose tests are proved."""
     rows = tx.rows(StageTests, "position", "classes", chain_id=chain_id, outcome=PROVED)
-    return {position: json.loads(classes)["f2p"] for position, classes in rows}
+    return {position: classes["f2p"] for position, classes in rows}
 
 
 def _needs(needs: Iterable[Need]) -> tuple[NeedRecord, ...]:

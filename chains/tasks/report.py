@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -103,11 +102,11 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
             "overview": draft.overview,
             "said": last_reply(tx, overview_subject(chain_id)) if draft.outcome in UNUSABLE and _ready(draft) else None,
             "findings": list(draft.findings),
-            "screening": last_screening(tx, chain_id) if SCREEN in json.loads(prompts) else None,
+            "screening": last_screening(tx, chain_id) if SCREEN in prompts else None,
             "attempts": draft.attempts,
             "model": model,
-            "prompts": json.loads(prompts),
-            "reviewed": REVIEW in json.loads(prompts),
+            "prompts": prompts,
+            "reviewed": REVIEW in prompts,
             "created": created,
             "cost": cost_of(tx, chain_id).model_dump(),
             "stages": [

@@ -150,7 +150,7 @@ class ReferenceRuns:
             _rules(),
             None if slots is None else sorted(slots),
             known.replaced,
-            known.to_json(),
+            json.dumps(known.row()),
             command.template,
             command.arguments,
             dict(command.environment),

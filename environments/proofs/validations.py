@@ -165,7 +165,7 @@ class ValidateRun:
                 chain_id for chain_id in chain_ids if chain_id in ended and ended[chain_id].outcome != PROVED
             }
         units = [
-            ProofUnit(chain_id, ended[chain_id].at if chain_id in ended else None)
+            ProofUnit(chain_id, ended[chain_id].validated_at if chain_id in ended else None)
             for chain_id in chain_ids
             if chain_id in pending_ids
         ]
@@ -187,7 +187,11 @@ class ValidateRun:
         with self._store.reading() as tx:
             ended = validations(tx, unit.chain_id)
             current = ended.get(unit.chain_id)
-            if current is not None and current.at != unit.validated_at and unit.chain_id in self._standing(tx, ended):
+            if (
+                current is not None
+                and current.validated_at != unit.validated_at
+                and unit.chain_id in self._standing(tx, ended)
+            ):
                 proof = read_proof(tx, unit.chain_id)
                 return UnitResult(unit, proof.outcome, "another run has ended it meanwhile", proof)
         if self._choice.retry and current is not None and current.outcome != PROVED:

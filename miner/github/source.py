@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from miner import archive, names
-from miner.budget import ApiUsage, Budget, Clock, Sleep
 from miner.github import pages, queries, rows, vanished
+from miner.github.budget import Budget, Clock, Sleep
 from miner.github.by_id import ById
 from miner.github.changes import Changes
 from miner.github.client import GitHubClient
@@ -24,6 +24,7 @@ from miner.github.skips import Skips
 from miner.github.sweep import Sweep
 from miner.github.threads import ReviewThreads, find_links, write_links, write_starts
 from miner.github.vanished import VanishedComments
+from miner.source import ApiUsage, Forge
 from prchain.core.console.progress import Progress, ProgressTask
 from prchain.core.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.core.secrets.scrub import Counts, redact
@@ -32,7 +33,7 @@ from sql.tables import PullRequest, RepositoryAlias
 
 
 class GitHubSource:
-    """Reads repositories through GitHub's API; one instance a run, used by its threads, one repository each.
+    """Reads repositories through GitHub's API; a `miner.source.Source`.
 
     `api_url` is GitHub's REST address (``https://api.github.com``, or ``https://host/api/v3`` of GitHub Enterprise).
     `max_wait` is the longest single wait for a rate limit and `timeout` that for one answer, in seconds.
@@ -42,6 +43,7 @@ class GitHubSource:
         self,
         store: Store,
         *,
+        forge: Forge,
         tokens: Sequence[str],
         api_url: str,
         max_wait: float,
@@ -53,6 +55,7 @@ class GitHubSource:
     ) -> None:
         if not tokens:
             raise BadToken("the github source needs a token; set GITHUB_TOKEN")
+        self.forge = forge
         self._store = store
         self._api_url = api_url
         self._timeout = timeout
@@ -124,7 +127,7 @@ class GitHubSource:
         The first time everything is read, later what changed; `rescan` reads everything again, so that edits and
         deletions show which no time of update betrays. What was last updated within `recheck_days` is read again in
         any case (`Recheck.run`). `since` (a time) and `limit` (how many, the newest) bound the read to some pull
-        requests. Whatever was committed stays when it raises a `GitHubError`: what it
+        requests. Whatever was committed stays when it raises a `ForgeError`: what it
         cost is added to `spent`, and secrets that were replaced in texts to `replaced`.
         """
         usage = ApiUsage()
@@ -142,8 +145,8 @@ class GitHubSource:
             self._spend(usage, spent)
         missing = tuple(sorted(reading.missing))
         return ReadSummary(
-            len(reading.written),
             reading.changed,
+            len(reading.written),
             usage,
             total,
             missing,
@@ -151,6 +154,10 @@ class GitHubSource:
             missing_reasons=tuple(reading.missing[number] for number in missing),
             malformed=tuple(dict.fromkeys(reading.malformed)),
         )
+
+    def replay(self, repository_id: int) -> ReadSummary:
+        """See `replay`."""
+        return replay(self._store, repository_id)
 
     def usage(self) -> ApiUsage:
         """What this instance has spent so far; reads under way count when they end."""
@@ -303,7 +310,7 @@ def replay(store: Store, repository_id: int) -> ReadSummary:
             names.rewrite(tx, repository_id, name_then, names.full_name(tx, repository_id))
         write_links(tx, repository_id, find_links(tx, repository_id)[0])
         total = len(rows.present(tx, repository_id))
-    return ReadSummary(len(numbers), bool(numbers), ApiUsage(), total)
+    return ReadSummary(bool(numbers), len(numbers), ApiUsage(), total)
 
 
 def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:

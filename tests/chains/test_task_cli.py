@@ -271,14 +271,14 @@ class TestPages:
     def test_an_id_that_names_several_is_said(self, world: TaskWorld) -> None:
         first = world.chains[0]
         twin = first[:4] + ("0" if first[4] != "0" else "1") + first[5:]
-        row = {
+        row: dict[str, Any] = {
             "outcome": "ready",
             "reason": None,
             "overview": None,
-            "findings": "[]",
+            "findings": [],
             "attempts": 0,
             "model": None,
-            "prompts": "{}",
+            "prompts": {},
             "created_at": "2026-01-01T00:00:00Z",
         }
         with world.store.transaction() as tx:
@@ -326,14 +326,14 @@ class TestExport:
 
     def test_rejected_tasks_are_named_beside_the_ready_ones(self, world: TaskWorld, tmp_path: Path) -> None:
         rejected = world.add_chain([2])
-        row = {
+        row: dict[str, Any] = {
             "outcome": "bad_reply",
             "reason": None,
             "overview": None,
-            "findings": "[]",
+            "findings": [],
             "attempts": 4,
             "model": None,
-            "prompts": "{}",
+            "prompts": {},
             "created_at": "2026-01-01T00:00:00Z",
         }
         with world.store.transaction() as tx:
@@ -390,10 +390,10 @@ class TestExportForSweBench:
             "recipe": "python",
             "runner": "pytest",
             "command": "python -m pytest -rp tests/test_cart.py",
-            "files": "[]",
-            "classes": json.dumps({"f2p": ["tests/t.py::new"], "p2p": ["tests/t.py::old"], "flaky": []}),
-            "removed": "[]",
-            "tampered": "[]",
+            "files": [],
+            "classes": {"f2p": ["tests/t.py::new"], "p2p": ["tests/t.py::old"], "flaky": []},
+            "removed": [],
+            "tampered": [],
             "stage_image": "shop:stage-1",
             "seconds": 1.0,
         }

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from miner.github import GitHubSource, ReadSummary
+from miner.sources.github import forge_at
 from prchain.core.console.progress_state import Cost
 from sql.store import Store
 from sql.tables import (
@@ -91,6 +92,7 @@ def opened(path: Path) -> Iterator[Store]:
 def source(store: Store, emulator: Emulator, **options: Any) -> GitHubSource:
     """A source on an emulator, in the emulator's virtual time."""
     defaults: dict[str, Any] = {
+        "forge": forge_at("github.com"),
         "tokens": list(emulator.tokens),
         "api_url": emulator.api_url,
         "max_wait": 4000.0,

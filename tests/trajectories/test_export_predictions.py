@@ -129,7 +129,7 @@ def test_predictions_of_rollouts_made_in_two_ways_do_not_stand_in_one_file(
     ours, theirs = (predicted(world, tmp_path, like=like)[0] for like in ("t2", "s"))
     assert len(ours) == len(theirs) == 2 and ours[0] != theirs[0]
     alike = {"gate": "judge", "threshold": 0.8, "refinements": 3}
-    change(world, "s1", options=json.dumps(alike), judge="judge-2")
+    change(world, "s1", options=alike, judge="judge-2")
     with pytest.raises(UsageError, match='judge "judge-2"'):
         predicted(world, tmp_path)
     assert predicted(world, tmp_path, like="s1")[0] == theirs

@@ -100,7 +100,7 @@ class TestWhatIsStored:
         assert ("step_repetition", "model", 5, True) in [(*row[:3], bool(row[3])) for row in found]
         assert {by for _, by, *_ in found} > {"model"}, "detectors found it, too"
         ((details, content),) = world.rows(TrajectoryMessage, "details", "content", trajectory_id=name, kind="guidance")
-        assert json.loads(details) == {"observer": "prm", "window": id_}
+        assert details == {"observer": "prm", "window": id_}
         assert LOOK in content and TOLD in content and "needs correction" in content
 
     def test_a_quote_that_stands_nowhere_is_dropped_and_counted(self, world: RolloutWorld) -> None:

@@ -394,7 +394,7 @@ class TestCommands:
         def options(*flags: str) -> tuple[float | None, int]:
             base = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "1"]
             assert run_command([*base, "--gate", "judge", "--refinements", "0", *flags]) == 1, "none was accepted"
-            stored = [json.loads(text) for (text,) in world.rows(Trajectory, "options")]
+            stored = [options for (options,) in world.rows(Trajectory, "options")]
             assert len(stored) == len(known_options) + 1, "other values make another trajectory"
             (new,) = [row for row in stored if row not in known_options]
             known_options.append(new)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from environments.backends import BACKENDS, DEFAULT
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.errors import UsageError
 from trajectories.options import DEFAULTS as ROLLOUT_DEFAULTS
 
@@ -75,10 +74,6 @@ class GraphOptions:
         for name in ("tool_calls", "schema_repeats"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name.replace('_', ' ')} must be 0 or more")
-
-    def to_json(self) -> str:
-        """One line of JSON, the same for equal options."""
-        return json.dumps(asdict(self), sort_keys=True)
 
     @property
     def chosen(self) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from prchain.core.settings import PurposeSettings, Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
-from sql.tables import Trajectory
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.agents.scaffolds.attempt_loop import LoopSettings
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
@@ -38,6 +37,7 @@ from trajectories.outcomes import FINAL
 from trajectories.privileged import DISCLOSED
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RunContext, roll
+from trajectories.rows import stored_trajectory
 from trajectories.studies.curation.bundles import Bundle, bundle_text
 from trajectories.studies.curation.disclosed import DisclosedScaffold, Disclosure
 from trajectories.studies.curation.disclosure import DisclosedRollout, disclosed_rollout
@@ -198,8 +198,8 @@ class DisclosureRun:
         except (TaskError, RolloutError) as error:
             return UnitResult(unit, error.name, str(error))
         with context.store.reading() as tx:
-            outcome, reason = next(iter(tx.rows(Trajectory, "outcome", "reason", id=name)))
-        return UnitResult(unit, outcome, reason, name)
+            row = stored_trajectory(tx, name)
+        return UnitResult(unit, row.outcome, row.reason, name)
 
     def failed(self, unit: DisclosureUnit, outcome: str, reason: str) -> UnitResult[DisclosureUnit]:
         """See `Work`: `roll` has already stored what it could."""
