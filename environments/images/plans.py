@@ -13,11 +13,11 @@ from typing import Any
 
 from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
-from environments.images.interpreters.wanted import SAYS, Choice, Minor, choose_python, era_of, named_pythons
 from environments.images.manifests import image_name, manifest_hash, manifest_paths
 from environments.images.python_project import PythonProject, extra_patterns, plain_name, read_project
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
+from environments.images.wanted_python import SAYS, Choice, Minor, choose_python, era_of, named_pythons
 from environments.suites.runners import RUNNERS
 from prchain.core.timestamps import stamp
 

@@ -25,11 +25,11 @@ from environments.images.buildtree import GitTree
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image, find_image
 from environments.images.interpreters.offered import Interpreters
-from environments.images.interpreters.wanted import OLDEST, era_of
 from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import StageBase, StageImage
+from environments.images.wanted_python import OLDEST, era_of
 from environments.sandboxes.engine import LONG, connect
 from prchain.core.errors import BuildFailed, GitError
 from prchain.core.git.repository import GitRepository

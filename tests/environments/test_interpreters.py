@@ -21,7 +21,7 @@ from environments.images.interpreters import layers, offered
 from environments.images.interpreters.elf import library_path, with_library_path
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.offered import BASE, HOST, OTHER_BASE, REGISTRY, Interpreters
-from environments.images.interpreters.wanted import choose_python, era_of, named_pythons, newest_at
+from environments.images.wanted_python import choose_python, era_of, named_pythons, newest_at
 from prchain.core.errors import BuildFailed, ImageMissing
 
 ALL = frozenset((3, minor) for minor in range(6, 14))

@@ -86,7 +86,7 @@ def too_new(text: str) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             found += [f"{node.lineno}: from __future__ import {it.name}" for it in node.names if it.name != "division"]
-        if isinstance(node, ast.ImportFrom) and node.module in MODULES:
+        if isinstance(node, ast.ImportFrom) and node.module in MODULES and not node.col_offset:
             found.append(f"{node.lineno}: {node.module}")
         if isinstance(node, ast.Import) and not isinstance(node, ast.ImportFrom):
             found += [f"{node.lineno}: {it.name}" for it in node.names if it.name in MODULES and not node.col_offset]

@@ -12,7 +12,7 @@ from environments.images.image_settings import BuildSettings
 from environments.images.images import ensure_base_image, find_tagged
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.layers import lay, lay_tools
-from environments.images.interpreters.wanted import OLDEST, Minor, era_of
+from environments.images.wanted_python import OLDEST, Minor, era_of
 from environments.sandboxes.engine import BASE_LABEL, engine_failures
 from prchain.core.errors import BuildFailed, ImageError, SandboxError
 

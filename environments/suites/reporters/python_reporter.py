@@ -396,14 +396,20 @@ def _load_only(known: List[str]) -> None:
 def _entry_points() -> Set[str]:
     """The names of all plugins that metadata tell of, by whichever library pytest reads it."""
     found: Set[str] = set()
-    for library in ("importlib.metadata", "importlib_metadata"):
-        try:
-            packages = __import__(library, fromlist=["distributions"]).distributions()
-        except ImportError:
-            continue
-        found.update(point.name for package in packages for point in package.entry_points if point.group == _PLUGINS)
+    packages: List[Any] = []
     with contextlib.suppress(ImportError):
-        found.update(point.name for point in __import__("pkg_resources").iter_entry_points(_PLUGINS))
+        from importlib.metadata import distributions
+
+        packages += distributions()
+    with contextlib.suppress(ImportError):
+        from importlib_metadata import distributions as installed
+
+        packages += installed()
+    with contextlib.suppress(ImportError):
+        import pkg_resources
+
+        found.update(point.name for point in pkg_resources.iter_entry_points(_PLUGINS))
+    found.update(point.name for package in packages for point in package.entry_points if point.group == _PLUGINS)
     return found
 
 
