@@ -6,7 +6,7 @@ import ast
 import configparser
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -113,7 +113,7 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
     return PythonProject(
         installable=installable,
         requires_python=str(python) if re.fullmatch(r"[0-9.<>=!~, *]{1,60}", str(python)) else "",
-        build_requires=_build_requires(pyproject) if installable else (),
+        build_requires=_build_requires(pyproject, _setup_requires(config, setup)) if installable else (),
         extras=tuple(dict.fromkeys(name for name in extras if _EXTRA.match(str(name)))),
         groups=_all_groups(pyproject, members),
         members=tuple(folder for folder, table in members.items() if table.keys() & {"project", "build-system"}),
@@ -211,6 +211,9 @@ def _setup_call(text: str) -> dict[str, Any]:
                 )
                 if keyword.arg == "python_requires" and isinstance(value, ast.Constant):
                     found["python_requires"] = str(value.value)
+                if keyword.arg == "setup_requires" and isinstance(value, ast.List | ast.Tuple):
+                    lines = [str(item.value) for item in value.elts if isinstance(item, ast.Constant)]
+                    found["setup_requires"] = [line for line in lines if is_requirement(line)]
                 if keyword.arg == "extras_require" and isinstance(value, ast.Dict):
                     keys = [str(key.value) for key in value.keys if isinstance(key, ast.Constant)]
                     name = keyword.value.id if isinstance(keyword.value, ast.Name) else ""
@@ -218,11 +221,17 @@ def _setup_call(text: str) -> dict[str, Any]:
     return found
 
 
-def _build_requires(pyproject: Mapping[str, Any]) -> tuple[str, ...]:
+def _setup_requires(config: Mapping[str, Mapping[str, str]], setup: Mapping[str, Any]) -> list[str]:
+    """What setup() has fetched before it runs; without the network it must be there."""
+    named = plain_lines(config.get("options", {}).get("setup_requires", ""))
+    return [line for line in (*named, *setup.get("setup_requires", ())) if is_requirement(line)]
+
+
+def _build_requires(pyproject: Mapping[str, Any], of_setup: Sequence[str]) -> tuple[str, ...]:
     system = _table(pyproject, "build-system")
     requires = [str(line) for line in system.get("requires", []) if is_requirement(str(line))]
     backend = str(system.get("build-backend", "setuptools.build_meta")).partition(".")[0]
-    return tuple(dict.fromkeys([*requires, *_BACKENDS.get(backend, [])]))
+    return tuple(dict.fromkeys([*requires, *of_setup, *_BACKENDS.get(backend, [])]))
 
 
 def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

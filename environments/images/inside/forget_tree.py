@@ -6,6 +6,8 @@ import sys
 from typing import Iterator, List, Tuple
 from urllib.parse import unquote
 
+_MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg")
+
 
 def packages_below(folder: str) -> List[Tuple[str, str]]:
     """The packages installed from `folder` or from below it, by PEP 610 or as old setuptools leaves them; with the
@@ -24,7 +26,17 @@ def _below(folder: str) -> Iterator[Tuple[str, str]]:
     for site in sys.path:
         for metadata, place in _packages(os.path.abspath(site)):
             if (place + "/").startswith(folder + "/"):
-                yield metadata, place
+                yield metadata, _project(folder, place)
+
+
+def _project(folder: str, place: str) -> str:
+    """The folder of the project whose code lies in a folder, as in ``src``: the nearest above with a manifest."""
+    found = place
+    while not any(os.path.exists(os.path.join(found, name)) for name in _MANIFESTS):
+        if found == folder:
+            return place
+        found = os.path.dirname(found)
+    return found
 
 
 def _packages(site: str) -> Iterator[Tuple[str, str]]:
