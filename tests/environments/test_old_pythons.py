@@ -156,9 +156,9 @@ def test_each_interpreter_signs_what_becomes_of_tests_of_a_pytest_of_its_time(
     tmp_path: Path, python: HostPython, version: str
 ) -> None:
     folder = tmp_path / "env"
-    subprocess.run([python.program, "-m", "venv", folder], check=True, timeout=120)
+    subprocess.run([python.program, "-m", "venv", str(folder)], check=True, timeout=120)
     wanted = [f"pytest=={version}", "setuptools<60", "attrs<19.2" if version < "5" else "attrs"]
-    pip = [folder / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted]
+    pip = [str(folder / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted]
     subprocess.run(pip, check=True, timeout=300, capture_output=True)
     assert_signed(tmp_path / "tree", str(folder / "bin/python"))
 

@@ -5,7 +5,9 @@ as_pip() {
     local requirements=$1 folder
     shift
     export UV_CONFIG_FILE=$BUILD/uv-builds.toml
-    "$UV" pip install --quiet --upgrade --python /opt/env pip setuptools wheel
+    # uv replaces what is there only by what is newer; beside packages of the day newer tools do not start.
+    "$UV" pip uninstall --quiet --python /opt/env setuptools wheel || true
+    "$UV" pip install --quiet --python /opt/env pip setuptools wheel
     "$UV" pip install --python /opt/env --requirements "$BUILD/build.txt" || true
     : > "$BUILD/of_metadata.txt"
     for folder in $FOLDERS; do

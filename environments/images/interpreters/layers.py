@@ -19,6 +19,7 @@ from environments.images.images import BASE_PACKAGES, PREPARE, find_tagged
 from environments.images.interpreters.elf import with_library_path
 from environments.images.interpreters.host_pythons import HostPython
 from environments.images.plans import BUILD
+from environments.sandboxes.engine import BASE_LABEL
 
 FOLDER = "/opt/python"
 
@@ -42,6 +43,9 @@ fi
 """Debian's pip, as a file: to put one into a venv takes longer than all else."""
 
 _TIDY = f"rm -rf {BUILD} /tmp/* /root/.cache"
+
+_NO_BASE = f'LABEL {BASE_LABEL}=""'
+"""A layer is no base image that a user made, though it stands on one."""
 
 _LONGEST = 120.0
 """Seconds for making the layer and trying it."""
@@ -70,7 +74,7 @@ def lay(engine: Any, base: str, base_id: str, python: HostPython) -> str:
         # As somebody who may not read what lies in a home folder.
         script = f"setpriv --reuid=65534 --regid=65534 --clear-groups {program} -c '{_TRY}' && {_TIDY}"
         container.run("prepare", script, root=True)
-        container.commit(name, [])
+        container.commit(name, [_NO_BASE])
     return name
 
 
@@ -93,7 +97,7 @@ def lay_tools(engine: Any, settings: BuildSettings) -> str:
         secrets=settings.secrets,
     ) as container:
         container.run("prepare", f"{PREPARE}\n{_UV}\n{_TIDY}", root=True)
-        container.commit(name, [])
+        container.commit(name, [_NO_BASE])
     return name
 
 
