@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import re
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,9 +15,11 @@ import click
 
 from prchain.core.cli_options import (
     STRATEGIES,
+    Group,
     choice_option,
     db_option,
     json_option,
+    option,
     repository_option,
     strategy_option,
 )
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from chains.options import BuildOptions, Strategy
 
 
-@click.group()
+@click.group(cls=Group)
 def chains() -> None:
     """Choose chains of pull requests that build on each other.
 
@@ -43,40 +47,87 @@ def chains() -> None:
 
 @chains.command()
 @click.argument("repository", required=False, metavar="[OWNER/NAME]")
-@click.option(
+@option(
     "--strategy",
+    heading="Chains",
     type=STRATEGIES,
     default="evidence",
     show_default=True,
     help="evidence: all of the next two; reference: who cites whom, or was begun on whose branch; lineage: who changes "
     "whose code; temporal: adjacent in time; single: each alone.",
 )
-@click.option("--min", "shortest", type=click.IntRange(min=1), default=2, show_default=True, help="Fewest stages.")
-@click.option("--max", "longest", type=click.IntRange(min=1), default=5, show_default=True, help="Most stages.")
-@click.option(
-    "--floor", type=click.FloatRange(0, 1), help="Least confidence of an edge.  [default: the strategy's own]"
+@option(
+    "--min",
+    "shortest",
+    heading="Chains",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Fewest stages.",
 )
-@click.option(
-    "--worth", type=click.FloatRange(0, 1), help="Least worth of a stage as a task.  [default: the strategy's own]"
+@option(
+    "--max", "longest", heading="Chains", type=click.IntRange(min=1), default=5, show_default=True, help="Most stages."
 )
-@click.option("--with-tests", is_flag=True, help="Only stages that change tests: others can never be proved.")
-@click.option("--overlap", is_flag=True, help="A pull request may be in several chains.")
-@click.option("--reselect", is_flag=True, help="Choose anew also what has tasks; chains that lose their place retire.")
-@click.option("--keep", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
-@click.option(
-    "--min-lines", type=click.IntRange(min=0), help="Fewest lines of program text a stage changes.  [default: 5]"
+@option(
+    "--floor",
+    heading="Chains",
+    type=click.FloatRange(0, 1),
+    help="Least confidence of an edge.  [default: the strategy's own]",
 )
-@click.option(
-    "--max-lines", type=click.IntRange(min=1), help="Most lines of program text a stage changes.  [default: 1500]"
+@option(
+    "--worth",
+    heading="Stages",
+    type=click.FloatRange(0, 1),
+    help="Least worth of a stage as a task.  [default: the strategy's own]",
 )
-@click.option(
-    "--max-files", type=click.IntRange(min=1), help="Most files of program text a stage changes.  [default: 40]"
+@option(
+    "--with-tests", heading="Stages", is_flag=True, help="Only stages that change tests: others can never be proved."
 )
-@click.option("--language", multiple=True, metavar="NAME", help="Only stages mostly in this language; may be repeated.")
-@click.option("--licence", multiple=True, metavar="SPDX", help="Allow this licence too; 'any' allows all.")
-@click.option("--allow-benchmarks", is_flag=True, help="Keep repositories that evaluation benchmarks are made from.")
-@click.option(
+@option("--shared", heading="Chains", is_flag=True, help="A pull request may be in several chains.")
+@option(
+    "--reselect",
+    heading="Chains",
+    is_flag=True,
+    help="Choose anew also what has tasks; chains that lose their place retire.",
+)
+@option("--keep", heading="Stages", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
+@option(
+    "--min-lines",
+    heading="Stages",
+    type=click.IntRange(min=0),
+    help="Fewest lines of program text a stage changes.  [default: 5]",
+)
+@option(
+    "--max-lines",
+    heading="Stages",
+    type=click.IntRange(min=1),
+    help="Most lines of program text a stage changes.  [default: 1500]",
+)
+@option(
+    "--max-files",
+    heading="Stages",
+    type=click.IntRange(min=1),
+    help="Most files of program text a stage changes.  [default: 40]",
+)
+@option(
+    "--language",
+    heading="Stages",
+    multiple=True,
+    metavar="NAME",
+    help="Only stages mostly in this language; may be repeated.",
+)
+@option(
+    "--licence", heading="Repositories", multiple=True, metavar="SPDX", help="Allow this licence too; 'any' allows all."
+)
+@option(
+    "--allow-benchmarks",
+    heading="Repositories",
+    is_flag=True,
+    help="Keep repositories that evaluation benchmarks are made from.",
+)
+@option(
     "--benchmark-list",
+    heading="Repositories",
     type=click.Path(path_type=Path),
     help="File of owner/name#N or instance ids that must not be in a chain.",
 )
@@ -90,7 +141,7 @@ def build(
     floor: float | None,
     worth: float | None,
     with_tests: bool,
-    overlap: bool,
+    shared: bool,
     reselect: bool,
     keep: tuple[str, ...],
     min_lines: int | None,
@@ -115,13 +166,13 @@ def build(
       prchain chains build --strategy temporal --licence any --allow-benchmarks
     """
     from chains.build import ChainBuilder
-    from chains.report import print_build, report_row
+    from chains.build_report import print_build, report_row
 
     if shortest > longest:
         raise UsageError(f"--min {shortest} is more than --max {longest}")
-    if strategy in {"temporal", "single"} and (overlap or floor is not None):
-        option = "--overlap" if overlap else "--floor"
-        raise UsageError(f"--strategy {strategy} does not look at who builds on whom; leave {option} out")
+    if strategy in {"temporal", "single"} and (shared or floor is not None):
+        flag = "--shared" if shared else "--floor"
+        raise UsageError(f"--strategy {strategy} does not look at who builds on whom; leave {flag} out")
     if strategy != "single" and shortest < 2:
         raise UsageError("a chain of one is --strategy single; give --min 2 or more")
     options = _options(
@@ -129,7 +180,7 @@ def build(
         limits=(shortest, longest),
         floors=(floor, worth),
         with_tests=with_tests,
-        overlap=overlap,
+        shared=shared,
         reselect=reselect,
         keep=keep,
         sizes=(min_lines, max_lines, max_files),
@@ -162,7 +213,7 @@ def _options(
     limits: tuple[int, int],
     floors: tuple[float | None, float | None],
     with_tests: bool,
-    overlap: bool,
+    shared: bool,
     reselect: bool,
     keep: tuple[str, ...],
     sizes: tuple[int | None, int | None, int | None],
@@ -198,7 +249,7 @@ def _options(
         longest=limits[1],
         floor=floors[0],
         worth=floors[1],
-        disjoint=not overlap,
+        disjoint=not shared,
         reselect=reselect,
         filters=filters,
         benchmarks=Benchmarks.load(benchmark_list),
@@ -274,20 +325,20 @@ def list_chains(
       prchain chains list --sort confidence --limit 20
       prchain chains list --repository pallets/click --length 3
     """
-    from chains.report import find_chains, other_strategies, print_chains
+    from chains.chain_report import find_chains, other_strategies, print_chains
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = find_chains(store, strategy, retired=retired, repository=repository)
         others = other_strategies(store, strategy)
     if length is not None:
-        rows = [row for row in rows if row["length"] == length]
+        rows = [row for row in rows if row.length == length]
     if language is not None:
-        rows = [row for row in rows if row["language"] == language.lower()]
+        rows = [row for row in rows if row.language == language.lower()]
     if min_score is not None:
-        rows = [row for row in rows if row["score"] >= min_score]
+        rows = [row for row in rows if row.score >= min_score]
     descending = sort != "repository"
-    rows.sort(key=lambda row: row["id"])
-    rows.sort(key=lambda row: row[sort], reverse=descending)
+    rows.sort(key=lambda row: row.id)
+    rows.sort(key=attrgetter(sort), reverse=descending)
     present(as_json, rows[:limit], print_chains, rows[:limit], len(rows), others)
 
 
@@ -365,30 +416,32 @@ def show(chain: str, with_lines: bool, reference: bool, stage: int | None, db: s
       prchain chains show 1f0c --reference
       prchain chains show 1f0c --reference --stage 2 | git apply
     """
+    from chains.chain_report import PatchedStage, chain_report, print_chain
     from chains.lineage.pages import pairs_with_lines
     from chains.lineage.report import print_changed_lines
-    from chains.reference_patches import add_references, print_reference
-    from chains.report import chain_page, print_chain
+    from chains.reference_patches import print_reference, reference_patches, with_reference
 
     if stage is not None and (with_lines or not reference):
         raise UsageError("--stage prints the reference patch of one stage; give --reference, and leave --diff out")
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
-        page = chain_page(store, chain)
-        if stage is not None:
-            page["stages"] = [one for one in page["stages"] if one["position"] == stage]
-            if not page["stages"]:
-                raise UsageError(f"chain {page['id']} has no stage {stage}")
-        numbers = [one["number"] for one in page["stages"]]
-        steps = [{"source": later, "target": earlier} for earlier, later in pairwise(numbers)]
-        traced = {"repository": page["repository"], "pairs": steps}
+        report = chain_report(store, chain)
+        stages = tuple(one for one in report.stages if stage in (None, one.position))
+        if not stages:
+            raise UsageError(f"chain {report.id} has no stage {stage}")
+        steps = [{"source": later.number, "target": earlier.number} for earlier, later in pairwise(stages)]
+        traced = {"repository": report.repository, "pairs": steps}
         shown = pairs_with_lines(store, traced, len(steps), settings.mirrors_dir) if with_lines and not as_json else []
-        references = add_references(store, page, settings.mirrors_dir) if reference else []
+        mirrors = settings.mirrors_dir
+        references = reference_patches(store, report.repository, stages, mirrors) if reference else []
+    if reference:
+        stages = tuple(with_reference(PatchedStage, *it) for it in zip(stages, references, strict=True))
     if stage is not None:
-        present(as_json, page["stages"][0], say_content, references[0])
+        present(as_json, stages[0], say_content, references[0])
         return
-    present(as_json, page, print_chain, page)
+    report = replace(report, stages=stages)
+    present(as_json, report, print_chain, report)
     for pair, lines in shown:
         print_changed_lines(pair, lines)
-    for one, patch in zip(page["stages"], references, strict=False) if not as_json else ():
-        print_reference(one, patch)
+    for one, patch in zip(stages, references, strict=False) if not as_json else ():
+        print_reference(one.position, one.number, patch)

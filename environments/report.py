@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from environments.images.build_run import Build
 from environments.images.images import Image
 from environments.images.interpreters.offered import Offer
-from environments.images.provide import BUILT
+from environments.images.stage_image import BUILT
 from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof
 from environments.proofs.validations import ValidateReport
@@ -83,8 +83,7 @@ def print_interpreters(offers: Sequence[Offer]) -> None:
     if missing:
         say(
             f"not here: {', '.join(missing)}; `pyenv install VERSION` or `uv python install VERSION` on this machine "
-            "brings one, `prchain environments base --suite bullseye --name prchain-base:bullseye` 3.9, and a registry "
-            "with the official images python:X.Y-slim all of them"
+            "brings one, a registry with the official images python:X.Y-slim all of them"
         )
 
 

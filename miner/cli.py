@@ -12,13 +12,14 @@ from typing import Any
 
 import click
 
+from miner.funnel import funnel, not_mined, print_funnel, replaced_words
 from miner.git_rows import PullRequestSelection
 from miner.mine import AUTO, GIT, MineOptions, RepositoryReport, open_run
 from miner.missing import LackingMirror
-from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request, replaced_words
+from miner.pull_request_page import find_pull_request, print_pull_request
 from miner.repositories import RepositorySpec, read_list
 from miner.sources import SOURCES
-from prchain.core.cli_options import choice_option, db_option, json_option
+from prchain.core.cli_options import choice_option, db_option, json_option, workers_option
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next
 from prchain.core.endings import end_command, say_end
@@ -38,7 +39,7 @@ from sql.store import Store
 )
 @click.option("--since", metavar="DATE", help="Only pull requests landed or changed since (YYYY-MM-DD, UTC).")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the N newest pull requests of each repository.")
-@click.option("--workers", type=click.IntRange(1, 64), help="Repositories mined at once.  [default: 2]")
+@workers_option("Repositories")
 @click.option("--rescan", is_flag=True, help="Read everything from the API again: finds silent edits and deletions.")
 @click.option(
     "--recheck-days",

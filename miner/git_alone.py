@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from miner.source import ApiUsage, Forge, ReadResult, Resolved, SourceKind
+from miner.source import EVERYTHING, ApiUsage, Forge, ReadResult, Resolved, SourceKind, Wanted
 from prchain.core.secrets.scrub import Counts
 from sql.store import Store
 
@@ -29,11 +29,8 @@ class GitAlone:
         self,
         repository_id: int,
         resolved: Resolved,
+        wanted: Wanted = EVERYTHING,
         *,
-        since: str | None,
-        limit: int | None,
-        rescan: bool = False,
-        recheck_days: int | None = None,
         replaced: Counts | None = None,
         spent: ApiUsage | None = None,
     ) -> ReadResult:

@@ -18,7 +18,7 @@ from miner.git_reading import GitReading
 from miner.git_rows import WHOLE, PullRequestSelection
 from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
-from miner.source import ApiUsage, Forge, Source
+from miner.source import ApiUsage, Forge, Source, Wanted
 from miner.sources import SOURCES
 from miner.sources.github import forge_at
 from prchain.core.console.progress import SILENT, Progress
@@ -206,17 +206,9 @@ class Miner:
         self._make_room(spec, resolved.node_id, work)
         work.repository_id = self._repository(spec, resolved.node_id)
         self._note_run(run_id, work.repository_id)
-        selection = self._options.selection
-        result = work.source.read(
-            work.repository_id,
-            resolved,
-            since=selection.since,
-            limit=selection.limit,
-            rescan=self._options.rescan,
-            recheck_days=self._options.recheck_days,
-            replaced=work.replaced,
-            spent=work.usage,
-        )
+        options, selection = self._options, self._options.selection
+        wanted = Wanted(selection.since, selection.limit, options.rescan, options.recheck_days)
+        result = work.source.read(work.repository_id, resolved, wanted, replaced=work.replaced, spent=work.usage)
         work.changed = work.changed or result.changed
         for failure in result.failures:
             work.fail(BadAnswer(failure))

@@ -49,6 +49,23 @@ class ApiUsage:
         self.waited_seconds += other.waited_seconds
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a read is asked for."""
+
+    since: str | None = None
+    """Only pull requests that were updated since that time."""
+    limit: int | None = None
+    """Only so many, the newest."""
+    rescan: bool = False
+    """Everything is read again, so that edits and deletions show which no time of update betrays."""
+    recheck_days: int | None = None
+    """What was last updated within so many days is read again in any case; None: as the source thinks best."""
+
+
+EVERYTHING = Wanted()
+
+
 @dataclass(frozen=True)
 class Resolved:
     """A repository as its forge knows it now."""
@@ -104,19 +121,15 @@ class Source(Protocol[R]):
         self,
         repository_id: int,
         resolved: R,
+        wanted: Wanted = EVERYTHING,
         *,
-        since: str | None,
-        limit: int | None,
-        rescan: bool = False,
-        recheck_days: int | None = None,
         replaced: Counts | None = None,
         spent: ApiUsage | None = None,
     ) -> ReadResult:
         """Bring the rows of the repository with this row id up to date with the forge.
 
-        `since` (a time) and `limit` (how many, the newest) bound it to some pull requests; `rescan` reads everything
-        again, and `recheck_days` what changed so lately. Raises `ForgeError`; what was committed stays. Secrets that
-        were replaced in texts are added to `replaced`, and what it cost to `spent`.
+        Raises `ForgeError`; what was committed stays. Secrets that were replaced in texts are added to `replaced`, and
+        what it cost to `spent`.
         """
         ...
 

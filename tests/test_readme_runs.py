@@ -96,8 +96,8 @@ RULES = {
     ),
     "environments validate": Rule(
         "1 proved|1 done before",
-        (*LOCAL, "--chain", "CHAIN"),
-        why="plain processes are everywhere, and each stage takes seconds",
+        (*LOCAL, "--chain", "CHAIN", "--runs", "2"),
+        why="plain processes are everywhere, each stage takes seconds, and the demo has made one run",
     ),
     "environments validate --stage-images": Rule(
         "1 proved", ("--chain", "CHAIN", "--runs", "1"), engine=True, why="each stage takes seconds"
@@ -163,7 +163,7 @@ RULES = {
     "judge calibrate": Rule("160 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("3 samples"),
     "export --format swebench": Rule(
-        "9 predictions", ("--like", "TRAJECTORY"), why="the demo's agents have two sets of options"
+        "9 predictions", ("--predictions", "like=TRAJECTORY"), why="the demo's agents have two sets of options"
     ),
     "export --pairs short-long": Rule("no pair differs", ends=(1,)),
     "export --pairs rejection-sampling": Rule("4 for unfiltered, 4 for filtered"),
@@ -185,6 +185,7 @@ MODULES = {
     "research.audit_precision": r"second: 20 .*precision 100.0%.*asked first: precision 10/11",
     "research.optimality": "all: average 0.9",
     "research.tables_page": "^# Tables\n",
+    "research.options_page": "^# Options\n",
 }
 """Module that is run as a program to a pattern of its output, which the docs quote."""
 

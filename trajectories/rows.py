@@ -8,12 +8,13 @@ from typing import Any, cast
 
 from sqlalchemy import delete, func, select, update
 
+from prchain.core.console.reports import WHERE_ASKED
 from prchain.core.errors import UsageError
 from prchain.core.git.merge import Conflict
 from prchain.core.git.output import path_text
 from prchain.core.llm.model import Role, ToolCall
 from prchain.core.processes.alive import this_process
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from prchain.core.timestamps import now
 from sql.store import Transaction
 from sql.tables import PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
@@ -49,7 +50,7 @@ class TrajectoryRow:
     options: Mapping[str, Any]
     prompts: Mapping[str, str]
     tools: Sequence[Mapping[str, Any]]
-    decided_by: Mapping[str, Any] | None
+    decided_by: Mapping[str, Any] | None = field(metadata=WHERE_ASKED)
 
 
 _ENTRY = (

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from sqlalchemy import func, select
 
+from chains.addresses import pull_request_url
 from chains.outcomes import RETIRED
 from chains.tasks.model import NOT_REACHED, SelectedStage, StageQuery, TaskChain
 from chains.tasks.record import (
@@ -30,7 +31,7 @@ from chains.tasks.record import (
     Standing,
     TaskRecord,
 )
-from chains.tasks.rows import read_draft, read_task_chain
+from chains.tasks.rows import read_draft, read_task_chain, stored_tasks
 from chains.tasks.texts import read_title
 from prchain.core.code.needs import Interface, Need, interface_of, unmet, verdict_of, worst
 from prchain.core.code.reference import split
@@ -151,7 +152,7 @@ def _record(
     _require_commits(repository, chain)
     draft = read_draft(tx, chain.id)
     assert draft is not None
-    model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain.id)))
+    stored = stored_tasks(tx, chain.id)[chain.id]
     ready = draft.outcome == READY
     queries = {stage.position: stage for stage in draft.stages}
     patches = repository.patches((stage.base_sha, stage.landed_sha) for stage in chain.stages)
@@ -175,9 +176,9 @@ def _record(
         verdict=worst(stage.verdict for stage in stages),
         stages=stages,
         cost=cost_of(tx, chain.id),
-        prompts=prompts,
-        model=model,
-        created=created,
+        prompts=dict(stored.prompts),
+        model=stored.model,
+        created=stored.created_at,
     )
 
 
@@ -213,7 +214,7 @@ def _stage(
         position=stage.position,
         number=stage.number,
         title=read_title(tx, chain.repository_id, stage.number, stage.landed_sha),
-        url=f"https://{chain.host}/{chain.full_name}/pull/{stage.number}",
+        url=pull_request_url(chain.host, chain.full_name, stage.number),
         branch=stage.branch,
         base_sha=stage.base_sha,
         landed_sha=stage.landed_sha,

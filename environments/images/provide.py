@@ -28,7 +28,7 @@ from environments.images.interpreters.offered import Interpreters
 from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
-from environments.images.stage_image import StageBase, StageImage
+from environments.images.stage_image import BUILT, StageBase, StageImage
 from environments.images.wanted_python import OLDEST, era_of
 from environments.sandboxes.engine import LONG, connect
 from prchain.core.errors import BuildFailed, GitError
@@ -41,9 +41,6 @@ from sql.lock import wait_for_lock
 from sql.outcomes import PROVED
 from sql.store import Store
 from sql.tables import BuiltImage, ChainStage, StageTests
-
-BUILT = "built"
-"""The outcome of an image that is there."""
 
 _MUCH_LATER = 90
 """Where a stage and its image's packages are more days apart, a note says so."""

@@ -71,7 +71,7 @@ def _read(store: Store, emulator: Emulator) -> float:
             sleep=emulator.clock.sleep,
         )
         resolved = source.resolve(*emulator.world.home.name_with_owner.split("/"))
-        summary = source.read(1, resolved, since=None, limit=None)
+        summary = source.read(1, resolved)
     assert summary.total_count == len(emulator.world.home.pulls) and not summary.missing
     return time.perf_counter() - started
 

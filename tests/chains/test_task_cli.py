@@ -172,12 +172,12 @@ class TestBuild:
 
     def test_show_diff_prints_the_reference_after_each_query(self, world: TaskWorld) -> None:
         call(world, "build")
-        page = call(world, "show", world.chains[0], "--diff").stdout
+        page = call(world, "show", world.chains[0], "--reference").stdout
         for position, number in enumerate(CHAIN, 1):
             query, heading = QUERIES[position], f"reference of stage {position}, #{number}:\ndiff --git a/"
             assert -1 < page.find(" ".join(query.split()[:6])) < page.find(heading), position
         assert "\n+" in page and "diff --git" not in call(world, "show", world.chains[0]).stdout
-        stages = json.loads(call(world, "show", world.chains[0], "--diff", "--json").stdout)["stages"]
+        stages = json.loads(call(world, "show", world.chains[0], "--reference", "--json").stdout)["stages"]
         assert all(stage["reference"].startswith("diff --git a/") for stage in stages)
 
     def test_one_chain_can_be_named_by_the_beginning_of_its_id(self, world: TaskWorld) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from miner import archive
 from miner.archive import Page
 from miner.citations.urls import COMMIT, NUMBER, UrlForm
-from miner.source import ApiUsage, Forge, ReadResult, Resolved
+from miner.source import EVERYTHING, ApiUsage, Forge, ReadResult, Resolved, Wanted
 from prchain.core.errors import RepositoryNotFound
 from prchain.core.secrets.scrub import Counts
 from prchain.core.timestamps import now
@@ -60,22 +60,19 @@ class FolderSource:
         self,
         repository_id: int,
         resolved: Resolved,
+        wanted: Wanted = EVERYTHING,
         *,
-        since: str | None,
-        limit: int | None,
-        rescan: bool = False,
-        recheck_days: int | None = None,
         replaced: Counts | None = None,
         spent: ApiUsage | None = None,
     ) -> ReadResult:
         counts: Counts = Counter() if replaced is None else replaced
         requests = self._projects()[f"{resolved.owner}/{resolved.name}"]["merge_requests"]
-        requests = [request for request in requests if not since or request["updated_at"] >= since]
-        requests = sorted(requests, key=lambda request: int(request["number"]))[-limit if limit else 0 :]
+        requests = [request for request in requests if not wanted.since or request["updated_at"] >= wanted.since]
+        requests = sorted(requests, key=lambda request: int(request["number"]))[-wanted.limit if wanted.limit else 0 :]
         with self.store.transaction() as tx:
             columns = ("number", "updated_at")
             known = {row[0]: row[1] for row in tx.rows(PullRequest, *columns, repository_id=repository_id)}
-            changed = [r for r in requests if rescan or known.get(r["number"]) != r["updated_at"]]
+            changed = [r for r in requests if wanted.rescan or known.get(r["number"]) != r["updated_at"]]
             for request in changed:
                 page = Page("merge_requests", {"number": request["number"]}, archive.scrub(request, (), counts))
                 _write(tx, repository_id, page.answer)

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from miner.github import GitHubSource, ReadSummary
+from miner.source import Wanted
 from miner.sources.github import forge_at
 from prchain.core.console.progress_state import Cost
 from sql.store import Store
@@ -119,7 +120,7 @@ def mine(
     """Resolve and read acme/NAME."""
     github = source(store, emulator, **options)
     resolved = github.resolve("acme", name)
-    return github.read(REPOSITORY, resolved, since=since, limit=limit, rescan=rescan, recheck_days=recheck_days)
+    return github.read(REPOSITORY, resolved, Wanted(since, limit, rescan, recheck_days))
 
 
 def facts(store: Store) -> dict[str, list[tuple[Any, ...]]]:

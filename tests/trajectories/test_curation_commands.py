@@ -101,7 +101,7 @@ def test_a_page_is_of_a_graph_or_of_a_curated_trajectory(
     ("arguments", "words"),
     [
         (["--backend", "unsafe-local"], "plain processes take no snapshots"),
-        (["--window", "3", "--stride", "4"], "a stride of 4 steps is more than the window of 3"),
+        (["--windows", "window=3,stride=4"], "a stride of 4 steps is more than the window of 3"),
         (["--graph", "zz"], "no graph's id begins with 'zz'"),
         (["nothing"], "chain"),
     ],

@@ -94,7 +94,7 @@ class TestInARollout:
         guidance = world.rows(TrajectoryMessage, "role", "content", "details", trajectory_id=name, kind="guidance")
         assert len(guidance) == 3
         assert guidance[0][:2] == ("user", "Look at the tests.")
-        assert json.loads(guidance[0][2]) == {"observer": "asking", "steps": 1}
+        assert guidance[0][2] == {"observer": "asking", "steps": 1}
 
     def test_with_one_a_chain_is_rolled_out_beside_the_one_without(self, world: RolloutWorld) -> None:
         model = PolicyModel(watched)
@@ -287,7 +287,7 @@ class TestCommandLine:
         monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
         with rollout_world(tmp_path, [(1, 2, 3)]) as world:
             common = ["--db", world.database]
-            flags = ["--backend", "local", "--context", "stage", "--observer", "repetition:times=2"]
+            flags = ["--backend", "local", "--agent", "context=stage", "--observer", "repetition:times=2"]
             assert run_command(["rollouts", "run", *common, *flags]) == 0
             assert "1 accepted" in capsys.readouterr().out
             assert run_command(["rollouts", "list", *common]) == 0

@@ -11,13 +11,19 @@ import click
 
 from environments.backends import BACKENDS
 from prchain.core.cli_options import (
-    CatalogueOption,
-    choice_option,
+    WHICH,
+    Group,
+    backend_options,
+    chain_option,
     db_option,
+    given,
     json_option,
+    limit_option,
+    option,
     repository_option,
     spending_options,
     strategy_option,
+    told_options,
 )
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next, tally
@@ -25,6 +31,7 @@ from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
 from prchain.core.settings import Settings
 from sql.store import Store
+from trajectories.curation.graphs.options import GraphOptions
 from trajectories.curation.windows.cli import run
 
 if TYPE_CHECKING:
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
     from trajectories.curation.graphs.run import GraphReport, PendingGraphs
 
 
-@click.group()
+@click.group(cls=Group)
 def curate() -> None:
     """Distil reference patches into process graphs, and grow trajectories along them.
 
@@ -47,75 +54,23 @@ def curate() -> None:
 
 @curate.command()
 @click.argument("chain", metavar="[CHAIN]", required=False)
-@click.option(
+@option(
     "--from",
     "trajectory",
     metavar="TRAJECTORY",
+    heading=WHICH,
     help="Of the stage after the last one that this trajectory had accepted, on its work.",
 )
 @strategy_option
 @repository_option
-@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task and proved tests.")
-@choice_option(
-    "--carry", ["agent", "reference"], "agent: the first stage; reference: all stages, each on the developers' work."
-)
-@click.option("--stage", type=click.IntRange(min=1), metavar="N", help="Only this stage of each chain.")
-@click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True, help="Rounds at most.")
-@click.option(
-    "--empty-rounds",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="So many rounds in a row without a proposal end the loop.",
-)
-@click.option(
-    "--tool-calls", type=click.IntRange(min=0), default=40, show_default=True, help="Of each agent in a round."
-)
-@click.option(
-    "--schema-repeats",
-    type=click.IntRange(min=0),
-    default=2,
-    show_default=True,
-    help="How often an agent is told that its answer does not fit, before its round is dropped.",
-)
-@click.option("--nodes", type=click.IntRange(min=1), default=30, show_default=True, help="Of one answer at most.")
-@click.option(
-    "--wide-view",
-    type=click.IntRange(min=1),
-    default=60,
-    show_default=True,
-    help="Views of so many lines are narrowed to their evidence.",
-)
-@click.option(
-    "--most-dropped",
-    type=click.FloatRange(0, 1),
-    default=0.25,
-    show_default=True,
-    help="The share of edges by name that may be dropped for a cycle.",
-)
-@click.option(
-    "--observation-chars",
-    type=click.IntRange(min=200),
-    default=10_000,
-    show_default=True,
-    help="Characters of an observation; more is cut out of its middle.",
-)
-@click.option(
-    "--command-timeout",
-    type=click.FloatRange(min=1),
-    default=120.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Of one command.",
-)
-@click.option(
-    "--backend",
-    cls=CatalogueOption,
-    of=BACKENDS,
-    help="Where commands run.  [default: docker, or environments_backend]",
-)
-@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
+@limit_option("Only the N best chains that have a task and proved tests.")
+@told_options(GraphOptions, "carry")
+@option("--stage", type=click.IntRange(min=1), heading=WHICH, help="Only this stage of each chain.")
 @spending_options("Graphs")
+@told_options(GraphOptions, "rounds", "empty_rounds", "tool_calls", "nodes")
+@told_options(GraphOptions, "observation_chars")
+@backend_options(BACKENDS)
+@told_options(GraphOptions, "command_timeout")
 @db_option
 @json_option
 def graphs(
@@ -148,12 +103,11 @@ def graphs(
       prchain curate graphs 5f0c --from 81c2
     """
     from environments.backends import chosen_backend
-    from trajectories.curation.graphs.options import GraphOptions
     from trajectories.curation.graphs.run import GraphChoice, open_run
 
     settings = Settings.load(db=db, workers=workers)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
-    options = GraphOptions(backend=where.name, **flags)
+    options = GraphOptions(backend=where.name, **given(flags))
     if trajectory is not None and (options.carry != "agent" or stage is not None):
         raise UsageError("--from goes on as the trajectory did; leave --carry and --stage out")
     choice = GraphChoice(strategy, repository, limit, chain, _trajectory(settings, trajectory), stage)
@@ -163,7 +117,7 @@ def graphs(
     ):
         pending = runner.pending()
         if dry_run:
-            _print_forecast(runner.forecast(pending), pending, as_json)
+            _print_forecast(runner.forecast(pending), pending, options, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
@@ -184,7 +138,7 @@ def _trajectory(settings: Settings, prefix: str | None) -> str | None:
         return find_trajectory(tx, prefix)
 
 
-def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, as_json: bool) -> None:
+def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, options: GraphOptions, as_json: bool) -> None:
     row = {
         "graphs": forecast.graphs,
         "purposes": {purpose: asdict(estimate) for purpose, estimate in forecast.purposes.items()},
@@ -192,6 +146,7 @@ def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, as_json: bo
         "basis": forecast.basis,
         "stood_before": pending.standing,
         "unproved": pending.unproved,
+        "options": options.chosen,
     }
 
     def print_text() -> None:
@@ -246,7 +201,7 @@ curate.add_command(run)
 @curate.command("list")
 @click.option("--graphs", is_flag=True, help="The process graphs instead.")
 @repository_option
-@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@chain_option
 @click.option("--outcome", metavar="NAME", help="Of one outcome only: accepted, unfinished, ...; converged, ...")
 @db_option
 @json_option
@@ -261,11 +216,16 @@ def list_(
       prchain curate list --graphs
     """
     from trajectories.curation.graphs.report import list_graphs, print_graphs
-    from trajectories.curation.windows.report import list_curated, print_curated
+    from trajectories.curation.windows.report import list_curated
+    from trajectories.rollouts.report import print_trajectories
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
-        rows = (list_graphs if graphs else list_curated)(store, repository, chain, outcome)
-    present(as_json, rows, print_graphs if graphs else print_curated, rows)
+        if graphs:
+            found = list_graphs(store, repository, chain, outcome)
+            present(as_json, found, print_graphs, found)
+        else:
+            rows = list_curated(store, repository, chain, outcome)
+            present(as_json, rows, print_trajectories, rows)
 
 
 @curate.command()

@@ -85,7 +85,7 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
             if not parent_options.track_steps:
                 raise StepUnknown(f"trajectory {name} kept no trees of its steps; branch off at the end of a stage")
             if not options.track_steps:
-                raise UsageError("without trees of steps (--no-track) a branch begins at the end of a stage")
+                raise UsageError("without trees of steps (--sandbox track=off) a branch begins at the end of a stage")
             state.stages[row.position] = _reopened(row, last.attempt)
             state.verdicts |= {
                 key: verdict for key, verdict in verdicts.items() if key[0] == row.position and key[1] < last.attempt

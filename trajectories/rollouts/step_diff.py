@@ -39,7 +39,7 @@ def step_diff(store: Store, prefix: str, step: int, *, mirrors: Path, data_dir: 
         row = stored_trajectory(tx, name)
         stage, before, after = _trees(tx, name, step)
         if not RolloutOptions.from_row(row.options).track_steps:
-            raise StepUnknown(f"trajectory {name} kept no trees of its steps (--no-track)")
+            raise StepUnknown(f"trajectory {name} kept no trees of its steps (--sandbox track=off)")
         if before is None or after in (None, before):
             return StepDiff(name, step, stage, b"")
         chain = read_chain(tx, row.chain_id)

@@ -141,7 +141,7 @@ def _registry_answers(engine: Any, name: str) -> bool:
 
 
 def _of_bases(engine: Any) -> Iterable[Offer]:
-    """Base images of other releases of Debian (`prchain environments base --suite`)."""
+    """Base images of other releases of Debian, as `environments.images.base_image` labels them."""
     with engine_failures():
         images = engine.images.list(filters={"label": BASE_LABEL})
     found = []

@@ -175,7 +175,9 @@ def _check_same_setup(rollouts: Sequence[Rollout]) -> None:
         f"{count:,} in all)"
         for setup, count in counts.most_common()
     ]
-    raise UsageError(f"predictions are of rollouts made alike; choose with --like ID: {', '.join(choices)[:600]}")
+    raise UsageError(
+        f"predictions are of rollouts made alike; choose with --predictions like=ID: {', '.join(choices)[:600]}"
+    )
 
 
 def _rollout_predictions(

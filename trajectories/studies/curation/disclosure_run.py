@@ -31,8 +31,7 @@ from trajectories.curation.graphs.options import GraphOptions
 from trajectories.curation.graphs.rows import read_graph
 from trajectories.curation.graphs.run import GraphContext
 from trajectories.curation.windows.graphs import GraphShelf
-from trajectories.model import AgentLimits
-from trajectories.options import MAX_TOKENS, STAGE_STEPS, Gate, RolloutOptions
+from trajectories.options import MAX_TOKENS, Gate, RolloutOptions
 from trajectories.outcomes import FINAL
 from trajectories.privileged import DISCLOSED
 from trajectories.rollouts.forecast import Forecast, forecast
@@ -103,7 +102,7 @@ class DisclosureReport(RunResult[DisclosureUnit]):
 
 def disclosure_options(agent: PurposeSettings | None = None, **chosen: Any) -> RolloutOptions:
     """The options of the rollouts: tests accept, nothing is sent back. `agent` are the settings of the agent's purpose;
-    `chosen` are other options; ``steps`` is the limit of the stage's steps."""
+    `chosen` are other options."""
     own = agent or PurposeSettings()
     return RolloutOptions(
         scaffold=DISCLOSED,
@@ -111,7 +110,6 @@ def disclosure_options(agent: PurposeSettings | None = None, **chosen: Any) -> R
         refinements=0,
         temperature=own.temperature,
         max_tokens=own.max_tokens or MAX_TOKENS,
-        stage_limits=AgentLimits(steps=chosen.pop("steps", STAGE_STEPS)),
         **chosen,
     )
 
