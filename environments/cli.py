@@ -256,6 +256,26 @@ def base(name: str, mirror: str | None, db: str | None, as_json: bool) -> None:
 
 
 @environments.command()
+@db_option
+@json_option
+def interpreters(db: str | None, as_json: bool) -> None:
+    """Say which Pythons images can have here, of which years, from where, and how to get more.
+
+    \b
+    Example:
+      prchain environments interpreters
+    """
+    from environments.images.image_settings import BuildSettings
+    from environments.images.interpreters.offered import Interpreters
+    from environments.report import interpreter_rows, print_interpreters
+
+    settings = Settings.load(db=db)
+    with _engine(settings) as engine:
+        offers = list(Interpreters(BuildSettings.of(settings)).offers(engine).values())
+    present(as_json, interpreter_rows(offers), print_interpreters, offers)
+
+
+@environments.command()
 @_chain_options
 @option(
     "--runs", type=click.IntRange(1, 20), default=3, show_default=True, heading="Proof", help="Test runs on each side."

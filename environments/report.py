@@ -12,6 +12,7 @@ from rich.filesize import decimal
 
 from environments.images.build_run import Build
 from environments.images.images import Image
+from environments.images.interpreters.offered import Offer
 from environments.images.stage_image import BUILT
 from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof
@@ -68,6 +69,22 @@ def print_images(
     say(f"{counted(len(images), 'image')}, {size_text(takes)} beyond what they share; {builds}")
     if hidden:
         say(f"{counted(hidden, 'more image')} of prchain on the engine, not of this database; --everybody lists them")
+
+
+def interpreter_rows(offers: Sequence[Offer]) -> list[dict[str, str]]:
+    """What is offered, for machines."""
+    return [{"python": it.text, "years": it.years, "origin": it.origin, "source": it.source} for it in offers]
+
+
+def print_interpreters(offers: Sequence[Offer]) -> None:
+    """One line an interpreter, and how to get those that lack."""
+    say_table(("python", "for", "from"), [(it.text, it.years, f"{it.origin}: {it.source}") for it in offers])
+    missing = [f"3.{minor}" for minor in range(6, 15) if (3, minor) not in {it.minor for it in offers}]
+    if missing:
+        say(
+            f"not here: {', '.join(missing)}; `pyenv install VERSION` or `uv python install VERSION` on this machine "
+            "brings one, a registry with the official images python:X.Y-slim all of them"
+        )
 
 
 def print_pruned(images: Sequence[Image]) -> None:

@@ -24,6 +24,7 @@ LOOKS = {
     "chains yield",
     "tasks list",
     "tasks show",
+    "environments interpreters",
     "environments list",
     "environments show",
     "rollouts audit",

@@ -106,6 +106,7 @@ RULES = {
     ),
     "environments build": Rule("1 image .* 0 failed", engine=True),
     "environments list": Rule("images?,", engine=True),
+    "environments interpreters": Rule("the base image", engine=True),
     "environments show": Rule(r"stage 1 .* proved in(.|\n)*F2P [1-9]", wants="ID", replaces=OF_CHAIN),
     "environments prune": Rule(r"images? removed", engine=True),
     "environments gc": Rule("", engine=True),

@@ -104,6 +104,11 @@ class BuildContainer:
         # Tools ask git for the files of the project.
         self.run("repository", f"chown {USER}: . && runuser -u {USER} -- bash -c '{_REPOSITORY}'", root=True)
 
+    def put(self, archive: bytes) -> None:
+        """Unpack a tar at the root."""
+        with engine_failures():
+            self._container.put_archive("/", archive)
+
     def run(self, step: str, script: str, *, root: bool = False) -> str:
         """Run bash in the work folder and return what it printed. Raises `BuildFailed` for a failure or a timeout."""
         remaining = self._deadline - time.monotonic()
@@ -137,18 +142,20 @@ class BuildContainer:
     def try_each(self, step: str, scripts: Sequence[str], *, root: bool = False) -> tuple[int, tuple[str, ...]]:
         """Run the scripts until one succeeds; returns its index, from 0, and why the first one failed.
 
-        Raises the `BuildFailed` of the last one.
+        Raises the `BuildFailed` of the first one that said something, with the log of all: what the others lack is
+        only what they could do without.
         """
-        why: tuple[str, ...] = ()
+        first: BuildFailed | None = None
         for index, script in enumerate(scripts):
             try:
                 self.run(step, script, root=root)
             except BuildFailed as failure:
+                first = failure if first is None or not first.lines else first
                 if index == len(scripts) - 1 or time.monotonic() >= self._deadline:
-                    raise
-                why = why or failure.lines
+                    first.log = self.log[-_TAIL:]
+                    raise first from None
             else:
-                return index, why
+                return index, first.lines if first is not None else ()
         raise ValueError("a step without a script")
 
     def read(self, path: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from environments.images.building import USER, BuildContainer
 from environments.images.buildtree import BuildTree
+from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
 from environments.images.plans import BUILD, WORKDIR, ImagePlan
 from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, disk_usage, engine_failures
@@ -40,7 +41,7 @@ BASE_PACKAGES = (
 )
 """Debian's packages that every image has."""
 
-_PREPARE = f"""
+PREPARE = f"""
 id -u {USER} > /dev/null 2>&1 || useradd --create-home --uid 1000 --shell /bin/bash {USER} 2> /dev/null \
     || useradd --create-home --shell /bin/bash {USER}
 install -d -o {USER} -g {USER} {WORKDIR} /opt/env
@@ -59,6 +60,8 @@ if [ -n "$missing" ]; then
     rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 fi
 """
+
+"""Makes the user, the folders and Debian's packages of ``$PACKAGES`` that lack."""
 
 _TIDY = f"""
 while read -r from to; do
@@ -101,6 +104,15 @@ def find_image(engine: Any, name: str) -> Image | None:
     except ImageMissing:
         return None
     return _image(image.attrs, name) if (image.attrs["Config"].get("Labels") or {}).get(IMAGE_LABEL) else None
+
+
+def find_tagged(engine: Any, name: str) -> str | None:
+    """The id of an image of the engine, whoever made it; None where there is none of that name."""
+    try:
+        with engine_failures():
+            return str(engine.images.get(name).id)
+    except ImageMissing:
+        return None
 
 
 def build_image(
@@ -154,21 +166,26 @@ def _build(
         settings.base_image,
         network=settings.network,
         deadline=deadline,
-        files={**plan.files, **settings.files},
+        files={**plan.files, **settings.files, **_dated(as_of)},
         variables=variables,
         secrets=settings.secrets,
     )
     with container:
-        container.run("prepare", _PREPARE, root=True)
+        container.run("prepare", PREPARE, root=True)
         container.put_tree(tree)
         notes = []
         for step in plan.recipe.build:
             index, why = container.try_each(step.name, step.run, root=step.root)
             if index:
-                notes.append(f"{step.name}: try {index + 1} of {len(step.run)}; {' | '.join(why)[:600]}")
+                which = step.tries[index] if index < len(step.tries) else f"try {index + 1} of {len(step.run)}"
+                notes.append(f"{step.name}: {which}; {' | '.join(why)[:600]}")
         written_notes = container.read(f"{BUILD}/notes").split()
         dated = date if "dated" in written_notes else None
         notes += [note for note in written_notes if note != "dated"]
+        if plan.python is not None and not plan.default_python:
+            notes.insert(0, f"python {plan.python.text}, by {plan.python.by}")
+        if dated and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
+            notes.append(f"taken as of a later day: {', '.join(taken_later)}")
         keep = "\n".join(f"{source} {target}" for source, target in plan.recipe.keep.items())
         container.run("tidy", f"KEEP={shlex.quote(keep)}\n{_TIDY}", root=True)
         label = {"repository": plan.repository, "recipe": plan.recipe.name, "as_of": dated, "notes": notes}
@@ -181,6 +198,14 @@ def _build(
             engine.images.get(draft).tag(*plan.image.rsplit(":", 1))
     finally:
         remove_image(engine, draft)
+
+
+def _dated(as_of: datetime | None) -> dict[str, bytes]:
+    """What uv is told of an index as of a day."""
+    if as_of is None:
+        return {}
+    names = {"uv.toml": True, "uv-builds.toml": False}
+    return {name: uv_configuration(as_of, installs=installs) for name, installs in names.items()}
 
 
 def ensure_base_image(engine: Any, name: str) -> Mapping[str, str]:

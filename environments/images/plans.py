@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.manifests import image_name, manifest_hash, manifest_paths
-from environments.images.python_project import PythonProject, read_project
+from environments.images.python_project import PythonProject, extra_patterns, plain_name, read_project
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
+from environments.images.wanted_python import SAYS, Choice, Minor, choose_python, era_of, named_pythons
 from environments.suites.runners import RUNNERS
+from prchain.core.timestamps import stamp
 
 WORKDIR = "/testbed"
 
@@ -46,6 +49,10 @@ class ImagePlan:
     """A name of `environments.suites.runners`."""
     test: str
     """A test command in place of the runner's own; mostly empty."""
+    python: Choice | None = None
+    """The interpreter that was chosen; None where the recipe looks for one by itself."""
+    default_python: bool = True
+    """Whether that is the base image's own."""
 
     @property
     def refresh(self) -> tuple[str, ...]:
@@ -61,29 +68,58 @@ def make_plan(
     folder: Path | None = None,
     version: str = DEFAULT_VERSION,
     recipe: Recipe | None = None,
+    pythons: Pythons | None = None,
 ) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
     `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags; `recipe`
-    replaces the one that fits. Raises `NoRecipe`, `RecipeError`.
+    replaces the one that fits; `pythons` are the interpreters to choose from. Raises `NoRecipe`, `RecipeError`.
     """
     recipe = recipe or choose(tree.paths, repository, folder)
     pyproject = _text(tree.read("pyproject.toml")) if "pyproject.toml" in tree.paths else ""
     paths = manifest_paths(tree.paths, recipe, pyproject)
     contents = {path: tree.read(path) for path in paths}
     texts = {path: _text(content) for path, content in contents.items()}
+    chosen = _chosen_python(recipe, tree, texts, pythons)
+    is_default = chosen is None or pythons is None or chosen.minor == pythons.default
+    # What is not the base image's own makes it another base.
+    base = base_image if is_default or chosen is None else f"{base_image} python {chosen.text}"
     files, variables = _build_inputs(recipe, texts)
+    if recipe.language == "python":
+        variables |= {"INTERPRETER": chosen.text, "ERA": stamp(era_of(chosen.minor))} if chosen else _NO_PYTHON
     return ImagePlan(
         repository=repository,
         recipe=recipe,
-        image=image_name(repository, manifest_hash(contents, recipe, base_image)),
+        image=image_name(repository, manifest_hash(contents, recipe, base)),
         manifests=paths,
         files=files,
         variables=variables,
         environment=version_variables(recipe, texts, version),
         runner=runner_for(recipe, texts),
         test=recipe.test,
+        python=chosen,
+        default_python=is_default,
     )
+
+
+_NO_PYTHON = {"INTERPRETER": "", "ERA": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Pythons:
+    """The interpreters to choose from, the base image's own, and the day on which the stage landed."""
+
+    offered: frozenset[Minor]
+    default: Minor
+    day: datetime
+
+
+def _chosen_python(recipe: Recipe, tree: BuildTree, texts: Mapping[str, str], pythons: Pythons | None) -> Choice | None:
+    if recipe.language != "python" or pythons is None:
+        return None
+    says = {path: _text(tree.read(path)) for path in tree.paths if matches(path, SAYS) and path not in texts}
+    requires = recipe.python or read_project(texts).requires_python
+    return choose_python(requires, named_pythons({**texts, **says}), pythons.day, pythons.offered, pythons.default)
 
 
 def runner_for(recipe: Recipe, texts: Mapping[str, str]) -> str:
@@ -129,20 +165,29 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
     project = read_project(texts)
     extras = project.chosen_extras() if recipe.extras is None else recipe.extras
     fewer_extras = project.chosen_extras(fewer=True) if recipe.extras is None else recipe.extras
+    patterns, fewer_patterns = (
+        (extra_patterns(fewer=it) for it in (False, True))
+        if recipe.extras is None
+        else [[f"{re.escape(plain_name(extra))}$" for extra in recipe.extras]] * 2
+    )
     lists = {
         "requirements.txt": _requirements(recipe, project, texts, fewer=False),
         "fewer.txt": _requirements(recipe, project, texts, fewer=True),
         "least.txt": ["pytest", *project.build_requires, *recipe.requirements],
         "constraints.txt": list(project.pins),
+        "build.txt": list(project.build_requires),
     }
     files = {name: "".join(f"{line}\n" for line in lines).encode() for name, lines in lists.items()}
     inside = resources.files("environments.images") / "inside"
-    files["forget_tree.py"] = (inside / "forget_tree.py").read_bytes()
+    files |= {name: (inside / name).read_bytes() for name in ("forget_tree.py", "wanted.py", "as_pip.sh")}
     variables: dict[str, Any] = {
         "PYTHON": recipe.python or project.requires_python,
         "EDITABLE": _editable(project, extras),
         "EDITABLE_FEWER": _editable(project, fewer_extras),
         "EDITABLE_LEAST": _editable(project, ()),
+        "FOLDERS": " ".join(["."] if project.installable else [f"./{folder}" for folder in project.members]),
+        "EXTRAS": " ".join(patterns),
+        "EXTRAS_FEWER": " ".join(fewer_patterns),
     }
     return files, variables
 

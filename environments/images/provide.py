@@ -18,14 +18,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import and_, select
+
 from environments.images.buildlogs import plain_log
 from environments.images.buildtree import GitTree
 from environments.images.image_settings import BuildSettings
-from environments.images.images import Image, build_image
-from environments.images.plans import ImagePlan, make_plan, version_of_tags
+from environments.images.images import Image, build_image, find_image
+from environments.images.interpreters.offered import Interpreters
+from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
+from environments.images.wanted_python import OLDEST, era_of
 from environments.sandboxes.engine import LONG, connect
 from prchain.core.errors import BuildFailed, GitError
 from prchain.core.git.repository import GitRepository
@@ -34,8 +38,9 @@ from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.ledger import Spending
 from prchain.core.settings import Settings
 from sql.lock import wait_for_lock
+from sql.outcomes import PROVED
 from sql.store import Store
-from sql.tables import BuiltImage
+from sql.tables import BuiltImage, ChainStage, StageTests
 
 _MUCH_LATER = 90
 """Where a stage and its image's packages are more days apart, a note says so."""
@@ -69,6 +74,7 @@ class Provider:
         engine: Any = None,
         gateway: Gateway | None = None,
         store: Store | None = None,
+        interpreters: Interpreters | None = None,
     ) -> None:
         self._settings = settings
         self._images = images
@@ -78,10 +84,14 @@ class Provider:
         self._store = store
         self._logs = build_logs(settings)
         self._build_settings = BuildSettings.of(settings)
+        # Whoever brings an engine of its own says what it offers.
+        self._interpreters = Interpreters(self._build_settings) if engine is None and images else interpreters
         self._guard = threading.Lock()
         self._building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._repairing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._failed: dict[str, BuildFailed] = {}
+        self.renew = False
+        """Whether stages that were proved in an image get what is chosen today."""
         self._built: dict[str, int] = {}
         """Images that this run built, with the changes that their recipes needed."""
 
@@ -120,6 +130,8 @@ class Provider:
         """
         tree = GitTree(trees, stage.base)
         version = version_at(git, stage.base)
+        landed = datetime.fromisoformat(stage.landed_at)
+        landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
 
         def planned(recipe: Recipe | None = None) -> ImagePlan:
             folder = self.recipes_dir
@@ -130,13 +142,15 @@ class Provider:
                 version=version,
                 recipe=recipe,
                 folder=folder if self._settings.environments_recipes_dir or folder.is_dir() else None,
+                pythons=self._pythons(landed),
             )
 
         plan = planned()
         if not self._images:
             return StageImage(plan, None)
-        landed = datetime.fromisoformat(stage.landed_at)
-        landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
+        if not rebuild and (kept := self._proved_image(stage)) is not None:
+            plan = replace(plan, image=kept)
+            return StageImage(plan, kept, cached=True)
         order = _ImageRequest(plan, tree, landed, planned)
         try:
             return self._image(order, rebuild=rebuild)
@@ -144,6 +158,35 @@ class Provider:
             if self._gateway is None:
                 raise
             return self._repaired(order, failure, self._gateway)
+
+    def _pythons(self, landed: datetime) -> Pythons | None:
+        """What there is to choose from; None where images are not made here."""
+        if self._interpreters is None or not self._images:
+            return None
+        engine = self.engine()
+        return Pythons(frozenset(self._interpreters.offers(engine)), self._interpreters.default(engine), landed)
+
+    def _proved_image(self, stage: StageBase) -> str | None:
+        """The image in which the stage was proved, where it is still there: what it is named by may have changed since,
+        and what was proved in it is known of it alone."""
+        if self._store is None or self.renew:
+            return None
+        with self._store.reading() as tx:
+            query = (
+                select(StageTests.image)
+                .join(
+                    ChainStage,
+                    and_(ChainStage.chain_id == StageTests.chain_id, ChainStage.position == StageTests.position),
+                )
+                .where(
+                    ChainStage.base_sha == stage.base,
+                    ChainStage.landed_at == stage.landed_at,
+                    StageTests.outcome == PROVED,
+                    StageTests.image.is_not(None),
+                )
+            )
+            name = tx.connection.execute(query).scalars().first()
+        return name if name is not None and find_image(self.engine(), name) else None
 
     def _image(self, order: _ImageRequest, *, rebuild: bool = False, repairs: int = 0) -> StageImage:
         name = order.plan.image
@@ -153,12 +196,17 @@ class Provider:
             if name in self._failed:
                 raise self._failed[name].with_traceback(None)
             try:
+                settings, as_of = self._build_settings, order.landed_at
+                python = order.plan.python
+                if python is not None and self._interpreters is not None:
+                    settings = self._interpreters.settings_for(self.engine(), python.minor)
+                    as_of = max(as_of, era_of(python.minor)) if python.minor == OLDEST else as_of
                 image = build_image(
                     self.engine(),
                     order.plan,
                     order.tree,
-                    self._build_settings,
-                    as_of=order.landed_at,
+                    settings,
+                    as_of=as_of,
                     rebuild=rebuild and name not in self._built,
                 )
             except BuildFailed as failure:

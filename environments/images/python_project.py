@@ -6,7 +6,7 @@ import ast
 import configparser
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -61,8 +61,7 @@ class PythonProject:
 
     def chosen_extras(self, *, fewer: bool = False) -> tuple[str, ...]:
         """The extras that tests may need: for tests, development, or everything; `fewer` leaves the last out."""
-        kinds = (_TESTS, _DEVELOPMENT) if fewer else (_TESTS, _DEVELOPMENT, _EVERYTHING)
-        return tuple(name for name in self.extras if _is(name, *kinds))
+        return tuple(name for name in self.extras if _is(name, *_extra_kinds(fewer)))
 
     def chosen_files(self, *, fewer: bool = False) -> tuple[str, ...]:
         """The requirement files that tests may need; `fewer` leaves out development's where tests have some."""
@@ -114,7 +113,7 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
     return PythonProject(
         installable=installable,
         requires_python=str(python) if re.fullmatch(r"[0-9.<>=!~, *]{1,60}", str(python)) else "",
-        build_requires=_build_requires(pyproject) if installable else (),
+        build_requires=_build_requires(pyproject, _setup_requires(config, setup)) if installable else (),
         extras=tuple(dict.fromkeys(name for name in extras if _EXTRA.match(str(name)))),
         groups=_all_groups(pyproject, members),
         members=tuple(folder for folder, table in members.items() if table.keys() & {"project", "build-system"}),
@@ -122,6 +121,15 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
         tox_requirements=_tox(texts.get("tox.ini", "")),
         pins=_pins(texts),
     )
+
+
+def extra_patterns(*, fewer: bool = False) -> list[str]:
+    """The regular expressions of `PythonProject.chosen_extras`, of names as `plain_name` writes them."""
+    return [kind.pattern for kind in _extra_kinds(fewer)]
+
+
+def _extra_kinds(fewer: bool) -> tuple[re.Pattern[str], ...]:
+    return (_TESTS, _DEVELOPMENT) if fewer else (_TESTS, _DEVELOPMENT, _EVERYTHING)
 
 
 def is_workspace_member(path: str, pyproject: str) -> bool:
@@ -150,7 +158,7 @@ def tox_deps(text: str) -> list[str]:
 
 
 def _is(name: str, *kinds: re.Pattern[str]) -> bool:
-    return any(kind.match(_plain(name)) for kind in kinds)
+    return any(kind.match(plain_name(name)) for kind in kinds)
 
 
 def _toml(text: str) -> Mapping[str, Any]:
@@ -180,13 +188,18 @@ def _setup_call(text: str) -> dict[str, Any]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    values = {
-        target.id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    values: dict[str, ast.expr] = {}
+    added: dict[str, list[str]] = {}
+    for node in tree.body:
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Name) and value is not None:
+                values[target.id] = value
+            elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):  # extras["x"] = ...
+                added.setdefault(ast.unparse(target.value), []).append(str(target.slice.value))
     found: dict[str, Any] = {}
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == "setup":
@@ -198,17 +211,27 @@ def _setup_call(text: str) -> dict[str, Any]:
                 )
                 if keyword.arg == "python_requires" and isinstance(value, ast.Constant):
                     found["python_requires"] = str(value.value)
+                if keyword.arg == "setup_requires" and isinstance(value, ast.List | ast.Tuple):
+                    lines = [str(item.value) for item in value.elts if isinstance(item, ast.Constant)]
+                    found["setup_requires"] = [line for line in lines if is_requirement(line)]
                 if keyword.arg == "extras_require" and isinstance(value, ast.Dict):
-                    keys = [key.value for key in value.keys if isinstance(key, ast.Constant)]
-                    found["extras_require"] = [str(key) for key in keys]
+                    keys = [str(key.value) for key in value.keys if isinstance(key, ast.Constant)]
+                    name = keyword.value.id if isinstance(keyword.value, ast.Name) else ""
+                    found["extras_require"] = [*keys, *added.get(name, ())]
     return found
 
 
-def _build_requires(pyproject: Mapping[str, Any]) -> tuple[str, ...]:
+def _setup_requires(config: Mapping[str, Mapping[str, str]], setup: Mapping[str, Any]) -> list[str]:
+    """What setup() has fetched before it runs; without the network it must be there."""
+    named = plain_lines(config.get("options", {}).get("setup_requires", ""))
+    return [line for line in (*named, *setup.get("setup_requires", ())) if is_requirement(line)]
+
+
+def _build_requires(pyproject: Mapping[str, Any], of_setup: Sequence[str]) -> tuple[str, ...]:
     system = _table(pyproject, "build-system")
     requires = [str(line) for line in system.get("requires", []) if is_requirement(str(line))]
     backend = str(system.get("build-backend", "setuptools.build_meta")).partition(".")[0]
-    return tuple(dict.fromkeys([*requires, *_BACKENDS.get(backend, [])]))
+    return tuple(dict.fromkeys([*requires, *of_setup, *_BACKENDS.get(backend, [])]))
 
 
 def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -239,12 +262,12 @@ def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 def _all_groups(pyproject: Mapping[str, Any], members: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The groups of a project and, under the same names, those of its workspace's members; without the members."""
     groups = _groups(pyproject)
-    own = {_plain(str(_table(table, "project").get("name", ""))) for table in members.values()}
+    own = {plain_name(str(_table(table, "project").get("name", ""))) for table in members.values()}
     for table in members.values():
         for name, lines in _groups(table).items():
             groups[name] = tuple(dict.fromkeys([*groups.get(name, ()), *lines]))
     return {
-        name: tuple(line for line in lines if _plain(re.split(r"[^A-Za-z0-9._-]", line)[0]) not in own)
+        name: tuple(line for line in lines if plain_name(re.split(r"[^A-Za-z0-9._-]", line)[0]) not in own)
         for name, lines in groups.items()
     }
 
@@ -259,7 +282,8 @@ def _is_member(folder: str, pyproject: Mapping[str, Any]) -> bool:
     return plain and matches(folder, included) and not matches(folder, excluded)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """The name of a package or an extra as PEP 503 writes it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -41,6 +41,8 @@ class RecipeStep(BaseModel):
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
     run: tuple[Script, ...]
+    tries: tuple[Annotated[str, StringConstraints(pattern=r"^[ -~]+$", max_length=100)], ...] = ()
+    """What each of `run` is called in a note; empty: by its number."""
     root: bool = False
 
     @field_validator("run", mode="before")
@@ -129,7 +131,8 @@ class Recipe(BaseModel):
 
     def digest(self) -> str:
         """A hash of what the image depends on: the recipe without its keys for tests and detection."""
-        content = self.model_dump_json(exclude={"rank", "detects", "runner", "test", "versions", "refresh"})
+        left_out: Any = dict.fromkeys(("rank", "detects", "runner", "test", "versions", "refresh"), True)
+        content = self.model_dump_json(exclude={**left_out, "build": {"__all__": {"tries"}}})
         return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -5,6 +5,7 @@ Pure: from runs on B_t (with the overlay) and on M_t to one outcome with its rea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -13,14 +14,14 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.code.inline_tests import InlineTest
-from prchain.core.console.terminal import counted, listed, tally
+from prchain.core.console.terminal import counted, listed, shortened, tally
 from sql.outcomes import PROVED
 
 UNPROVED = "unproved"
 """The test patch holds no file that the runner takes for tests."""
 NOT_REACHED = "not_reached"
 TESTS_UNUSABLE = "tests_unusable"
-"""No runner, or out of time or memory, on either side."""
+"""No runner, or out of time or memory, on either side; or a runner that broke off before the first test."""
 NOTHING_COLLECTED = "nothing_collected"
 """The runner found no test in the files that it was given, on M_t."""
 NO_F2P = "no_f2p"
@@ -33,6 +34,12 @@ STATE_DIFFERS = "state_differs"
 """S_t with the reference carried on is not B_t."""
 
 _SHOWN = 3
+
+_NONE_FOUND = (0, 5)
+"""Exit codes of runners that came to their end without a test (pytest's reference, "Exit codes")."""
+_ERROR = re.compile(r"(?:E  +)?(?:\w+\.)*\w*(?:Error|Exception|ERROR|error)\b.*:|ERROR\b|error:")
+_LONGEST = 300
+"""Characters of such a line."""
 _BAD: set[Status | None] = {Status.failed, Status.error, Status.timed_out}
 
 
@@ -59,6 +66,14 @@ class Proof:
 def unusable(side: str, run: TestRun) -> str:
     """Why a run says nothing, for people."""
     return f"{side}: {run.infra or f'timed out after {run.seconds:.0f} s'}"
+
+
+def last_words(tail: str) -> str:
+    """The last line of an output that tells of an error, or else its last one; without lines that only frame it."""
+    lines = [line.strip("= \t") for line in tail.splitlines()]
+    lines = [line for line in lines if line]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return shortened((errors or lines)[-1], _LONGEST) if lines else ""
 
 
 def prove(
@@ -91,8 +106,11 @@ def prove(
     without = f"; left out: {listed(list(left_out), _SHOWN)}" if left_out else ""
     if not any(now) and (own_files or broken):
         code = usable[1][0].exit_code
+        last = last_words(usable[1][0].tail)
+        if last and code not in _NONE_FOUND:
+            return Proof(TESTS_UNUSABLE, f"the run broke off: {last}{without}", classes, removed)
         why = f"no test was found in {counted(len(files), 'file')}" + (f" (exit code {code})" if code else "")
-        return Proof(NOTHING_COLLECTED, why + without, classes, removed)
+        return Proof(NOTHING_COLLECTED, why + (f"; {last}" if last else "") + without, classes, removed)
     if broken:
         return Proof(
             EARLIER_BROKEN, f"{len(broken)} of earlier stages' F2P: {listed(broken, _SHOWN)}", classes, removed

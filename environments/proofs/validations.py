@@ -117,6 +117,7 @@ def open_run(
             )
         images = BACKENDS.named(options.backend).needs_image
         provider = stack.enter_context(closing(Provider(settings, images=images, store=store, gateway=gateway)))
+        provider.renew = choice.renew
         image_names = {image.name for image in list_images(provider.engine())} if options.stage_images else None
         prover = ChainProver(store, provider, settings, options)
         yield ValidateRun(store, prover, choice, progress=progress, images=image_names, secrets=settings.secrets)

@@ -27,3 +27,13 @@ def test_packages_of_the_tree_are_told_from_those_of_an_index(tmp_path: Path, mo
             (folder / "direct_url.json").write_text(json.dumps({"url": origin}))
     monkeypatch.setattr(sys, "path", [str(site)])
     assert forget_tree.packages_below("/testbed") == [("below", "packages/b"), ("ours", ".")]
+
+
+def test_code_in_a_folder_of_its_own_is_of_the_project_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tree/src/a.egg-info").mkdir(parents=True)
+    (tmp_path / "tree/src/a.egg-info/PKG-INFO").write_text("Name: a\n")
+    (tmp_path / "tree/setup.py").write_text("")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "tree/src")])
+    assert forget_tree.packages_below(str(tmp_path / "tree")) == [("a", ".")]

@@ -197,3 +197,16 @@ def test_a_stage_whose_only_new_tests_stand_inside_the_source_is_not_proved() ->
     runs = [TestRun({}, "", 1.0, 0)], [TestRun({test: P}, "", 1.0, 0)]
     files = ("src/cart/tests.rs",)
     assert prove(*runs, runner="cargo", files=files, own_files=files, inline={SUMS}).outcome == NO_F2P
+
+
+def test_a_run_that_broke_off_says_its_last_error() -> None:
+    tail = "Traceback:\n  File x\nE   ImportError: No module named x\nERROR: usage of it: bad option\n==== oh ====\n"
+    broken = replace(run(), tail=tail, exit_code=4)
+    proof = prove([broken], [broken], runner="pytest", files=[OWN], own_files=[OWN])
+    assert (proof.outcome, proof.reason) == (TESTS_UNUSABLE, "the run broke off: ERROR: usage of it: bad option")
+    none = replace(run(), tail="collected 0 items / 4 skipped\n\n=== 4 skipped in 2 s ===\n", exit_code=5)
+    proof = prove([none], [none], runner="pytest", files=[OWN], own_files=[OWN])
+    assert (proof.outcome, proof.reason) == (
+        NOTHING_COLLECTED,
+        "no test was found in 1 file (exit code 5); 4 skipped in 2 s",
+    )

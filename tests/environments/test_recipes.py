@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,21 +140,15 @@ def script_of(step: str) -> str:
     return next(recipe_step.run[0] for recipe_step in choose({"setup.py"}, "o/n").build if recipe_step.name == step)
 
 
-@pytest.mark.parametrize(
-    ("as_of", "python", "wanted"),
-    [
-        ("2021-09-30T00:00:00Z", ">=3.7", "--python >=3.7,<3.10 "),
-        ("2022-03-31T23:59:59Z", "", "--python <3.10 "),
-        ("2022-04-01T00:00:00Z", "", "--python <3.11 "),
-        ("2024-08-09T00:00:00Z", ">=3.9,<3.12", "--python >=3.9,<3.12,<3.13 "),
-        ("2012-01-01T00:00:00Z", "", "--python <3.9 "),
-        ("", ">=3.7", "--python >=3.7 "),
-        ("", "", ""),
-    ],
-)
-def test_the_python_is_none_that_came_after_the_packages(tmp_path: Path, as_of: str, python: str, wanted: str) -> None:
-    commands = ran(script_of("interpreter"), tmp_path, AS_OF=as_of, PYTHON=python)
-    assert commands == [f"venv --quiet --clear --seed {wanted}/opt/env"]
+def test_the_interpreter_is_the_one_that_was_chosen(tmp_path: Path) -> None:
+    (python,) = {Path(sys.executable).resolve()}
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3.99").symlink_to(python)
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
+    commands = ran(script_of("interpreter"), tmp_path, INTERPRETER="3.99", PATH=path)
+    assert commands == [f"venv --quiet --clear --seed --python {tmp_path}/bin/python3.99 /opt/env"]
+    with pytest.raises(subprocess.CalledProcessError):
+        ran(script_of("interpreter"), tmp_path, INTERPRETER="")
 
 
 @pytest.mark.parametrize(("status", "note"), [("0", "dated"), ("2", "dates_unknown")])

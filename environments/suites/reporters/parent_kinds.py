@@ -1,12 +1,13 @@
-"""The runners that print or write how tests ended, for `parent_reporter`, beside which this stands in a sandbox."""
+"""The runners that print or write how tests ended, for `parent_reporter`, beside which this stands in a sandbox.
 
-from __future__ import annotations
+For Python 3.6 and newer, as that is.
+"""
 
 import json
 import re
 import subprocess
 import time
-from typing import Any
+from typing import Any, Dict, List, Optional, Set, Type
 
 
 class Slow:
@@ -14,7 +15,7 @@ class Slow:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._since: dict[str, float] = {}
+        self._since: Dict[str, float] = {}
 
     def begin(self, test: str, ago: float = 0.0) -> None:
         """It runs, since so many seconds."""
@@ -29,7 +30,7 @@ class Slow:
         for test in [test for test in self._since if test.startswith(begins)]:
             self.end(test)
 
-    def late(self) -> list[str]:
+    def late(self) -> List[str]:
         """Those that took too long."""
         now = time.monotonic()
         return [test for test, since in self._since.items() if now - since > self._seconds]
@@ -45,7 +46,7 @@ class Kind:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self.left_out: list[str] = []
+        self.left_out: List[str] = []
         """What the runner refused to be given."""
         self.has_said = False
         """Whether the command that runs has said something of a test."""
@@ -54,11 +55,11 @@ class Kind:
         """What tells which tests of a command take too long."""
         return Slow(self._seconds)
 
-    def commands(self, command: list[str], late: list[str]) -> list[list[str]]:
+    def commands(self, command: List[str], late: List[str]) -> List[List[str]]:
         """What runs all tests but the late ones."""
         return [command]
 
-    def parts(self, command: list[str]) -> list[list[str]]:
+    def parts(self, command: List[str]) -> List[List[str]]:
         """The commands of which each runs a part of it; the last word of each is what it runs."""
         return [command]
 
@@ -77,14 +78,14 @@ class Go(Kind):
         super().__init__(seconds)
         self._marks_lines = False
 
-    def parts(self, command: list[str]) -> list[list[str]]:
+    def parts(self, command: List[str]) -> List[List[str]]:
         """The command for each of its folders; go runs none where it refuses one: its path is no import path, it is a
         module of its own, all its files are for other systems (go 1.19)."""
         folders = [word for word in command if word.startswith(".")]
         words = [word for word in command if not word.startswith(".")]
         return [[*words, folder] for folder in folders]
 
-    def commands(self, command: list[str], late: list[str]) -> list[list[str]]:
+    def commands(self, command: List[str], late: List[str]) -> List[List[str]]:
         """What runs all tests but the late ones: where a folder has one, its other tests by their names, for
         ``-skip`` is newer than go 1.20."""
         words = [word for word in command if not word.startswith(".")]
@@ -94,8 +95,9 @@ class Go(Kind):
             listed = subprocess.run(
                 [*(word for word in words if word != "-json"), "-list", ".", folder],
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                encoding="utf-8",
                 errors="replace",
                 check=False,
             ).stdout.splitlines()
@@ -126,10 +128,11 @@ class Go(Kind):
         package, action, output = event.get("Package"), event.get("Action"), event.get("Output")
         self._marks_lines = self._marks_lines or action == "start"
         if isinstance(output, str) and not self._marks_lines:
-            if found := self._ENDS.search(output.rstrip("\r\n")):
-                slow.end(f"{package} {found[1]}")
-            elif found := self._BEGINS.search(output.rstrip("\r\n")):
-                slow.begin(f"{package} {found[1]}")
+            ended, begun = (pattern.search(output.rstrip("\r\n")) for pattern in (self._ENDS, self._BEGINS))
+            if ended:
+                slow.end(f"{package} {ended[1]}")
+            elif begun:
+                slow.begin(f"{package} {begun[1]}")
         if not isinstance(event.get("Test"), str):
             if action in ("pass", "fail", "skip"):
                 slow.end_all(f"{package} ")
@@ -158,9 +161,9 @@ class Cargo(Kind):
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
         self._begun = ""
-        self._checked: list[str] | None = None
+        self._checked: Optional[List[str]] = None
 
-    def commands(self, command: list[str], late: list[str]) -> list[list[str]]:
+    def commands(self, command: List[str], late: List[str]) -> List[List[str]]:
         """The command, with the late ones skipped, and without the targets that there are not: for one of them Cargo
         would run none. Where none is left it runs the whole package."""
         if self._checked is None:
@@ -168,7 +171,7 @@ class Cargo(Kind):
         skips = [word for test in late for word in ("--skip", test)]
         return [[*self._checked, "--", "--exact", *skips] if late else self._checked]
 
-    def _known_alone(self, command: list[str]) -> list[str]:
+    def _known_alone(self, command: List[str]) -> List[str]:
         names = [word for at, word in enumerate(command) if at and command[at - 1] == "--test"]
         known = self._targets(command[0]) if names else None
         if known is None:
@@ -177,14 +180,15 @@ class Cargo(Kind):
         without = command[: command.index("--test")] + command[command.index("--test") + 2 * len(names) :]
         return [*without, *(word for name in names if name in known for word in ("--test", known[name]))]
 
-    def _targets(self, cargo: str) -> dict[str, str] | None:
+    def _targets(self, cargo: str) -> Optional[Dict[str, str]]:
         """The test targets that run with the package's default features, by their names and by those of their files;
         None where Cargo cannot say."""
         try:
             made = subprocess.run(
                 [cargo, "metadata", "--offline", "--no-deps", "--format-version", "1"],
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 check=False,
                 timeout=self._seconds,
             )
@@ -197,7 +201,7 @@ class Cargo(Kind):
                 if "test" in target["kind"]
                 and set(target.get("required-features", ())) <= _default_features(package.get("features", {}))
             ]
-            files = {path[: -len(".rs")].removesuffix("/main").rpartition("/")[2]: name for name, path in targets}
+            files = {re.sub(r"(?:/main)?\.rs$", "", path).rpartition("/")[2]: name for name, path in targets}
             return {**files, **{name: name for name, _ in targets}}
         except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
             return None
@@ -206,7 +210,8 @@ class Cargo(Kind):
         """Take a line, or the beginning of one that is not at its end: a harness with one thread names a test before
         it runs it; one with several threads names those that take over a minute. What tests print can stand before
         the name, and before the word."""
-        if found := self._LONG.search(line):
+        found = self._LONG.search(line)
+        if found:
             slow.begin(found[1], float(found[2]))
             return
         named = list(self._TEST.finditer(line)) or [one for one in [self._LINE.match(line)] if one]
@@ -223,9 +228,9 @@ class Cargo(Kind):
             slow.begin(self._begun)
 
 
-def _default_features(features: dict[str, list[str]]) -> set[str]:
+def _default_features(features: Dict[str, List[str]]) -> Set[str]:
     """The features that are on by default, with what they switch on."""
-    found: set[str] = set()
+    found: Set[str] = set()
     left = ["default"]
     while left:
         name = left.pop()
@@ -240,9 +245,9 @@ class Surefire(Kind):
 
     files = re.compile(r"(?:.*/)?target/surefire-reports/TEST-[^/]*\.xml")
 
-    def commands(self, command: list[str], late: list[str]) -> list[list[str]]:
+    def commands(self, command: List[str], late: List[str]) -> List[List[str]]:
         """The command with JUnit's limit."""
         return [[*command, f"-Djunit.jupiter.execution.timeout.testable.method.default={self._seconds:g} s"]]
 
 
-KINDS: dict[str, type[Kind]] = {"go": Go, "cargo": Cargo, "surefire": Surefire}
+KINDS: Dict[str, Type[Kind]] = {"go": Go, "cargo": Cargo, "surefire": Surefire}

@@ -6,23 +6,22 @@ Runs as a script inside a sandbox, outside of the tested processes. Standard inp
 ``report`` (path of the log), ``runner`` (go, cargo or surefire) and ``seconds``, which one test may take. Where one
 takes longer, everything is ended, ``overtime`` names it, and the others run again without it. The memory of this
 process is closed to others of its user (prctl(2), PR_SET_DUMPABLE), for the key is in it.
-"""
 
-from __future__ import annotations
+It runs on the image's own Python, from 3.6 on.
+"""
 
 import codecs
 import contextlib
 import ctypes
 import json
 import os
-import re
 import selectors
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, List, Optional, Pattern, Tuple
 
 if TYPE_CHECKING:
     from parent_kinds import Kind
@@ -39,12 +38,12 @@ _LINGER = 2.0
 class Output:
     """What a command prints, said piece by piece."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: "Log") -> None:
         self._log = log
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
 
-    def take(self, piece: bytes, *, final: bool = False) -> list[str]:
+    def take(self, piece: bytes, *, final: bool = False) -> List[str]:
         """Say it; the lines that it ends, and last the one that it begins."""
         text = self._decoder.decode(piece, final)
         if text:
@@ -54,15 +53,15 @@ class Output:
         return [*lines, self._rest]
 
 
-def run(command: list[str], kind: Kind, log: Log) -> tuple[int, list[str]]:
+def run(command: List[str], kind: "Kind", log: "Log") -> Tuple[int, List[str]]:
     """Run a command: its exit code, and the tests that took too long, for which it was ended."""
     slow, output = kind.slow(), Output(log)
     child = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
     stream = child.stdout.fileno()  # type: ignore[union-attr]
-    late: list[str] = []
-    ended: float | None = None
+    late: List[str] = []
+    ended: Optional[float] = None
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)
         while not late and (ended is None or time.monotonic() - ended < _LINGER):
@@ -86,7 +85,7 @@ def run(command: list[str], kind: Kind, log: Log) -> tuple[int, list[str]]:
     return code, late
 
 
-def run_all(commands: list[list[str]], kind: Kind, log: Log) -> tuple[int, list[str]]:
+def run_all(commands: List[List[str]], kind: "Kind", log: "Log") -> Tuple[int, List[str]]:
     """Run commands, up to one in which a test takes too long: their exit code, and those tests.
 
     A command that is refused, for it fails and says nothing of any test, is run part by part; a part that is refused is
@@ -102,15 +101,17 @@ def run_all(commands: list[list[str]], kind: Kind, log: Log) -> tuple[int, list[
             return found, late
         if kind.has_said or not found:
             code, is_all_refused = code or found, False
-        elif len(parts := kind.parts(command)) > 1:
-            left[:0] = parts
         else:
-            refused = found
-            kind.left_out.append(command[-1])
+            parts = kind.parts(command)
+            if len(parts) > 1:
+                left[:0] = parts
+            else:
+                refused = found
+                kind.left_out.append(command[-1])
     return refused if is_all_refused else code, []
 
 
-def reports(pattern: re.Pattern[str]) -> list[str]:
+def reports(pattern: Pattern[str]) -> List[str]:
     """The files below the working directory whose path matches; links are not followed."""
     found = [os.path.join(folder, name) for folder, _, names in os.walk(".") for name in names]
     return sorted(
@@ -118,7 +119,7 @@ def reports(pattern: re.Pattern[str]) -> list[str]:
     )
 
 
-def main(command: list[str]) -> int:
+def main(command: List[str]) -> int:
     """Run the order on standard input; the command's exit code."""
     # Beside it in a sandbox, where they are no modules of a package.
     from parent_kinds import KINDS  # noqa: PLC0415
@@ -133,7 +134,7 @@ def main(command: list[str]) -> int:
     log.say("start", runner=order["runner"])
     for path in reports(kind.files) if kind.files else ():
         os.remove(path)
-    late: list[str] = []
+    late: List[str] = []
     for number in range(ROUNDS):
         code, more = run_all(kind.commands(command, late), kind, log)
         if not more:

@@ -5,22 +5,24 @@ Runs as a script inside a sandbox. Standard input holds one JSON object: ``key``
 test may take, and for pytest ``plugins`` (those that are loaded, by entry point; null: all that are installed) and
 ``hooks`` (files of the tree that may implement hooks; null: any). The key never stands in the
 environment, in the command line or in a file, all of which the code under test could read.
+
+It runs on Python 3.6 and newer, and on pytest 3.0 and newer.
 """
 
 # ruff: noqa: PLC0415  what a runner needs is imported once it is known which one runs
 
-from __future__ import annotations
-
-import dataclasses
+import contextlib
 import hashlib
 import hmac
 import json
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 _AUTOLOAD = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+_PLUGINS = "pytest11"
+"""The group of entry points that pytest's plugins are in."""
 STATUSES = {"passed": "passed", "failed": "failed", "skipped": "skipped"}
 
 
@@ -74,7 +76,7 @@ class Clock:
         raise TooLong(f"took longer than {self._seconds:g} s")
 
 
-def session_plugins(log: Log, files: list[str]) -> tuple[list[Any], Any]:
+def session_plugins(log: Log, files: List[str]) -> Tuple[List[Any], Any]:
     """The plugins that report on a session in one process, and what ends the log.
 
     What they need is held in cells and not in attributes, which code under test finds more easily. `files` are those of
@@ -83,9 +85,9 @@ def session_plugins(log: Log, files: list[str]) -> tuple[list[Any], Any]:
     import pytest
 
     say, watched, original = log.say, _watched(), _watched
-    failed: set[Any] = set()
-    told: set[str] = set()
-    wired: list[tuple[Any, Any]] = []
+    failed: Set[Any] = set()
+    told: Set[str] = set()
+    wired: List[Tuple[Any, Any]] = []
     quiet = (pytest.skip.Exception, pytest.exit.Exception, KeyboardInterrupt)
     own = {code for file in files for code in _code_objects(file)}
 
@@ -137,7 +139,7 @@ def session_plugins(log: Log, files: list[str]) -> tuple[list[Any], Any]:
         @pytest.hookimpl(trylast=True)
         def pytest_configure(self, config: Any) -> None:
             for name in _HOOKS:
-                wired.extend((hook, hook.function) for hook in getattr(config.hook, name).get_hookimpls())
+                wired.extend((hook, hook.function) for hook in _implementations(getattr(config.hook, name, None)))
 
         def pytest_itemcollected(self, item: Any) -> None:
             say("collected", id=item.nodeid)
@@ -173,7 +175,7 @@ class HookGuard:
     """A pytest plugin: says which plugins and which files of the tree implement hooks, and takes others of the tree out
     again."""
 
-    def __init__(self, log: Log, allowed: list[str] | None) -> None:
+    def __init__(self, log: Log, allowed: Optional[List[str]]) -> None:
         self._say = log.say
         self._allowed = None if allowed is None else {_module_of(path) for path in allowed}
         self._root = os.path.realpath(os.getcwd()) + os.sep
@@ -197,7 +199,7 @@ class HookGuard:
             if name:
                 self._say("plugin", what=name)
 
-    def _of_tree(self, plugin: Any) -> str | None:
+    def _of_tree(self, plugin: Any) -> Optional[str]:
         """The file of a plugin, relative to the root of the tree; None for what is not of the tree."""
         module = plugin
         if not isinstance(plugin, type(sys)):
@@ -208,15 +210,23 @@ class HookGuard:
         return file[len(self._root) :]
 
 
+def _implementations(hook: Any) -> List[Any]:
+    """What implements a hook of pytest; before pluggy 0.7 it stands in two lists, and before pytest 3.0 in none."""
+    if hasattr(hook, "get_hookimpls"):
+        return list(hook.get_hookimpls())
+    return [*getattr(hook, "_nonwrappers", ()), *getattr(hook, "_wrappers", ())]
+
+
 def _module_of(path: str) -> str:
     """A module's path without what tells a file from a package."""
-    return path[: -len(".py")].removesuffix(os.sep + "__init__") if path.endswith(".py") else path
+    package = os.sep + "__init__.py"
+    return path[: -len(package if path.endswith(package) else ".py")] if path.endswith(".py") else path
 
 
-def _code_objects(path: str) -> set[Any]:
+def _code_objects(path: str) -> Set[Any]:
     """The code of all functions in a file, equal to what an interpreter makes of them; a file name says nothing, for
     any code can be given one."""
-    found: set[Any] = set()
+    found: Set[Any] = set()
     try:
         with open(path, "rb") as file:
             left = [compile(file.read(), os.path.realpath(path), "exec", dont_inherit=True)]
@@ -242,27 +252,38 @@ _HOOKS = (
 """Hooks that decide what becomes of a test."""
 
 
-def _watched() -> dict[str, Any]:
+def _watched() -> Dict[str, Any]:
     """The code of functions that decide on pass or fail, so that a replaced one is noticed."""
     import _pytest.python
-    import _pytest.reports
     import _pytest.runner
 
+    try:
+        from _pytest import reports
+    except ImportError:  # before pytest 3.6
+        reports = _pytest.runner  # type: ignore[misc]
+    call = _pytest.runner.CallInfo
     places = {
-        "TestReport.from_item_and_call": getattr(_pytest.reports.TestReport.from_item_and_call, "__func__", None),
-        "TestReport.__init__": _pytest.reports.TestReport.__init__,
+        # Before pytest 4.4 and 4.1 what these do stands in makereport and in `CallInfo.__init__`.
+        "TestReport.from_item_and_call": _function_of(reports.TestReport, "from_item_and_call"),
+        "TestReport.__init__": reports.TestReport.__init__,
         "runner.pytest_runtest_makereport": _pytest.runner.pytest_runtest_makereport,
         "runner.pytest_runtest_call": _pytest.runner.pytest_runtest_call,
         "runner.call_runtest_hook": getattr(_pytest.runner, "call_runtest_hook", None),
-        "runner.CallInfo.from_call": getattr(_pytest.runner.CallInfo.from_call, "__func__", None),
+        "runner.CallInfo.from_call": _function_of(call, "from_call"),
+        "runner.CallInfo.__init__": None if hasattr(call, "from_call") else call.__init__,
         "runner.runtestprotocol": _pytest.runner.runtestprotocol,
         "python.pytest_pyfunc_call": _pytest.python.pytest_pyfunc_call,
         "python.Function.runtest": _pytest.python.Function.runtest,
     }
-    return {name: getattr(place, "__code__", None) for name, place in places.items()} | _watched_in_unittest()
+    return {**{name: getattr(place, "__code__", None) for name, place in places.items()}, **_watched_in_unittest()}
 
 
-def _watched_in_unittest() -> dict[str, Any]:
+def _function_of(owner: Any, name: str) -> Any:
+    """The function behind a class method; None where there is none of that name."""
+    return getattr(getattr(owner, name, None), "__func__", None)
+
+
+def _watched_in_unittest() -> Dict[str, Any]:
     import unittest.case
 
     case = unittest.case.TestCase
@@ -282,7 +303,7 @@ def _watched_in_unittest() -> dict[str, Any]:
     return {**found, "unittest.testPartExecutor": getattr(executor, "__code__", None)}
 
 
-def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
+def run_pytest(log: Log, order: Dict[str, Any], clock: Clock) -> int:
     """Run pytest in this process."""
     import pytest
 
@@ -339,15 +360,60 @@ def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     for path in left_out:
         log.say("left_out", what=path)
     arguments, known = [it for it in order["arguments"] if it not in left_out], order["plugins"]
-    if known is not None:
+    if known is not None and _names_plugins():
         os.environ[_AUTOLOAD] = "1"
         arguments = [*(part for name in known for part in ("-p", name)), *arguments]
+    elif known is not None:
+        _load_only(known)
     code = int(pytest.main(arguments, plugins=[HookGuard(log, order["hooks"]), *plugins, PhaseLimits()]))
     finish(code)
     return code
 
 
-def _without_path(files: list[str]) -> list[str]:
+def _names_plugins() -> bool:
+    """Whether ``-p`` takes the name of an entry point; before pytest 4.4 it imports a module of that name: of
+    pytest-socket, whose entry point is ``socket``, the standard library's."""
+    from _pytest.config import PytestPluginManager
+
+    return "consider_entry_points" in PytestPluginManager.import_plugin.__code__.co_varnames
+
+
+def _load_only(known: List[str]) -> None:
+    """Have a pytest that loads all installed plugins by itself load only those of these names."""
+    from _pytest.config import PytestPluginManager
+
+    load = PytestPluginManager.load_setuptools_entrypoints
+
+    def load_known(self: Any, *names: Any, **named: Any) -> Any:
+        for name in _entry_points():
+            if name not in known:
+                self.set_blocked(name)
+        return load(self, *names, **named)
+
+    PytestPluginManager.load_setuptools_entrypoints = load_known  # type: ignore[method-assign]
+
+
+def _entry_points() -> Set[str]:
+    """The names of all plugins that metadata tell of, by whichever library pytest reads it."""
+    found: Set[str] = set()
+    packages: List[Any] = []
+    with contextlib.suppress(ImportError):
+        from importlib.metadata import distributions
+
+        packages += distributions()
+    with contextlib.suppress(ImportError):
+        from importlib_metadata import distributions as installed
+
+        packages += installed()
+    with contextlib.suppress(ImportError):
+        import pkg_resources
+
+        found.update(point.name for point in pkg_resources.iter_entry_points(_PLUGINS))
+    found.update(point.name for package in packages for point in package.entry_points if point.group == _PLUGINS)
+    return found
+
+
+def _without_path(files: List[str]) -> List[str]:
     """Have pytest take names of files for paths that hold what marks a part of a file in its node ids (``[``, ``::``).
     Those that are not there, or that it cannot be given, for it would run none of the others."""
     import _pytest.main
@@ -364,14 +430,17 @@ def _without_path(files: list[str]) -> list[str]:
                 return resolve(invocation_path, arg, *more, **named)
             # As the file's folder, whose name may be as odd, down from one that there is.
             found = resolve(invocation_path, os.curdir, *more, **{**named, "as_pypath": False})
-            path = (found[0] if isinstance(found, tuple) else found.path) / arg
-            return (path, []) if isinstance(found, tuple) else dataclasses.replace(found, path=path)
+            if isinstance(found, tuple):
+                return (found[0] / arg, [])
+            import dataclasses  # which Python 3.6 lacks, and pytest before 8 does without
+
+            return dataclasses.replace(found, path=found.path / arg)
 
         _pytest.main.resolve_collection_argument = resolved
     return gone
 
 
-def _digests(paths: list[str]) -> list[str]:
+def _digests(paths: List[str]) -> List[str]:
     """What stands in the files."""
     found = []
     for path in paths:
@@ -381,7 +450,7 @@ def _digests(paths: list[str]) -> list[str]:
     return found
 
 
-def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
+def run_unittest(log: Log, order: Dict[str, Any], clock: Clock) -> int:
     """Run the modules of these names with unittest in this process."""
     import unittest
 
@@ -469,7 +538,6 @@ def _loaded(name: str) -> Any:
 def _load_runner() -> None:
     """Import pytest and its own plugins, with what they need of the standard library: the tree could put modules in
     their way."""
-    import contextlib
     import pdb  # noqa: F401  pytest imports it later
 
     with contextlib.suppress(ImportError):

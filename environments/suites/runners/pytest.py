@@ -126,7 +126,8 @@ _SETUP = (
 RUNNER = Runner(
     name="pytest",
     template="python {tools}/python_reporter.py",
-    options=("-p", "no:randomly", "--continue-on-collection-errors", "-o", "cache_dir={tools}/cache"),
+    # Before pytest 3.3 -o takes all words up to the next option.
+    options=("-o", "cache_dir={tools}/cache", "-p", "no:randomly", "--continue-on-collection-errors"),
     # Statuses without what tests printed and without tracebacks: a line of those could look like a status.
     plain="python -m pytest -rfEsxXp --tb=no --color=no -p no:randomly --continue-on-collection-errors {files}",
     typed="python -m pytest FILES",

@@ -67,7 +67,7 @@ _PAPER = {
     "stage_limits.steps",
     defaults=_PAPER,
 )
-@backend_options(BACKENDS, "docker")
+@backend_options(BACKENDS, DEFAULT)
 @sweep_option
 @db_option
 @json_option

@@ -1,0 +1,25 @@
+# Puts a project in as pip does it, for build tools that know no editable installs (PEP 660), or where the day's build
+# tools fail: the tools of the day first, then the project without what it needs, then what its metadata asks for.
+# For bash, read by steps of recipes: as_pip REQUIREMENTS PATTERN..., with the patterns of the extras that are wanted.
+as_pip() {
+    local requirements=$1 folder
+    shift
+    export UV_CONFIG_FILE=$BUILD/uv-builds.toml
+    # uv replaces what is there only by what is newer; beside packages of the day newer tools do not start.
+    "$UV" pip uninstall --quiet --python /opt/env setuptools wheel || true
+    "$UV" pip install --quiet --python /opt/env pip setuptools wheel
+    "$UV" pip install --python /opt/env --requirements "$BUILD/build.txt" || true
+    : > "$BUILD/of_metadata.txt"
+    for folder in $FOLDERS; do
+        pip_editable "$folder"
+        (cd "$folder" && /opt/env/bin/python "$BUILD/wanted.py" . "$@") >> "$BUILD/of_metadata.txt"
+    done
+    touch "$BUILD/with_pip"
+    "$UV" pip install --python /opt/env --no-sources --requirements "$BUILD/of_metadata.txt" --requirements "$requirements"
+}
+
+pip_editable() {
+    local pip="/opt/env/bin/python -m pip --disable-pip-version-check"
+    if [ -e "$1/setup.py" ] && $pip install --no-deps --no-build-isolation --no-use-pep517 --editable "$1"; then return; fi
+    $pip install --no-deps --no-build-isolation --editable "$1"
+}

@@ -1,0 +1,152 @@
+"""The interpreters that images can have here: the base image's own, official images, this machine's, other bases'."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from environments.images.image_settings import BuildSettings
+from environments.images.images import ensure_base_image, find_tagged
+from environments.images.interpreters.host_pythons import HostPython, host_pythons
+from environments.images.interpreters.layers import lay, lay_tools
+from environments.images.wanted_python import OLDEST, Minor, era_of
+from environments.sandboxes.engine import BASE_LABEL, engine_failures
+from prchain.core.errors import BuildFailed, ImageError, SandboxError
+
+log = logging.getLogger(__name__)
+
+BASE, REGISTRY, HOST, OTHER_BASE = "the base image", "official image", "this machine", "base image"
+
+RELEASES: dict[str, Minor] = {"bullseye": (3, 9), "bookworm": (3, 11), "trixie": (3, 13)}
+"""Python of Debian's releases."""
+
+OFFICIAL: tuple[Minor, ...] = tuple((3, minor) for minor in range(6, 15))
+"""Of these there are official images, ``python:X.Y-slim``."""
+
+_PATIENCE = 15.0
+"""Seconds in which a registry answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An interpreter that images can have. `source` is an image's name, or a program of this machine."""
+
+    minor: Minor
+    origin: str
+    source: str
+    host: HostPython | None = None
+
+    @property
+    def text(self) -> str:
+        """``3.8``."""
+        return ".".join(map(str, self.minor))
+
+    @property
+    def years(self) -> str:
+        """The years of which it is the newest that packages know, e.g. ``2020 to 2021``."""
+        first, last = era_of(self.minor).year, era_of((3, self.minor[1] + 1)).year
+        return f"to {last}" if self.minor == OLDEST else f"{first} to {last}"
+
+
+class Interpreters:
+    """Finds what is there, once, and lays interpreters over the base image; safe for threads."""
+
+    def __init__(self, settings: BuildSettings) -> None:
+        self._settings = settings
+        self._guard = threading.Lock()
+        self._offers: dict[Minor, Offer] | None = None
+        self._bad: set[Minor] = set()
+
+    def offers(self, engine: Any) -> dict[Minor, Offer]:
+        """By version, each from the best source that has it. Raises what an engine raises."""
+        with self._guard:
+            if self._offers is None:
+                own = self.default(engine)
+                found = {own: Offer(own, BASE, self._settings.base_image)}
+                for offer in (*_official(engine), *_of_host(), *_of_bases(engine)):
+                    found.setdefault(offer.minor, offer)
+                self._offers = dict(sorted(found.items()))
+            return {minor: offer for minor, offer in self._offers.items() if minor not in self._bad}
+
+    def default(self, engine: Any) -> Minor:
+        """The base image's own Python, by its release of Debian; Debian 12's where it does not say."""
+        ensure_base_image(engine, self._settings.base_image)
+        with engine_failures():
+            labels = engine.images.get(self._settings.base_image).attrs["Config"].get("Labels") or {}
+        words = f"{labels.get(BASE_LABEL, '')} {self._settings.base_image}"
+        return next((minor for name, minor in RELEASES.items() if name in words), RELEASES["bookworm"])
+
+    def settings_for(self, engine: Any, minor: Minor) -> BuildSettings:
+        """The settings with the base image that has an interpreter. One that does not run there is offered no more.
+
+        Raises `BuildFailed` then, and what an engine raises.
+        """
+        offer = self.offers(engine).get(minor)
+        if offer is None:
+            raise BuildFailed(f"no Python {minor[0]}.{minor[1]} is offered any more", step="interpreter")
+        settings = self._settings
+        if offer.origin in {REGISTRY, OTHER_BASE}:
+            settings = replace(settings, base_image=offer.source)
+        with self._guard:
+            ensure_base_image(engine, settings.base_image)
+            try:
+                settings = replace(settings, base_image=lay_tools(engine, settings))
+            except BuildFailed as failure:  # each build may do it by itself, and then says what it lacks
+                log.warning("no layer of tools over %s: %s", settings.base_image, failure)
+            if offer.host is None or offer.origin == BASE:
+                return settings
+            base = settings.base_image
+            try:
+                name = lay(engine, base, find_tagged(engine, base) or base, offer.host)
+            except (BuildFailed, OSError, ValueError) as error:
+                self._bad.add(minor)
+                raise BuildFailed(
+                    f"Python {offer.host.text} of this machine does not run in {base}: {error}", step="interpreter"
+                ) from None
+        return replace(settings, base_image=name)
+
+
+def _of_host() -> Iterable[Offer]:
+    return [Offer((it.version[0], it.version[1]), HOST, it.program, it) for it in host_pythons()]
+
+
+def _official(engine: Any) -> Iterable[Offer]:
+    """Official images: those that the engine has, and all where a registry answers."""
+    names = {minor: f"python:{minor[0]}.{minor[1]}-slim" for minor in OFFICIAL}
+    there = {minor for minor, name in names.items() if find_tagged(engine, name)}
+    if len(there) < len(names) and _registry_answers(engine, names[OFFICIAL[0]]):
+        there = set(names)
+    return [Offer(minor, REGISTRY, name) for minor, name in names.items() if minor in there]
+
+
+def _registry_answers(engine: Any, name: str) -> bool:
+    answered = threading.Event()
+
+    def ask() -> None:
+        try:
+            with engine_failures():
+                engine.images.get_registry_data(name)
+        except (ImageError, SandboxError) as error:
+            log.info("no registry answers for %s: %s", name, error)
+        else:
+            answered.set()
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    return answered.is_set()
+
+
+def _of_bases(engine: Any) -> Iterable[Offer]:
+    """Base images of other releases of Debian, as `environments.images.base_image` labels them."""
+    with engine_failures():
+        images = engine.images.list(filters={"label": BASE_LABEL})
+    found = []
+    for image in images:
+        suite = (image.attrs["Config"].get("Labels") or {}).get(BASE_LABEL)
+        if suite in RELEASES and image.tags:
+            found.append(Offer(RELEASES[suite], OTHER_BASE, image.tags[0]))
+    return found

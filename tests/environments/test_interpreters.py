@@ -1,0 +1,277 @@
+"""Interpreters of the time: what a project names, what its day knew, what is offered, and how one is copied."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tarfile
+import time
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from environments.images.dated_indexes import exceptions, uv_configuration
+from environments.images.image_settings import BuildSettings
+from environments.images.inside import forget_tree, wanted
+from environments.images.interpreters import layers, offered
+from environments.images.interpreters.elf import library_path, with_library_path
+from environments.images.interpreters.host_pythons import HostPython, host_pythons
+from environments.images.interpreters.offered import BASE, HOST, OTHER_BASE, REGISTRY, Interpreters
+from environments.images.wanted_python import choose_python, era_of, named_pythons, newest_at
+from prchain.core.errors import BuildFailed, ImageMissing
+
+ALL = frozenset((3, minor) for minor in range(6, 14))
+BOOKWORM = (3, 11)
+
+
+def day(text: str) -> datetime:
+    return datetime.fromisoformat(f"{text}T12:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "newest"),
+    [
+        ("2015-03-01", (3, 6)),
+        ("2018-11-30", (3, 6)),
+        ("2018-12-01", (3, 7)),
+        ("2020-03-31", (3, 7)),
+        ("2020-04-01", (3, 8)),
+        ("2022-03-31", (3, 9)),
+        ("2022-04-01", (3, 10)),
+        ("2024-08-09", (3, 12)),
+    ],
+)
+def test_the_newest_python_of_a_day_came_half_a_year_before_it(text: str, newest: tuple[int, int]) -> None:
+    assert newest_at(day(text)) == newest
+    assert era_of(newest) <= day(text) or newest == (3, 6)
+
+
+TEXTS = {
+    "setup.py": "classifiers=['Programming Language :: Python :: 3.6', 'Programming Language :: Python :: 3.7',\n"
+    " 'Programming Language :: Python :: 3', 'Programming Language :: Python :: 2.7']",
+    ".travis.yml": "python:\n  - '2.7'\n  - '3.8'\n  - 3.10\nenv: A=3.99.1\n",
+    ".github/workflows/ci.yml": 'jobs:\n  test:\n    matrix:\n      python-version: ["3.8", "3.9"]\n',
+    ".python-version": "3.9.1\n",
+    "tox.ini": "[tox]\nenvlist = py27,py36,py{37,38}-x,pypy3,py310\n",
+}
+
+
+def test_what_files_name_is_read_by_source_the_surest_first() -> None:
+    found = {source: sorted(f"{a}.{b}" for a, b in minors) for source, minors in named_pythons(TEXTS)}
+    assert found == {
+        "classifiers": ["3.6", "3.7"],
+        "CI files": ["3.10", "3.8", "3.9"],
+        ".python-version": ["3.9"],
+        "tox.ini": ["3.10", "3.6", "3.7", "3.8"],
+    }
+    assert list(found) == ["classifiers", "CI files", ".python-version", "tox.ini"]
+    assert named_pythons({"README.md": "3.6"}) == []
+
+
+@pytest.mark.parametrize(
+    ("requires", "texts", "when", "offers", "python", "by"),
+    [
+        ("", {}, "2019-06-01", ALL, "3.7", "the day"),
+        ("", {}, "2015-06-01", ALL, "3.6", "the day"),
+        ("", {}, "2024-06-01", ALL, "3.11", "the day"),  # the base image's own, though 3.12 was there
+        (">=3.8", {}, "2019-06-01", ALL, "3.8", "requires-python"),
+        ("", TEXTS, "2024-06-01", ALL, "3.7", "classifiers"),
+        (">=3.8", TEXTS, "2024-06-01", ALL, "3.10", "CI files"),  # classifiers say what requires-python forbids
+        (">=3.8", TEXTS, "2021-03-01", ALL, "3.8", "CI files"),
+        ("", {}, "2019-06-01", {(3, 9)}, "3.9", "the day"),
+        ("", {}, "2019-06-01", (), "3.11", "the day"),
+        ("<3.10,>=3.6.2", {}, "2023-06-01", ALL, "3.9", "requires-python"),
+        ("no version", {}, "2019-06-01", ALL, "3.7", "requires-python"),
+    ],
+)
+def test_the_python_is_of_the_first_source_that_names_one_that_is_here(
+    requires: str, texts: dict[str, str], when: str, offers: Any, python: str, by: str
+) -> None:
+    choice = choose_python(requires, named_pythons(texts), day(when), offers, BOOKWORM)
+    assert choice is not None and (choice.text, choice.by) == (python, by)
+
+
+def test_none_is_chosen_where_none_that_is_here_is_asked_for() -> None:
+    assert choose_python(">=3.14", [], day("2026-01-01"), ALL, BOOKWORM) is None
+    assert choose_python("<3", [], day("2016-01-01"), ALL, BOOKWORM) is None
+
+
+def test_exceptions_of_a_dated_index_end_with_their_day() -> None:
+    old = exceptions(day("2018-09-01"), installs=False)
+    assert old["atomicwrites"] == "2023-01-01T00:00:00Z" and old["setuptools"] == "2019-06-01T00:00:00Z"
+    assert exceptions(day("2018-09-01"), installs=True)["setuptools"] == "2023-07-01T00:00:00Z"
+    assert set(exceptions(day("2024-09-01"), installs=True)) == {"pip"}
+    assert uv_configuration(day("2018-09-01"), installs=False).startswith(b"[exclude-newer-package]\natomicwrites = ")
+
+
+METADATA = """Metadata-Version: 2.1
+Name: a
+Requires-Dist: six (>=1.0)
+Requires-Dist: old ; python_version < "3"
+Provides-Extra: test
+Requires-Dist: pytest (>=3) ; extra == 'test'
+Requires-Dist: mock ; (python_version < "3.3") and extra == 'test'
+Requires-Dist: sphinx ; extra == 'docs'
+
+Requires-Dist: of the readme
+"""
+EGG = "six>=1.0\n\n[:python_version < '3']\nold\n\n[docs]\nsphinx\n\n[test]\npytest>=3\n\n[test:os_name == 'nt']\nwin\n"
+
+
+def test_what_a_project_needs_is_read_from_the_metadata_that_building_it_made() -> None:
+    assert wanted.requirements(METADATA, ["test$"]) == [
+        "six (>=1.0)",
+        'old ; python_version < "3"',
+        "pytest (>=3)",
+        'mock ; (python_version < "3.3")',
+    ]
+    assert wanted.requirements(METADATA, []) == ["six (>=1.0)", 'old ; python_version < "3"']
+    eggs = ["six>=1.0", "old ; python_version < '3'", "pytest>=3", "win ; os_name == 'nt'"]
+    assert wanted.of_egg(EGG, ["test$"]) == eggs
+
+
+def test_metadata_is_found_of_the_project_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("tree/a.egg-info", "site/b-1.dist-info"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "tree/a.egg-info/PKG-INFO").write_text("Name: a\n")
+    (tmp_path / "tree/a.egg-info/requires.txt").write_text(EGG)
+    (tmp_path / "site/b-1.dist-info/METADATA").write_text(METADATA)
+    monkeypatch.setattr("sys.path", [str(tmp_path / "tree"), str(tmp_path / "site"), *sys.path])
+    monkeypatch.setitem(sys.modules, "forget_tree", forget_tree)
+    assert wanted.main(str(tmp_path / "tree"), []) == ["six>=1.0", "old ; python_version < '3'"]
+
+
+def program_with_a_path(folder: Path, path: str) -> Path | None:
+    """An ELF file with a path of libraries, by the compiler; None where there is none."""
+    (folder / "a.c").write_text("int main(void) { return 0; }\n")
+    command = ["cc", "a.c", "-o", "a", f"-Wl,-rpath,{path}"]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return folder / "a"
+
+
+def test_a_path_of_libraries_is_written_in_the_place_of_a_longer_one(tmp_path: Path) -> None:
+    program = program_with_a_path(tmp_path, "/a/rather/long/folder/lib")
+    if program is None:
+        pytest.skip("no compiler")
+    content = program.read_bytes()
+    found = library_path(content)
+    assert found is not None and found[1] == b"/a/rather/long/folder/lib"
+    moved = with_library_path(content, b"$ORIGIN/../lib")
+    assert len(moved) == len(content) and library_path(moved) == (found[0], b"$ORIGIN/../lib")
+    program.write_bytes(moved)
+    subprocess.run([program], check=True)
+    with pytest.raises(ValueError, match="longer"):
+        with_library_path(content, b"x" * 99)
+
+
+@pytest.mark.parametrize("content", [b"", b"#!/bin/sh\n", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 200])
+def test_what_is_no_program_or_a_broken_one_stays_as_it_is(content: bytes) -> None:
+    assert with_library_path(content, b"$ORIGIN") == content
+
+
+def test_a_copy_of_an_interpreter_has_its_library_and_no_tests(tmp_path: Path) -> None:
+    lib = tmp_path / "p/lib/python3.7"
+    for name in (
+        "os.py",
+        "test/big.py",
+        "site-packages/x.py",
+        "lib-dynload/a.so",
+        "__pycache__/os.cpython-37.opt-1.pyc",
+    ):
+        (lib / name).parent.mkdir(parents=True, exist_ok=True)
+        (lib / name).write_text("x")
+    (tmp_path / "p/bin").mkdir()
+    (tmp_path / "p/bin/python3.7").write_text("program")
+    (tmp_path / "p/lib/libpython3.7m.so").symlink_to("libpython3.7m.so.1.0")
+    archive = io.BytesIO()
+    layers.write_tar(HostPython((3, 7, 9), str(tmp_path / "p/bin/python3.7"), str(tmp_path / "p")), archive)
+    with tarfile.open(fileobj=io.BytesIO(archive.getvalue())) as tar:
+        names = {name.removeprefix("opt/python/3.7/") for name in tar.getnames()}
+    lib_names = {"lib/libpython3.7m.so", "lib/python3.7/os.py", "lib/python3.7/lib-dynload/a.so"}
+    assert names == {"bin/python3.7", "bin/python3", *lib_names}
+
+
+class Engine:
+    """Has some images, and a registry that answers or not."""
+
+    def __init__(self, *tags: str, registry: bool = False, labels: dict[str, str] | None = None) -> None:
+        self.tags, self.registry, self.labels = tags, registry, labels or {}
+        self.images = self
+
+    def get(self, name: str) -> Any:
+        if name not in self.tags:
+            raise ImageMissing(name)
+        return SimpleNamespace(id=f"id of {name}", attrs={"Config": {"Labels": {}, "Env": []}})
+
+    def get_registry_data(self, name: str) -> None:
+        if not self.registry:
+            raise ImageMissing(name)
+
+    def list(self, filters: Any) -> list[Any]:
+        return [
+            SimpleNamespace(tags=[tag], attrs={"Config": {"Labels": {filters["label"]: suite}}})
+            for tag, suite in self.labels.items()
+        ]
+
+
+HERE = HostPython((3, 8, 18), "/p/bin/python3.8", "/p")
+
+
+@pytest.fixture
+def one_python_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offered, "host_pythons", lambda: (HERE,))
+
+
+def offers(engine: Engine, base: str = "prchain-base:bookworm") -> dict[str, tuple[str, str]]:
+    found = Interpreters(BuildSettings(base_image=base)).offers(engine)
+    return {offer.text: (offer.origin, offer.source) for offer in found.values()}
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_without_a_registry_this_machine_and_other_bases_offer_what_they_have() -> None:
+    engine = Engine("prchain-base:bookworm", labels={"mine:bullseye": "bullseye", "prchain-base:bookworm": "bookworm"})
+    assert offers(engine) == {
+        "3.8": (HOST, "/p/bin/python3.8"),
+        "3.9": (OTHER_BASE, "mine:bullseye"),
+        "3.11": (BASE, "prchain-base:bookworm"),
+    }
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_where_a_registry_answers_official_images_are_taken() -> None:
+    found = offers(Engine("debian:bookworm-slim", registry=True), "debian:bookworm-slim")
+    assert found["3.8"] == (REGISTRY, "python:3.8-slim") and found["3.11"][0] == BASE
+    assert list(found) == [f"3.{minor}" for minor in range(6, 15)]
+
+
+def test_a_registry_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offered, "host_pythons", tuple)
+    monkeypatch.setattr(offered, "_PATIENCE", 0.01)
+    engine = Engine("prchain-base:bookworm")
+    monkeypatch.setattr(engine, "get_registry_data", lambda name: time.sleep(0.5))
+    assert list(offers(engine)) == ["3.11"]
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_an_interpreter_that_does_not_run_in_the_base_image_is_offered_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> str:
+        raise BuildFailed("GLIBC_2.41 not found")
+
+    monkeypatch.setattr(offered, "lay", fails)
+    monkeypatch.setattr(offered, "lay_tools", lambda engine, settings: settings.base_image)
+    engine = Engine("prchain-base:bookworm")
+    interpreters = Interpreters(BuildSettings(base_image="prchain-base:bookworm"))
+    with pytest.raises(BuildFailed, match=r"Python 3\.8\.18 of this machine does not run in .*GLIBC"):
+        interpreters.settings_for(engine, (3, 8))
+    assert list(interpreters.offers(engine)) == [BOOKWORM]
+
+
+def test_every_interpreter_that_is_found_says_its_version() -> None:
+    assert all(python.version >= (3, 6) for python in host_pythons())
