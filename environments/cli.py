@@ -261,6 +261,9 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this on repairs.")
 @click.option("--retry", is_flag=True, help="Begin anew with chains that ended and were not proved.")
 @click.option("--renew", is_flag=True, help="Prove them once more, with the present recipes and images.")
+@click.option(
+    "--strength", is_flag=True, help="Measure what proofs are worth, also those that stand, by more test runs."
+)
 @db_option
 @json_option
 def validate(
@@ -278,6 +281,7 @@ def validate(
     budget: float | None,
     retry: bool,
     renew: bool,
+    strength: bool,
     db: str | None,
     as_json: bool,
 ) -> None:
@@ -290,6 +294,7 @@ def validate(
     Example:
       prchain environments validate --repository pallets/click --workers 4
       prchain environments validate --chain 5f0c --stage-images
+      prchain environments validate --repository pallets/click --strength
     """
     from environments.images.provide import build_logs
     from environments.proofs.validate import ValidateOptions
@@ -300,7 +305,9 @@ def validate(
     chosen = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
     if stage_images and not chosen.needs_image:
         raise UsageError("--stage-images needs a backend that needs images, as docker does")
-    options = ValidateOptions(backend=chosen.name, runs=runs, test_timeout=timeout, stage_images=stage_images)
+    options = ValidateOptions(
+        backend=chosen.name, runs=runs, test_timeout=timeout, stage_images=stage_images, strength=strength
+    )
     choice = ValidationChoice(strategy, repository, limit, chain, retry, renew)
     _require_repair(repair, budget)
     with (

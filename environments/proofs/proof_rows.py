@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import and_, delete, select
+from sqlalchemy import and_, delete, select, update
 
 from environments.images.provide import BUILT
 from environments.suites.baseline import RunnerBaseline
@@ -19,6 +19,7 @@ from prchain.core.errors import ChainGone
 from prchain.core.timestamps import now
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
+from sql.strength import Strength
 from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
 
 _RUN = (
@@ -48,6 +49,7 @@ _STAGE = (
     "tampered",
     "baseline",
     "stage_image",
+    "strength",
     "seconds",
 )
 
@@ -68,6 +70,8 @@ class StageProof:
     removed: tuple[str, ...] = ()
     baseline: RunnerBaseline = field(default_factory=RunnerBaseline)
     stage_image: str | None = None
+    strength: Strength | None = None
+    """What the proof is worth; None where nobody has measured it."""
     seconds: float = 0.0
 
 
@@ -185,6 +189,7 @@ def _stage(row: Sequence[Any]) -> StageProof:
     for name in ("files", "removed"):
         known[name] = tuple(json.loads(known[name]))
     known["baseline"] = RunnerBaseline.from_json(json.loads(known.pop("tampered")), known["baseline"])
+    known["strength"] = Strength.from_json(known["strength"]) if known["strength"] else None
     classes = {name: tuple(tests) for name, tests in json.loads(known["classes"]).items()}
     return StageProof(**{**known, "classes": ClassifiedTests(**classes)})
 
@@ -216,7 +221,19 @@ def _stage_rows(proof: ChainProof) -> Iterator[dict[str, Any]]:
             "removed": _json(stage.removed),
             "tampered": _json(stage.baseline.replaced),
             "baseline": stage.baseline.to_json(),
+            "strength": stage.strength.to_json() if stage.strength else None,
         }
+
+
+def write_strength(tx: Transaction, chain_id: str, position: int, strength: Strength) -> None:
+    """Write what the proof of one stage is worth, and nothing else of it."""
+    where = (StageTests.chain_id == chain_id, StageTests.position == position)
+    tx.connection.execute(update(StageTests).where(*where).values(strength=strength.to_json()))
+
+
+def unmeasured(tx: Transaction) -> set[str]:
+    """The chains with a proved stage whose strength nobody has measured."""
+    return {str(chain) for (chain,) in tx.rows(StageTests, "chain_id", outcome=PROVED, strength=None)}
 
 
 def require_chain(tx: Transaction, chain_id: str) -> None:
@@ -240,6 +257,13 @@ class StoredRuns:
                 if known.pop("key") == key:
                     return _run(known)
         return None
+
+    def all(self, side: str) -> list[TestRun]:
+        """All stored runs of a side, in order. On B_t, those under another key than the first are of another day."""
+        with self._store.reading() as tx:
+            rows = [dict(zip(_RUN, row, strict=True)) for row in tx.rows(ReferenceRun, *_RUN, **self._where, side=side)]
+        keys = [row.pop("key") for row in rows]
+        return [_run(row) for key, row in zip(keys, rows, strict=True) if side != "before" or key == keys[0]]
 
     def keep(self, side: str, ordinal: int, key: str, run: TestRun) -> None:
         """Store a run in the place of one of another key. Raises `ChainGone`."""
