@@ -10,8 +10,7 @@ import pytest
 from environments.proofs.validations import ValidateReport, ValidateRun, ValidationChoice
 from prchain.core.git.trees import FILE, TreeEntry
 from sql.outcomes import PROVED
-from sql.strength import Strength, UndoingKind, UndoingOutcome, Worth
-from sql.tables import ReferenceRun, StageTests
+from sql.strength import Strength, Worth
 from tests.environments.stageworld import Changes, StageWorld, stage_world, test_file
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
