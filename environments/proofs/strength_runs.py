@@ -190,7 +190,7 @@ class StrengthMeter:
                 if tree == landed:
                     continue
                 runs = [run(2 * number + 1, tree, undoing.texts)]
-                if not _is_told(runs[0]) or _failed(runs[0], stable):
+                if _is_told(runs[0]) and _failed(runs[0], stable):
                     runs.append(run(2 * number + 2, tree, undoing.texts, fresh=True))
                 spent += sum(it.seconds for it in runs)
                 outcome = undoing_outcome(runs, stable)
