@@ -18,6 +18,7 @@ from prchain.core.errors import UsageError
 from sql.chosen import find_chain, resolved
 from sql.outcomes import SELECTED
 from sql.store import Store, Transaction
+from sql.strength import read_strengths, worst
 from sql.tables import (
     Candidate,
     Chain,
@@ -172,7 +173,7 @@ def find_chains(
             .outerjoin(Task, Task.chain_id == Chain.id)
             .where(Selection.strategy == strategy, Selection.outcome == outcome)
         )
-        stages = _stages(tx)
+        stages, proofs = _stages(tx), read_strengths(tx)
         rows = []
         for chain, repository_id, length, language, licence, score, task in tx.connection.execute(query):
             if repository is not None and names[repository_id].lower() != repository.lower():
@@ -194,6 +195,7 @@ def find_chains(
                     "date": chain_stages[-1]["landed_at"],
                     "subject": chain_stages[0]["subject"],
                     "task": task,
+                    "proof": worst(proofs.get(chain, {}).values()),
                 }
             )
     return rows
@@ -286,6 +288,7 @@ def print_chains(rows: Sequence[dict[str, Any]], total: int, others: Mapping[str
     for row in rows:
         numbers = " > ".join(f"#{number}" for number in row["numbers"])
         task = f"  task {row['task']}" if row["task"] else ""
+        task += f"  proof {row['proof']}" if row["proof"] else ""
         figures = (f"{row['score']:.2f}", f"{row['confidence']:.2f}", f"{row['lines']:,}")
         lines.append((row["id"], *figures, f"{row['repository']}  {numbers}{task}"))
         lines.append(("", "", "", "", shortened(row["subject"], _WIDTH)))

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
+from prchain.core.console.terminal import counted, say
 from sql.outcomes import PROVED
 from sql.store import Transaction
 from sql.tables import StageTests
@@ -187,20 +188,57 @@ def meets(
     return bool(asked) and all((it := strengths.get(place)) is not None and it.meets(wanted) for place in asked)
 
 
+def meeting(tx: Transaction, chain_ids: Sequence[str], wanted: ProofFilter) -> list[str]:
+    """Those chains that ``--proof`` takes, in their order."""
+    if wanted is ProofFilter.ANY:
+        return list(chain_ids)
+    strengths = read_strengths(tx)
+    return [chain for chain in chain_ids if meets(strengths.get(chain, {}), wanted)]
+
+
+def doubts(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
+    """`doubt_words` of the proofs of some chains, each as its weakest stage."""
+    strengths = read_strengths(tx)
+    return doubt_words(Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in strengths))
+
+
+def doubt_words(counts: Mapping[Any, int]) -> str | None:
+    """One line on proofs that may be worth nothing, of how many there are by `Worth`; None where there is none."""
+    told = ", ".join(f"{counts[name]:,} {name}" for name in (Worth.IMPORT_ONLY, Worth.NOT_MEASURED) if counts.get(name))
+    if not told:
+        return None
+    return (
+        f"of {counted(sum(counts.values()), 'proof')} {told}: hidden tests that pass may say nothing there; "
+        "`prchain environments validate --strength` measures, --proof own leaves them out"
+    )
+
+
+def say_proofs(doubt: str | None, weak: int, noun: str = "chain") -> None:
+    """Tell of proofs what there is to know: what `doubts` says, and how many chains ``--proof`` left out."""
+    if doubt:
+        say(f"warning: {doubt}", err=True)
+    if weak:
+        say(f"{counted(weak, noun)} left out: what the proof is worth is less than --proof asks for", err=True)
+
+
 def worth_counts(strengths: Iterable[Strength | None]) -> dict[str, int]:
     """How many stages are worth what, worst first."""
     counts = Counter(it.worth if it else Worth.NOT_MEASURED for it in strengths)
     return {str(name): counts[name] for name in Worth if counts[name]}
 
 
-def strength_words(strength: Strength | None) -> Sequence[str]:
-    """Lines on one stage, for people; no test is named."""
+def strength_words(strength: Strength | None) -> str:
+    """One line on one stage, for people; no test is named."""
     if strength is None:
-        return (f"{Worth.NOT_MEASURED}; `prchain environments validate --strength` does",)
-    own = "not known" if strength.own is None else f"{strength.own:,} own F2P ({strength.changed:,} added or changed)"
-    hidden = f"{len(strength.hidden):,} hidden by an import alone" if strength.hidden else ""
-    undone = f"{strength.caught} of {strength.valid} undoings caught" + (
-        f" ({len(strength.undone) - strength.valid} invalid)" if len(strength.undone) > strength.valid else ""
+        return f"{Worth.NOT_MEASURED}; `prchain environments validate --strength` does"
+    if strength.own is None:
+        return f"{strength.worth}: the tests of before say nothing of the tree of before"
+    invalid = len(strength.undone) - strength.valid
+    undone = f"{strength.caught} of {counted(strength.valid, 'undoing')} caught"
+    parts = (
+        f"{strength.own:,} own F2P, {strength.changed:,} of them added or changed",
+        f"{len(strength.hidden):,} hidden by an import alone" if strength.hidden else "",
+        (undone + (f", {invalid} invalid" if invalid else "")) if strength.own else "",
+        f"{strength.guards:,} P2P beside them" if strength.guards else "no P2P beside them",
     )
-    guards = f"{strength.guards:,} P2P beside them" if strength.guards else "no P2P beside them"
-    return (f"{strength.worth}: " + "; ".join(filter(None, (own, hidden, undone, guards))),)
+    return f"{strength.worth}: {'; '.join(filter(None, parts))}"

@@ -34,6 +34,7 @@ from prchain.core.llm.purposes import REVIEW, SCREEN
 from sql.chosen import find_chain
 from sql.outcomes import READY
 from sql.store import Store, Transaction
+from sql.strength import read_strengths, strength_row, strength_words
 from sql.tables import Chain, ChainStage, Repository, Selection, Task
 
 _WIDTH = 104
@@ -92,7 +93,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
             raise UsageError(f"chain {chain_id} has no task yet; run `prchain tasks build`")
         model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain_id)))
         queries = {stage.position: stage for stage in draft.stages}
-        f2p = proved_f2p(tx, chain_id)
+        f2p, proofs = proved_f2p(tx, chain_id), read_strengths(tx, chain_id).get(chain_id, {})
         return {
             "chain_id": chain_id,
             "repository": chain.full_name,
@@ -121,6 +122,8 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
                     "landed_at": stage.landed_at,
                     **_link(tx, chain_id, stage.position),
                     **_query_fields(queries.get(stage.position), f2p.get(stage.position)),
+                    "proof": strength_row(proofs[stage.position]) if stage.position in proofs else None,
+                    "proof_words": strength_words(proofs[stage.position]) if stage.position in proofs else "",
                     "said": _said(tx, chain_id, queries.get(stage.position)),
                 }
                 for stage in chain.stages
@@ -192,6 +195,7 @@ def print_task(page: dict[str, Any], references: Sequence[bytes] = ()) -> None:
                 "base": stage["base_sha"],
                 "landed": f"{stage['landed_sha']}, {stage['landed_at']}",
                 "follows": follows,
+                "proof": stage["proof_words"],
             }
         )
         _print_list("files", stage["files"] or [])

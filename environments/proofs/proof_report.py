@@ -9,14 +9,16 @@ from typing import Any
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, file_of
 from environments.proofs.proof_rows import StageProof, read_stages
+from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
 from environments.suites.testruns import LEFT_OUT
-from prchain.core.console.terminal import counted, say
+from prchain.core.console.terminal import counted, listed, say
 from prchain.core.errors import UsageError
 from sql.chosen import find_chain
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
+from sql.strength import Strength, UndoingOutcome, strength_row, strength_words
 from sql.tables import ReferenceRun, Validation
 
 _RUN = ("side", "ordinal", "seconds", "exit_code", "timed_out", "complete", "infra", "notes", "tail")
@@ -25,6 +27,7 @@ _ALWAYS = ("f2p", "p2p", "flaky", "failing")
 
 _LABELS = {"f2p": "F2P", "p2p": "P2P", "timed_out": "timed out"}
 _LAST_LINES = 6
+_SHOWN = 5
 
 
 def proof_page(store: Store, prefix: str, *, tests: bool = False) -> dict[str, Any]:
@@ -56,7 +59,9 @@ def _runs(tx: Transaction, chain_id: str) -> dict[int, list[dict[str, Any]]]:
     """Position to its stored runs, in order; those on B_t first."""
     found: dict[int, list[dict[str, Any]]] = {}
     for position, *values in tx.rows(ReferenceRun, "position", *_RUN, chain_id=chain_id):
-        found.setdefault(int(position), []).append(dict(zip(_RUN, values, strict=True)))
+        row = dict(zip(_RUN, values, strict=True))
+        if row["side"] in (BEFORE, AFTER):
+            found.setdefault(int(position), []).append(row)
     for rows in found.values():
         rows.sort(key=lambda row: (row["side"] != "before", row["ordinal"]))
     return found
@@ -70,6 +75,10 @@ def _stage_row(
     row |= {"files": list(proof.files), "counts": proof.classes.sizes()}
     row |= {"own_plugins": list(proof.baseline.own_plugins), "canaries": len(proof.baseline.slots)}
     row |= {"removed": list(proof.removed), "earlier_broken": earlier_broken(proof, earlier)}
+    row["strength"] = None if proof.outcome != PROVED else strength_row(proof.strength) | _named(proof.strength)
+    row["strength_words"] = strength_words(proof.strength) if proof.outcome == PROVED else ""
+    if tests and proof.strength:
+        row["hidden"] = list(proof.strength.hidden)
     if tests:
         row["tests"] = {name: list(names) for name, names in dataclasses.asdict(proof.classes).items()}
     notes = [note for run in runs for note in json.loads(run["notes"])]
@@ -78,6 +87,15 @@ def _stage_row(
     row["runs"] = [{name: value for name, value in run.items() if name not in {"tail", "notes"}} for run in runs]
     row["last_lines"] = [line for line in last.splitlines() if line.strip()][-_LAST_LINES:]
     return row
+
+
+def _named(strength: Strength | None) -> dict[str, Any]:
+    """What a strength names."""
+    if strength is None:
+        return {}
+    undone = [{"kind": str(it.kind), "place": it.place, "outcome": str(it.outcome)} for it in strength.undone]
+    passed = [f"{it.place} ({it.kind})" for it in strength.undone if it.outcome is UndoingOutcome.PASSED]
+    return {"failing_tests": list(strength.failing), "undone": undone, "passed": passed}
 
 
 def _decisive_run(runs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -133,6 +151,12 @@ def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
         counts = {name: count for name, count in stage["counts"].items() if count or name in _ALWAYS}
         summary = ", ".join(f"{_name(name)} {count:,}" for name, count in counts.items())
         yield f"  {stage['runner']}, {counted(len(stage['files']), 'test file')}: {summary}"
+    if stage["strength_words"]:
+        yield f"  {stage['strength_words']}"
+        known = stage["strength"]
+        for name, words in (("failing_tests", "new or changed tests fail on M_t"), ("passed", "undone and not caught")):
+            if known.get(name):
+                yield f"  {words}: {listed(known[name], _SHOWN)}"
     if stage["canaries"]:
         yield f"  {counted(stage['canaries'], 'canary')} among them when work is graded"
     if stage["own_plugins"]:
@@ -151,6 +175,7 @@ def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
         lists = {
             "files": stage["files"],
             **stage["tests"],
+            "hidden by an import alone": stage.get("hidden", []),
             "removed upstream": stage["removed"],
             "earlier broken": stage["earlier_broken"],
         }

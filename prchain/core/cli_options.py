@@ -47,6 +47,12 @@ def repository_option(command: _Command) -> _Command:
     return click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")(command)
 
 
+def proof_option(command: _Command) -> _Command:
+    """Add ``--proof``; the values are those of `sql.strength.ProofFilter`."""
+    words = "Only what is proved so. own: by tests that no import alone hid; caught: and undoing the work shows."
+    return choice_option("--proof", ["any", "own", "caught"], words)(command)
+
+
 def spending_options(workers: str) -> Callable[[_Command], _Command]:
     """Add ``--workers``, ``--budget`` and ``--dry-run``; `workers` says what is worked on at once."""
 

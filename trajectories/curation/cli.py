@@ -15,6 +15,7 @@ from prchain.core.cli_options import (
     choice_option,
     db_option,
     json_option,
+    proof_option,
     repository_option,
     spending_options,
     strategy_option,
@@ -116,6 +117,7 @@ def curate() -> None:
 )
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
 @spending_options("Graphs")
+@proof_option
 @db_option
 @json_option
 def graphs(
@@ -130,6 +132,7 @@ def graphs(
     workers: int | None,
     budget: float | None,
     dry_run: bool,
+    proof: str,
     db: str | None,
     as_json: bool,
     **flags: Any,
@@ -148,6 +151,7 @@ def graphs(
       prchain curate graphs 5f0c --from 81c2
     """
     from environments.backends import chosen_backend
+    from sql.strength import ProofFilter, say_proofs
     from trajectories.curation.graphs.options import GraphOptions
     from trajectories.curation.graphs.run import GraphChoice, open_run
 
@@ -156,12 +160,14 @@ def graphs(
     options = GraphOptions(backend=where.name, **flags)
     if trajectory is not None and (options.carry != "agent" or stage is not None):
         raise UsageError("--from goes on as the trajectory did; leave --carry and --stage out")
-    choice = GraphChoice(strategy, repository, limit, chain, _trajectory(settings, trajectory), stage)
+    begun_with = _trajectory(settings, trajectory)
+    choice = GraphChoice(strategy, repository, limit, chain, begun_with, stage, ProofFilter(proof))
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,
     ):
         pending = runner.pending()
+        say_proofs(pending.doubts, pending.weak)
         if dry_run:
             _print_forecast(runner.forecast(pending), pending, as_json)
             return

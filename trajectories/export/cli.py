@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from prchain.core.cli_options import choice_option, db_option, json_option, repository_option
+from prchain.core.cli_options import choice_option, db_option, json_option, proof_option, repository_option
 from prchain.core.console.terminal import counted, present, say, say_some, tally
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
@@ -162,6 +162,7 @@ _HITS_SHOWN = 100
     help="With the format of the same name: write the papers' training arguments, too, to FILE.recipe.sh.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@proof_option
 @db_option
 @json_option
 @click.pass_context
@@ -195,6 +196,7 @@ def export(
     overlap: Path | None,
     recipe: Literal["slime", "swift"] | None,
     force: bool,
+    proof: str,
     db: str | None,
     as_json: bool,
 ) -> None:
@@ -212,6 +214,7 @@ def export(
       prchain export --pairs short-long --out sft.jsonl
       prchain export --format swift --out s.jsonl --max-tokens 65536
     """
+    from sql.strength import ProofFilter
     from trajectories.export.format import PredictionFormat
     from trajectories.export.masks import DEFAULT_MASKS
     from trajectories.export.options import ExportOptions
@@ -252,6 +255,7 @@ def export(
         recipe=recipe,
         grounded=grounded,
         pairs=pairs,
+        proof=ProofFilter(proof),
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
 
@@ -290,6 +294,7 @@ def _export_samples(
     settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool
 ) -> None:
     from prchain.core.console.progress import open_progress
+    from sql.strength import ProofFilter, doubt_words, say_proofs
     from trajectories.export.export import VALIDATION, export_to, set_paths
     from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format
@@ -325,6 +330,8 @@ def _export_samples(
                 store, chosen, options, out, force=force, progress=progress, secrets=settings.secrets
             )
     count = report.samples.total()
+    if options.proof is ProofFilter.ANY:
+        say_proofs(doubt_words(report.card.get("proofs", {})), 0)
     if count or as_json:
         present(as_json, _report_row(report), _print, report, to_stdout=to_stdout)
     if not count:

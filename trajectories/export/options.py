@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from prchain.core.errors import UsageError
+from sql.strength import ProofFilter
 from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
 from trajectories.export.recipe import Recipe
 from trajectories.outcomes import KEPT
@@ -61,6 +62,8 @@ class ExportOptions:
     """Which two sets of the same chains are written (`trajectories.export.pairs`)."""
     retold: bool = True
     """Whether the texts of an accepted prefix are those told anew for it, not those that the agent read."""
+    proof: ProofFilter = ProofFilter.ANY
+    """What the proofs of the exported stages have to be worth."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.validation < 1:

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from sql.store import Transaction
+from sql.strength import read_strengths, worst
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
@@ -245,6 +246,7 @@ def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[Sample
         verdicts.setdefault(position, []).append((rest[0], rest[1], rest[2], rest[3], rest[4]))
     stages: list[SampleStage] = []
     accepted: dict[int, int] = {}
+    proofs = read_strengths(tx, candidate.chain_id).get(candidate.chain_id, {})
     stage_columns = ("position", "attempts", "end_tree")
     for position, attempts, tree in tx.rows(TrajectoryStage, *stage_columns, trajectory_id=candidate.id):
         if position > candidate.stages:
@@ -254,7 +256,8 @@ def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[Sample
         if last is not None and last[1]:
             accepted[position] = last[0]
         _, _, score, tests, judged_tree = last or (0, None, None, None, None)
-        stages.append(SampleStage(position, attempts, score, tests, judged_tree or tree))
+        proof = str(worst([proofs[position]])) if position in proofs else None
+        stages.append(SampleStage(position, attempts, score, tests, judged_tree or tree, proof))
     return tuple(stages), accepted
 
 

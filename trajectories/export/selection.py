@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from sql.store import Transaction
+from sql.strength import ProofFilter, meets, read_strengths
 from trajectories.export.draw import NOT_DRAWN, drawn
 from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
 from trajectories.export.format import Format
@@ -22,6 +23,9 @@ from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens, counter
 from trajectories.extensions import extended_prefixes
 from trajectories.privileged import DISCLOSED
+
+WEAK_PROOF = "weak_proof"
+"""What the proof of a stage is worth is less than ``--proof`` asks for."""
 
 
 class SelectedSample(NamedTuple):
@@ -61,8 +65,12 @@ class SampleSelection:
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
         wanted = candidates(tx, options) if only is None else only
         # Told a part of the reference's process graph: whoever imitates that learns to know what nobody said.
-        found = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
-        self._disclosed = len(wanted) - len(found)
+        undisclosed = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
+        strengths = read_strengths(tx) if options.proof is not ProofFilter.ANY else {}
+        found = [
+            it for it in undisclosed if meets(strengths.get(it.chain_id, {}), options.proof, range(1, it.stages + 1))
+        ]
+        self._before = Counter({DISCLOSED: len(wanted) - len(undisclosed), WEAK_PROOF: len(undisclosed) - len(found)})
         self._groups, self._reasons = _groups(tx, found, options) if only is None else ([[it] for it in only], {})
         self._draw: _Draw | None = None
 
@@ -77,7 +85,7 @@ class SampleSelection:
         reason. To draw some at random, all are read once before the first iteration.
         """
         counts: Counter[str] = Counter() if left_out is None else left_out
-        counts.update({DISCLOSED: self._disclosed} if self._disclosed else {})
+        counts.update(+self._before)
         if self._options.at_most is None:
             yield from self._selected(counts)
             return

@@ -17,6 +17,7 @@ from prchain.core.cli_options import (
     choice_option,
     db_option,
     json_option,
+    proof_option,
     repository_option,
     spending_options,
     strategy_option,
@@ -181,6 +182,7 @@ def _limit_options(command: Any, stage_steps: str = "  [default: 100]") -> Any:
 @click.option("--reuse", is_flag=True, help="Accept samples that were made with other prompts or task texts.")
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
 @click.option("--branch", metavar="ID:STEP", help="Begin after this step of a stored trajectory.")
+@proof_option
 @db_option
 @json_option
 def run(
@@ -195,6 +197,7 @@ def run(
     reuse: bool,
     unsafe: bool,
     branch: str | None,
+    proof: str,
     db: str | None,
     as_json: bool,
     **flags: Any,
@@ -211,6 +214,7 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
+    from sql.strength import ProofFilter, say_proofs
     from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.rollouts.forecast import standing_otherwise
     from trajectories.rollouts.run import RolloutChoice, open_run
@@ -220,13 +224,15 @@ def run(
     where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
     observers = observer_specs(flags)
     options = _options(agent=settings.purposes.get(AGENT), backend=where.name, observers=observers, **flags)
-    choice = RolloutChoice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
+    parent = _parent(settings, branch)
+    choice = RolloutChoice(strategy, repository, limit, chain, samples, parent, reuse, proof=ProofFilter(proof))
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,
     ):
         pending = runner.pending()
         _print_outdated(runner.anew(pending))
+        say_proofs(pending.doubts, pending.weak)
         if dry_run:
             with runner.context.store.reading() as tx:
                 others = standing_otherwise(tx, runner.context, {unit.chain_id for unit in pending.units})

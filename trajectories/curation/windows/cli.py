@@ -14,6 +14,7 @@ from prchain.core.cli_options import (
     choice_option,
     db_option,
     json_option,
+    proof_option,
     repository_option,
     spending_options,
     strategy_option,
@@ -105,6 +106,7 @@ def _number(
 )
 @observer_options
 @spending_options("Trajectories")
+@proof_option
 @db_option
 @json_option
 def run(
@@ -118,6 +120,7 @@ def run(
     workers: int | None,
     budget: float | None,
     dry_run: bool,
+    proof: str,
     db: str | None,
     as_json: bool,
     **flags: Any,
@@ -134,6 +137,7 @@ def run(
       prchain curate run --dry-run
       prchain curate run 5f0c --budget 20
     """
+    from sql.strength import ProofFilter, say_proofs
     from trajectories.curation.windows.options import WindowOptions
     from trajectories.curation.windows.run import CurationChoice, open_run
 
@@ -142,7 +146,7 @@ def run(
     observers = observer_specs(flags)
     windows = {name: flags.pop(name) for name in _OF_WINDOWS}
     options = WindowOptions(**{**windows, "ground": windows["ground"] == "on"})
-    choice = CurationChoice(strategy, repository, limit, chain, samples, graph=graph)
+    choice = CurationChoice(strategy, repository, limit, chain, samples, graph=graph, proof=ProofFilter(proof))
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(
@@ -157,6 +161,7 @@ def run(
         ) as runner,
     ):
         pending = runner.curation()
+        say_proofs(pending.rollouts.doubts, pending.rollouts.weak)
         if dry_run:
             _print_forecast(runner.curation_forecast(pending.rollouts.units), pending, as_json)
             return
