@@ -63,6 +63,10 @@ def _reads(tree: ast.Module) -> Iterator[tuple[str, str]]:
                     yield aliases[name], attribute
 
 
+_ROOTS = ("", "src", "lib", "python")
+"""Folders whose modules are imported by their own names. Elsewhere only packages are: a script may have any name."""
+
+
 class _Modules:
     """The modules of B_t's source, by their dotted names."""
 
@@ -75,7 +79,8 @@ class _Modules:
             start = len(parts) - 1
             while start and "/".join([*parts[:start], "__init__.py"]) in present:
                 start -= 1
-            self._paths[".".join(parts[start:])] = path
+            if start + 1 < len(parts) or path.endswith("/__init__.py") or "/".join(parts[:start]) in _ROOTS:
+                self._paths[".".join(parts[start:])] = path
         self._names: dict[str, set[str] | None] = {}
 
     def holds(self, module: str) -> bool:

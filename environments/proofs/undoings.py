@@ -103,7 +103,8 @@ def _hunks(file: SourceFile) -> Iterator[Undoing]:
             groups.append([change])
     for group in groups:
         first, last = group[0], group[-1]
-        if inline and set().union(*map(_lines_of, group)) <= inline:
+        written = {line for change in group for line in _lines_of(change) if new[line - 1 : line] not in ([], [""])}
+        if inline and written <= inline:
             continue
         lines = [*new[: first.new_first], *old[first.old_first : last.old_end], *new[last.new_end :]]
         yield Undoing(UndoingKind.HUNK, file.path, first.new_first + 1, {file.path: "\n".join(lines)})

@@ -58,9 +58,9 @@ def _python(text: str, test: str) -> str | None:
         return None
     bare = test.partition("[")[0]
     words = bare.split("::") if "::" in bare else bare.split(".")
-    found = list(_functions(tree, words[-1]))
-    # Of a class in an id of pytest or unittest, the function is a method; else it is not.
-    named = [node for owner, node in found if owner is None or owner in words[:-1]]
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    owner = words[-2] if len(words) > 1 and words[-2] in classes else None
+    named = [node for of, node in _functions(tree, words[-1]) if of == owner]
     if len(named) != 1:
         return None
     node = named[0]
