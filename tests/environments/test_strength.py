@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
+from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.proofs.validations import ValidateReport, ValidateRun, ValidationChoice
 from prchain.core.git.trees import FILE, TreeEntry
 from sql.outcomes import PROVED
 from sql.strength import Strength, Worth
+from sql.tables import ReferenceRun, StageTests
 from tests.environments.stageworld import Changes, StageWorld, stage_world, test_file
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
@@ -55,7 +59,13 @@ def strength_of(world: StageWorld, chain: str | None = None) -> Strength:
     return stage.strength
 
 
-def test_old_tests_that_an_import_hid_prove_nothing_and_the_stub_that_passes_them_is_told(tmp_path: Path) -> None:
+def runs_of(world: StageWorld, *sides: str) -> list[tuple[Any, ...]]:
+    return [row for row in world.rows(ReferenceRun, "side", "ordinal", "key", "ran_at") if row[0] in sides]
+
+
+def test_old_tests_that_an_import_hid_prove_nothing_though_a_stub_passes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with stage_world(tmp_path, {1: IMPORT_ONLY}, start=START, chains=[(1,)]) as world:
         assert measured(world, strength=False).counts == {PROVED: 1}
         [stage] = world.stages()
@@ -66,10 +76,19 @@ def test_old_tests_that_an_import_hid_prove_nothing_and_the_stub_that_passes_the
         run = suite.run(trees.edit(trees.tree_of(suite.base), {b"till/cart.py": stub}))
         assert all(run.statuses.get(test) == "passed" for test in stage.classes.f2p)
 
+        before = runs_of(world, BEFORE, AFTER)
         assert measured(world).counts == {PROVED: 1}
+        assert runs_of(world, BEFORE, AFTER) == before, "nothing is proved anew"
+        assert world.stages() == (replace(stage, strength=strength_of(world)),)
         strength = strength_of(world)
         assert (strength.worth, strength.own, strength.hidden) == (Worth.IMPORT_ONLY, 0, stage.classes.f2p)
         assert strength.failing == ("tests.test_cart.Case.test_first",) and strength.guards == 19
+        assert measured(world).results == (), "nothing is left to measure"
+        monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(StageTests).values(strength=None))
+        assert measured(world).counts == {PROVED: 1}
+        assert replace(strength_of(world), seconds=0) == replace(strength, seconds=0)
 
 
 @pytest.fixture
