@@ -152,7 +152,7 @@ def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
         summary = ", ".join(f"{_name(name)} {count:,}" for name, count in counts.items())
         yield f"  {stage['runner']}, {counted(len(stage['files']), 'test file')}: {summary}"
     if stage["strength_words"]:
-        yield f"  {stage['strength_words']}"
+        yield f"  proof: {stage['strength_words']}"
         known = stage["strength"]
         for name, words in (("failing_tests", "new or changed tests fail on M_t"), ("passed", "undone and not caught")):
             if known.get(name):
