@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape mutations tables-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape mutations tables-page options-page lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -168,7 +168,7 @@ same-rows: $(DEV) ## Say whether two databases hold the same facts: ARGS="ONE.db
 secrets: $(DEV) ## Count and show, masked, what is taken for a secret in git repositories: ARGS="--mirror DIR"
 	$(BIN)/python -m research.secrets $(ARGS)
 
-shape: $(DEV) ## Count lines of code by package, floors of imports, the largest modules, and class names that several modules have
+shape: $(DEV) ## Count lines of code by package, floors of imports, the largest modules, class names that several modules have, and options
 	$(BIN)/python -m research.shape $(ARGS)
 
 mutations: $(DEV) ## Say whether drawn tests catch small faults that all tests catch: ARGS="--count 24 --draw SEED"
@@ -176,6 +176,9 @@ mutations: $(DEV) ## Say whether drawn tests catch small faults that all tests c
 
 tables-page: $(DEV) ## Print docs/tables.md anew from the declarations of the tables
 	@$(BIN)/python -m research.tables_page $(ARGS)
+
+options-page: $(DEV) ## Print docs/options.md anew from the classes that tell options
+	@$(BIN)/python -m research.options_page $(ARGS)
 
 lock: $(DEV) ## Lock the newest versions of all packages, with hashes
 	$(COMPILE) --output-file requirements.txt pyproject.toml

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -171,7 +170,7 @@ class ChainWriter:
             "target": edge.target,
             "relation": edge.relation,
             "confidence": edge.confidence,
-            "signs": json.dumps(rows_of(edge.signs)),
+            "signs": rows_of(edge.signs),
             "sources": ",".join(link.sources),
             "outcome": link.outcome,
         }
@@ -281,9 +280,9 @@ class ChainWriter:
                 "test_lines": size.test_lines,
                 "relation": link.edge.relation if link else None,
                 "confidence": link.edge.confidence if link else None,
-                "signs": json.dumps(rows_of(link.edge.signs)) if link else None,
+                "signs": rows_of(link.edge.signs) if link else None,
                 "worth": worth.worth if worth else None,
-                "worth_signs": json.dumps(rows_of(worth.signs)) if worth else None,
+                "worth_signs": rows_of(worth.signs) if worth else None,
             }
             before = number
 

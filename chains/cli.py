@@ -13,9 +13,11 @@ import click
 
 from prchain.core.cli_options import (
     STRATEGIES,
+    Group,
     choice_option,
     db_option,
     json_option,
+    option,
     repository_option,
     strategy_option,
 )
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from chains.options import BuildOptions, Strategy
 
 
-@click.group()
+@click.group(cls=Group)
 def chains() -> None:
     """Choose chains of pull requests that build on each other.
 
@@ -43,40 +45,87 @@ def chains() -> None:
 
 @chains.command()
 @click.argument("repository", required=False, metavar="[OWNER/NAME]")
-@click.option(
+@option(
     "--strategy",
+    heading="Chains",
     type=STRATEGIES,
     default="evidence",
     show_default=True,
     help="evidence: all of the next two; reference: who cites whom, or was begun on whose branch; lineage: who changes "
     "whose code; temporal: adjacent in time; single: each alone.",
 )
-@click.option("--min", "shortest", type=click.IntRange(min=1), default=2, show_default=True, help="Fewest stages.")
-@click.option("--max", "longest", type=click.IntRange(min=1), default=5, show_default=True, help="Most stages.")
-@click.option(
-    "--floor", type=click.FloatRange(0, 1), help="Least confidence of an edge.  [default: the strategy's own]"
+@option(
+    "--min",
+    "shortest",
+    heading="Chains",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Fewest stages.",
 )
-@click.option(
-    "--worth", type=click.FloatRange(0, 1), help="Least worth of a stage as a task.  [default: the strategy's own]"
+@option(
+    "--max", "longest", heading="Chains", type=click.IntRange(min=1), default=5, show_default=True, help="Most stages."
 )
-@click.option("--with-tests", is_flag=True, help="Only stages that change tests: others can never be proved.")
-@click.option("--overlap", is_flag=True, help="A pull request may be in several chains.")
-@click.option("--reselect", is_flag=True, help="Choose anew also what has tasks; chains that lose their place retire.")
-@click.option("--keep", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
-@click.option(
-    "--min-lines", type=click.IntRange(min=0), help="Fewest lines of program text a stage changes.  [default: 5]"
+@option(
+    "--floor",
+    heading="Chains",
+    type=click.FloatRange(0, 1),
+    help="Least confidence of an edge.  [default: the strategy's own]",
 )
-@click.option(
-    "--max-lines", type=click.IntRange(min=1), help="Most lines of program text a stage changes.  [default: 1500]"
+@option(
+    "--worth",
+    heading="Stages",
+    type=click.FloatRange(0, 1),
+    help="Least worth of a stage as a task.  [default: the strategy's own]",
 )
-@click.option(
-    "--max-files", type=click.IntRange(min=1), help="Most files of program text a stage changes.  [default: 40]"
+@option(
+    "--with-tests", heading="Stages", is_flag=True, help="Only stages that change tests: others can never be proved."
 )
-@click.option("--language", multiple=True, metavar="NAME", help="Only stages mostly in this language; may be repeated.")
-@click.option("--licence", multiple=True, metavar="SPDX", help="Allow this licence too; 'any' allows all.")
-@click.option("--allow-benchmarks", is_flag=True, help="Keep repositories that evaluation benchmarks are made from.")
-@click.option(
+@option("--shared", heading="Chains", is_flag=True, help="A pull request may be in several chains.")
+@option(
+    "--reselect",
+    heading="Chains",
+    is_flag=True,
+    help="Choose anew also what has tasks; chains that lose their place retire.",
+)
+@option("--keep", heading="Stages", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
+@option(
+    "--min-lines",
+    heading="Stages",
+    type=click.IntRange(min=0),
+    help="Fewest lines of program text a stage changes.  [default: 5]",
+)
+@option(
+    "--max-lines",
+    heading="Stages",
+    type=click.IntRange(min=1),
+    help="Most lines of program text a stage changes.  [default: 1500]",
+)
+@option(
+    "--max-files",
+    heading="Stages",
+    type=click.IntRange(min=1),
+    help="Most files of program text a stage changes.  [default: 40]",
+)
+@option(
+    "--language",
+    heading="Stages",
+    multiple=True,
+    metavar="NAME",
+    help="Only stages mostly in this language; may be repeated.",
+)
+@option(
+    "--licence", heading="Repositories", multiple=True, metavar="SPDX", help="Allow this licence too; 'any' allows all."
+)
+@option(
+    "--allow-benchmarks",
+    heading="Repositories",
+    is_flag=True,
+    help="Keep repositories that evaluation benchmarks are made from.",
+)
+@option(
     "--benchmark-list",
+    heading="Repositories",
     type=click.Path(path_type=Path),
     help="File of owner/name#N or instance ids that must not be in a chain.",
 )
@@ -90,7 +139,7 @@ def build(
     floor: float | None,
     worth: float | None,
     with_tests: bool,
-    overlap: bool,
+    shared: bool,
     reselect: bool,
     keep: tuple[str, ...],
     min_lines: int | None,
@@ -119,9 +168,9 @@ def build(
 
     if shortest > longest:
         raise UsageError(f"--min {shortest} is more than --max {longest}")
-    if strategy in {"temporal", "single"} and (overlap or floor is not None):
-        option = "--overlap" if overlap else "--floor"
-        raise UsageError(f"--strategy {strategy} does not look at who builds on whom; leave {option} out")
+    if strategy in {"temporal", "single"} and (shared or floor is not None):
+        flag = "--shared" if shared else "--floor"
+        raise UsageError(f"--strategy {strategy} does not look at who builds on whom; leave {flag} out")
     if strategy != "single" and shortest < 2:
         raise UsageError("a chain of one is --strategy single; give --min 2 or more")
     options = _options(
@@ -129,7 +178,7 @@ def build(
         limits=(shortest, longest),
         floors=(floor, worth),
         with_tests=with_tests,
-        overlap=overlap,
+        shared=shared,
         reselect=reselect,
         keep=keep,
         sizes=(min_lines, max_lines, max_files),
@@ -162,7 +211,7 @@ def _options(
     limits: tuple[int, int],
     floors: tuple[float | None, float | None],
     with_tests: bool,
-    overlap: bool,
+    shared: bool,
     reselect: bool,
     keep: tuple[str, ...],
     sizes: tuple[int | None, int | None, int | None],
@@ -198,7 +247,7 @@ def _options(
         longest=limits[1],
         floor=floors[0],
         worth=floors[1],
-        disjoint=not overlap,
+        disjoint=not shared,
         reselect=reselect,
         filters=filters,
         benchmarks=Benchmarks.load(benchmark_list),

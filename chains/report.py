@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from chains import outcomes
+from chains.addresses import pull_request_url
 from chains.history import MERGE_PREFIX, display_subject, title_below
 from chains.meanings import MEANINGS
 from chains.options import EDGE_RULES, BuildReport
@@ -314,10 +314,10 @@ def chain_page(store: Store, prefix: str) -> dict[str, Any]:
         ]
         stages = _stages(tx, chain)[chain]
         for before, stage in zip([None, *stages], stages, strict=False):
-            stage["signs"] = json.loads(stage["signs"]) if stage["signs"] else []
-            stage["worth_signs"] = json.loads(stage["worth_signs"]) if stage["worth_signs"] else []
+            stage["signs"] = stage["signs"] or []
+            stage["worth_signs"] = stage["worth_signs"] or []
             stage["changes"] = _changes(tx, row[0], stage["number"], before["number"]) if before else None
-            stage["url"] = f"https://{names[0]}/{names[1]}/{names[2]}/pull/{stage['number']}"
+            stage["url"] = pull_request_url(names[0], f"{names[1]}/{names[2]}", stage["number"])
         task = next((found[0] for found in tx.rows(Task, "outcome", chain_id=chain)), None)
     return {
         "id": chain,
@@ -340,8 +340,8 @@ def _changes(tx: Transaction, repository_id: int, later: int, earlier: int) -> d
         return {
             "real_lines": real,
             "inserted_lines": inserted,
-            "functions": json.loads(functions),
-            "names": json.loads(names),
+            "functions": functions,
+            "names": names,
         }
     return None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from environments.images.plans import ImagePlan
-from environments.images.provide import StageImage
+from environments.images.stage_image import StageImage
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.runners import RUNNERS
 

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from environments.backends import BACKENDS, chosen_backend
-from prchain.core.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
+from prchain.core.cli_options import (
+    COST,
+    WHICH,
+    Group,
+    backend_options,
+    budget_option,
+    db_option,
+    json_option,
+    limit_option,
+    option,
+    repository_option,
+    strategy_option,
+    workers_option,
+)
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import present, say, say_next
 from prchain.core.endings import end_command
@@ -29,15 +42,17 @@ def _chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         strategy_option,
         repository_option,
-        click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count."),
-        click.option("--chain", metavar="ID", help="One chain, by the beginning of its id, whatever chose it."),
+        limit_option("Only the N best chains; those that are done count."),
+        option(
+            "--chain", metavar="ID", heading=WHICH, help="One chain, by the beginning of its id, whatever chose it."
+        ),
     )
-    for option in reversed(options):
-        command = option(command)
+    for add in reversed(options):
+        command = add(command)
     return command
 
 
-@click.group()
+@click.group(cls=Group)
 def environments() -> None:
     """Build images of repositories' dependencies, and prove chains by their tests.
 
@@ -51,8 +66,10 @@ def environments() -> None:
 
 @environments.command()
 @_chain_options
-@click.option("--repair", is_flag=True, help="Let a model mend a recipe that does not build, three times at most.")
-@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this on repairs.")
+@option(
+    "--repair", is_flag=True, heading=COST, help="Let a model mend a recipe that does not build, three times at most."
+)
+@budget_option("Spend no more than this on repairs.")
 @click.option("--rebuild", is_flag=True, help="Build anew also what is there.")
 @db_option
 @json_option
@@ -216,11 +233,10 @@ def gc(everybody: bool, db: str | None, as_json: bool) -> None:
 
 @environments.command()
 @click.option("--name", default="prchain-base:bookworm", show_default=True, help="The image's name.")
-@click.option("--suite", default="bookworm", show_default=True, help="The release of Debian.")
 @click.option("--mirror", metavar="URL", help="A mirror of Debian.  [default: the one of this machine's apt]")
 @db_option
 @json_option
-def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: bool) -> None:
+def base(name: str, mirror: str | None, db: str | None, as_json: bool) -> None:
     """Make a base image with debootstrap, where no registry can be reached.
 
     Needs root and Debian's package debootstrap; name the image in environments_base_image.
@@ -235,35 +251,40 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
 
     settings = Settings.load(db=db)
     with _engine(settings) as engine:
-        image_id = make_base_image(engine, name, suite=suite, mirror=mirror)
+        image_id = make_base_image(engine, name, mirror=mirror)
     present(as_json, {"name": name, "id": image_id}, say, f"{name} is there; set environments_base_image to its name")
 
 
 @environments.command()
 @_chain_options
-@click.option("--runs", type=click.IntRange(1, 20), default=3, show_default=True, help="Test runs on each side.")
-@click.option(
-    "--backend", cls=CatalogueOption, of=BACKENDS, help="Where tests run.  [default: docker, or environments_backend]"
+@option(
+    "--runs", type=click.IntRange(1, 20), default=3, show_default=True, heading="Proof", help="Test runs on each side."
 )
-@click.option("--unsafe-local", "unsafe", is_flag=True, help="Yes, run others' code on this machine unprotected.")
-@click.option(
+@backend_options(BACKENDS)
+@option(
     "--timeout",
     type=click.FloatRange(min=1),
     default=900,
     show_default=True,
     metavar="SECONDS",
+    heading="Proof",
     help="What one run of all test files of a stage may take; a stage whose first run is out of time is "
     "tests_unusable. A single test is ended after 180 s, and fails; environments_build_timeout_seconds limits builds.",
 )
-@click.option("--workers", type=click.IntRange(1, 64), help="Chains worked on at once.  [default: 2]")
-@click.option("--stage-images", is_flag=True, help="Keep an image of each proved stage's checkout, for SWE-bench.")
-@click.option("--repair", is_flag=True, help="Let a model mend a recipe that does not build, three times at most.")
-@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this on repairs.")
-@click.option("--retry", is_flag=True, help="Begin anew with chains that ended and were not proved.")
-@click.option("--renew", is_flag=True, help="Prove them once more, with the present recipes and images.")
-@click.option(
-    "--strength", is_flag=True, help="Measure what proofs are worth, also those that stand, by more test runs."
+@workers_option("Chains")
+@option(
+    "--stage-images",
+    is_flag=True,
+    heading="Proof",
+    help="Keep an image of each proved stage, for SWE-bench.",
 )
+@option(
+    "--repair", is_flag=True, heading=COST, help="Let a model mend a recipe that does not build, three times at most."
+)
+@budget_option("Spend no more than this on repairs.")
+@option("--retry", is_flag=True, heading=WHICH, help="Begin anew with chains that ended and were not proved.")
+@option("--renew", is_flag=True, heading=WHICH, help="Prove them once more, with the present recipes and images.")
+@option("--strength", is_flag=True, heading="Proof", help="Measure what proofs are worth, also of those that stand.")
 @db_option
 @json_option
 def validate(
@@ -337,11 +358,11 @@ def show(chain: str, tests: bool, db: str | None, as_json: bool) -> None:
     Example:
       prchain environments show 5f0c --tests
     """
-    from environments.proofs.proof_report import print_proof, proof_page
+    from environments.proofs.proof_report import print_proof, proof_report
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
-        page = proof_page(store, chain, tests=tests)
-    present(as_json, page, print_proof, page)
+        report = proof_report(store, chain, tests=tests)
+    present(as_json, report, print_proof, report)
 
 
 @contextmanager

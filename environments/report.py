@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -42,7 +41,7 @@ def failed_builds(store: Store) -> list[dict[str, Any]]:
         rows = list(tx.rows(BuiltImage, "name", "repository", "recipe", "outcome", "reason", "built_at"))
     names = ("name", "repository", "recipe", "outcome", "reason", "built_at")
     found = [dict(zip(names, row, strict=True)) for row in rows]
-    return [{**row, "reason": json.loads(row["reason"] or "{}")} for row in found if row["outcome"] != BUILT]
+    return [{**row, "reason": row["reason"] or {}} for row in found if row["outcome"] != BUILT]
 
 
 def image_rows(images: Sequence[Image], own: Collection[str]) -> list[dict[str, Any]]:

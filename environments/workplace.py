@@ -30,7 +30,7 @@ from environments.briefing import Briefing, briefing
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.images.buildlogs import decisive_lines
-from environments.images.provide import StageImage
+from environments.images.stage_image import StageImage
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.stages import Stage, StagePatch
 from environments.suites.baseline import RunnerBaseline

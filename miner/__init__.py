@@ -1,1 +1,1 @@
-"""GitHub or a git mirror -> pull requests, their texts, their code facts and their citations of each other."""
+"""A forge, or git alone, -> pull requests, their texts, their code facts and their citations of each other."""

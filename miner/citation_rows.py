@@ -10,10 +10,12 @@ from typing import Any
 from sqlalchemy import select
 
 from miner.citations import may_cite
+from miner.citations.urls import UrlForm
 from miner.claims import source_branch, source_owner
 from miner.copies import CommitText, Provenance, copied_commits
 from miner.edge_facts import PullRequestFacts, SourceText
 from miner.edges import PullRequestIndex
+from miner.source import Forge
 from sql.store import Transaction
 from sql.tables import (
     Citation,
@@ -78,10 +80,10 @@ def stamp(tx: Transaction, repository_id: int) -> str:
     return digest.hexdigest()
 
 
-def rebuild(tx: Transaction, repository_id: int, repository: str, host: str) -> int:
-    """Replace the repository's citations; returns how many there are."""
+def rebuild(tx: Transaction, repository_id: int, repository: str, forge: Forge) -> int:
+    """Replace the citations of the repository, which the forge holds under that name; returns how many there are."""
     _note_aliases(tx, repository_id, repository)
-    index = _pull_request_index(tx, repository_id, repository, host)
+    index = _pull_request_index(tx, repository_id, repository, forge)
     tx.delete(Citation, repository_id=repository_id)
     count = 0
 
@@ -128,8 +130,8 @@ def _note_aliases(tx: Transaction, repository_id: int, repository: str) -> None:
         tx.insert_new(RepositoryAlias, [alias])
 
 
-def _pull_request_index(tx: Transaction, repository_id: int, repository: str, host: str) -> PullRequestIndex:
-    commits = _commits(tx, repository_id, host)
+def _pull_request_index(tx: Transaction, repository_id: int, repository: str, forge: Forge) -> PullRequestIndex:
+    commits = _commits(tx, repository_id, forge.urls)
     pulls = {
         number: PullRequestFacts(number, head_sha=head, by_bot=kind == "Bot")
         for number, head, kind in tx.rows(PullRequest, "number", "head_sha", "author_kind", repository_id=repository_id)
@@ -169,19 +171,19 @@ def _pull_request_index(tx: Transaction, repository_id: int, repository: str, ho
     [(default,)] = tx.rows(Repository, "default_branch", id=repository_id)
     for pull in pulls.values():
         pull.bases = [(branch, event) for branch, event in pull.bases if branch != default]
-    return PullRequestIndex(repository, aliases, host, pulls, provenance, shas)
+    return PullRequestIndex(repository, aliases, forge, pulls, provenance, shas)
 
 
-def _commits(tx: Transaction, repository_id: int, host: str) -> dict[str, CommitText]:
+def _commits(tx: Transaction, repository_id: int, urls: UrlForm) -> dict[str, CommitText]:
     columns = ("sha", "author", "authored_at", "parents", "message")
     return {
-        row[0]: CommitText(row[0], row[1], row[2], row[3], row[4], may_cite(row[4], host))
+        row[0]: CommitText(row[0], row[1], row[2], row[3], row[4], may_cite(row[4], urls))
         for row in tx.rows(Commit, *columns, repository_id=repository_id)
     }
 
 
 def _own_shas(tx: Transaction, repository_id: int) -> dict[int, list[str]]:
-    """Own commits, oldest first: git's walk where there is one, else GitHub's list."""
+    """Own commits, oldest first: git's walk where there is one, else the forge's list."""
     by_origin: dict[str, dict[int, list[tuple[int, str]]]] = {"git": defaultdict(list), "api": defaultdict(list)}
     for number, origin, sha, position in tx.rows(
         PullRequestCommit, "number", "origin", "sha", "position", repository_id=repository_id

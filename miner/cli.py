@@ -13,11 +13,12 @@ from typing import Any
 import click
 
 from miner.git_rows import PullRequestSelection
-from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
+from miner.mine import AUTO, GIT, MineOptions, RepositoryReport, open_run
 from miner.missing import LackingMirror
 from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request, replaced_words
 from miner.repositories import RepositorySpec, read_list
-from prchain.core.cli_options import choice_option, db_option, json_option
+from miner.sources import SOURCES
+from prchain.core.cli_options import choice_option, db_option, json_option, workers_option
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next
 from prchain.core.endings import end_command, say_end
@@ -32,12 +33,12 @@ from sql.store import Store
 @click.argument("repositories", type=click.Path(path_type=Path), metavar="LIST")
 @choice_option(
     "--source",
-    ["auto", "github", "git"],
+    [AUTO, *SOURCES, GIT],
     "github: API and git; git: git alone, no token; auto: github where a token is set.",
 )
 @click.option("--since", metavar="DATE", help="Only pull requests landed or changed since (YYYY-MM-DD, UTC).")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the N newest pull requests of each repository.")
-@click.option("--workers", type=click.IntRange(1, 64), help="Repositories mined at once.  [default: 2]")
+@workers_option("Repositories")
 @click.option("--rescan", is_flag=True, help="Read everything from the API again: finds silent edits and deletions.")
 @click.option(
     "--recheck-days",
@@ -52,7 +53,7 @@ from sql.store import Store
 @json_option
 def mine(
     repositories: Path,
-    source: SourceName,
+    source: str,
     since: str | None,
     limit: int | None,
     workers: int | None,
@@ -74,16 +75,16 @@ def mine(
       GITHUB_TOKEN=... prchain mine repos.txt --since 2024-01-01
     """
     since = _time(since) if since is not None else None
-    if rescan and (source == "git" or from_archive):
+    if rescan and (source == GIT or from_archive):
         raise UsageError("--rescan reads the API anew; leave out --source git and --from-archive")
-    if recheck_days is not None and (source == "git" or from_archive):
+    if recheck_days is not None and (source == GIT or from_archive):
         raise UsageError("--recheck-days reads the API; leave out --source git and --from-archive")
     settings = Settings.load(db=db, workers=workers)
-    if source == "github" and not settings.github_tokens and not from_archive:
-        raise UsageError("--source github needs a token; set GITHUB_TOKEN, or use --source git")
+    if source in SOURCES and not from_archive and (lacks := SOURCES[source].lacks(settings)):
+        raise UsageError(f"--source {source} needs {lacks}, or use --source {GIT}")
     # A run makes rows by the hundred thousand and hardly a cycle; looking for cycles among them cost a seventh of it.
     gc.set_threshold(200_000, 20, 50)
-    specs = read_list(repositories, web_host(settings.github_api_url))
+    specs = read_list(repositories, SOURCES["github"].forge(settings).host)
     selection = PullRequestSelection(since, limit)
     options = MineOptions(source, selection, rescan, from_archive, line_counts, recheck_days)
     with open_progress(secrets=settings.secrets) as progress, open_run(settings, options, progress=progress) as run:
@@ -132,7 +133,7 @@ def _print_each(reports: list[RepositoryReport]) -> None:
             say(f"{name}: {state}: {counted(report.pull_requests, 'pull request')}, {report.landed:,} landed{cost}")
         if report.incomplete:
             lacking = counted(report.incomplete, "pull request")
-            say(f"{name}: {lacking} incomplete: GitHub counts more than it gives; see `prchain sql incomplete`")
+            say(f"{name}: {lacking} incomplete: their forge counts more than it gives; see `prchain sql incomplete`")
         if report.missing:
             _print_missing(name, report.missing, report.landed)
         if words := replaced_words(report.replaced):

@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from miner.citations import Citation, extract, is_dependency_bump, looks_like_release_notes
 from miner.copies import Provenance, has_bullet, line_at
 from miner.edge_facts import PullRequestFacts, SourceText
+from miner.source import Forge
 from miner.stacks import Stacks
 from prchain.core.code.housekeeping import housekeeping_of
 
@@ -77,20 +78,20 @@ class PullRequestIndex:
         self,
         repository: str,
         aliases: Collection[str],
-        host: str,
+        forge: Forge,
         pulls: Mapping[int, PullRequestFacts],
         provenance: Provenance,
         shas: Mapping[str, int],
     ) -> None:
         self.repository = repository.lower()
         self.aliases = aliases
-        self.host = host
+        self.forge = forge
         self.pulls = pulls
         self.provenance = provenance
         self._shas: dict[str, list[tuple[str, int]]] = {}
         for sha, number in shas.items():
             self._shas.setdefault(sha[:7], []).append((sha, number))
-        self._stacks = Stacks(pulls)
+        self._stacks = Stacks(pulls, forge.title)
 
     def edges_of(self, pull: PullRequestFacts) -> list[CitationEdge]:
         """Every citation of a pull request by this one, counted or with the reason why not."""
@@ -121,7 +122,7 @@ class PullRequestIndex:
             self.repository,
             self.aliases,
             kind=text.kind,
-            host=self.host,
+            urls=self.forge.urls,
             own=pull.number,
             foreign=False,
             wording=housekeeping is None,
@@ -220,7 +221,7 @@ class PullRequestIndex:
     def _events(
         self, pull: PullRequestFacts, text_edges: Sequence[CitationEdge], housekeeping: str | None
     ) -> Iterable[CitationEdge]:
-        """GitHub's own cross-references: a second witness of a text, or the only one of a text we do not have."""
+        """The forge's own cross-references: a second witness of a text, or the only one of a text we do not have."""
         by_target: dict[int, list[CitationEdge]] = defaultdict(list)
         for edge in text_edges:
             by_target[edge.target].append(edge)
@@ -242,7 +243,7 @@ class PullRequestIndex:
                 "event",
                 key,
                 "event",
-                f"GitHub: #{pull.number} cites #{target}",
+                f"{self.forge.title}: #{pull.number} cites #{target}",
                 reason is None,
                 reason,
                 _confidence(relation, signs),

@@ -8,8 +8,8 @@ from hashlib import sha256
 from sqlalchemy import update
 
 from miner import git_rows, missing
+from miner.git_facts import ApiKnowledge, Refs, read
 from miner.git_rows import ApiState, PullRequestSelection
-from miner.git_source import ApiKnowledge, Refs, read
 from prchain.core.console.progress import ProgressTask
 from prchain.core.git import GitRepository
 from prchain.core.secrets.scrub import Counts
@@ -18,7 +18,7 @@ from sql.store import Store
 from sql.tables import Cursor, Landing, PullRequest, Repository
 
 GIT_RULES = "2"
-"""Raise it when the git source changes its rules: stored landings and commits are then written anew."""
+"""Raise it when what is read of git has other rules: stored landings and commits are then written anew."""
 
 _COUNTED_AT_ONCE = 500
 
@@ -26,11 +26,15 @@ _COUNTED_AT_ONCE = 500
 class GitReading:
     """One read of one repository's history; `changed` tells whether it wrote any rows."""
 
-    def __init__(self, store: Store, repository_id: int, repository: GitRepository, task: ProgressTask) -> None:
+    def __init__(
+        self, store: Store, repository_id: int, repository: GitRepository, forge: str, task: ProgressTask
+    ) -> None:
+        """`forge` is the title of the forge, for the reasons of outcomes."""
         self.changed = False
         self._store = store
         self._repository_id = repository_id
         self._repository = repository
+        self._forge = forge
         self._task = task
 
     def write_history(self, refs: Refs, selection: PullRequestSelection, replaced: Counts) -> str:
@@ -54,7 +58,16 @@ class GitReading:
         same_rules = bool(cursor) and cursor[0][0].split("|", 1)[0] == GIT_RULES
         with self._store.transaction() as tx:
             git_rows.write(
-                tx, number, repository, facts, selection, api, same_rules=same_rules, anew=anew, replaced=replaced
+                tx,
+                number,
+                repository,
+                facts,
+                selection,
+                api,
+                forge=self._forge,
+                same_rules=same_rules,
+                anew=anew,
+                replaced=replaced,
             )
             position = {"repository_id": number, "stream": "git", "position": stamp, "complete": True}
             tx.upsert(Cursor, [position])

@@ -1,4 +1,4 @@
-"""From the facts of the git source to rows, written in one transaction."""
+"""From the facts of git to rows, written in one transaction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, or_, select, update
 
-from miner.git_source import GitFacts, count_lines
+from miner.git_facts import GitFacts, count_lines
 from miner.landing import LandingCandidate
 from miner.outcomes import GIT_NOT_READ, Evidence, choose
 from prchain.core.ahead import ahead
@@ -64,7 +64,7 @@ class ApiState:
     merge_sha: str | None
     gone_at: str | None
     note: str | None = None
-    """Why it is not whole, where GitHub could not deliver it."""
+    """Why it is not whole, where the forge could not deliver it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,7 @@ def write(
     selection: PullRequestSelection,
     api: Mapping[int, ApiState],
     *,
+    forge: str,
     same_rules: bool = True,
     anew: Collection[int] = (),
     replaced: Counts | None = None,
@@ -119,7 +120,7 @@ def write(
 
     Unchanged landings keep their rows, files and line counts, and commits their texts, unless `same_rules` is false:
     they were written under other rules. Landings that are to be read `anew` are. Secrets that were replaced in commits
-    are added to `replaced`.
+    are added to `replaced`. `forge` is the forge's title.
     """
     numbers = selection.numbers(facts) | (set(api) - set(facts.refs.heads))
     known_outcomes = {
@@ -130,7 +131,7 @@ def write(
     stored = {row[0]: row for row in tx.rows(Landing, *_LANDING_COLUMNS[1:-1], repository_id=repository_id)}
     kept = {n for n, row in landed.items() if same_rules and n not in anew and stored.get(n) == row[1:-1]}
     _clear(tx, repository_id, None if selection.whole else numbers, sorted(set(stored) - kept))
-    tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known_outcomes))
+    tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known_outcomes, forge))
     commits = {c for number in numbers for c in facts.own.get(number, ())}
     commits.update(facts.decisions.landed[number].commit for number in landed)
     with ahead(facts.files(repository, [n for n in landed if n not in kept])) as files:
@@ -163,12 +164,13 @@ def _pull_requests(
     selection: PullRequestSelection,
     api: Mapping[int, ApiState],
     known_outcomes: Mapping[int, str],
+    forge: str,
 ) -> Iterator[dict[str, Any]]:
     heads = facts.refs.heads
     for number in sorted(set(heads) | set(api) | set(known_outcomes)):
         if number in numbers or number not in heads:
             listed = number in api or not api or not selection.whole
-            outcome, reason = choose(_evidence(facts, number, api.get(number), listed=listed))
+            outcome, reason = choose(_evidence(facts, number, api.get(number), forge, listed=listed))
         elif known_outcomes.get(number, "unsettled") in {"unsettled", "not_selected"}:
             outcome, reason = "not_selected", selection.text()
         else:
@@ -182,7 +184,7 @@ def _pull_requests(
         }
 
 
-def _evidence(facts: GitFacts, number: int, api: ApiState | None, *, listed: bool) -> Evidence:
+def _evidence(facts: GitFacts, number: int, api: ApiState | None, forge: str, *, listed: bool) -> Evidence:
     landed = facts.decisions.landed.get(number)
     carrier = facts.decisions.carried.get(number)
     carried = None
@@ -200,6 +202,7 @@ def _evidence(facts: GitFacts, number: int, api: ApiState | None, *, listed: boo
         has_head=number in facts.refs.heads,
         listed=listed,
         note=api.note if api else None,
+        forge=forge,
     )
 
 
@@ -301,7 +304,7 @@ def _refusals(repository_id: int, facts: GitFacts, numbers: Collection[int] | No
             }
 
 
-def settle_without_history(tx: Transaction, repository_id: int) -> None:
+def settle_without_history(tx: Transaction, repository_id: int, forge: str) -> None:
     """Give an outcome to what the API has brought, from the API alone, where no history could be read.
 
     What an earlier reading of the history has settled stays; `awaits_history` is true of the rest.
@@ -314,7 +317,12 @@ def settle_without_history(tx: Transaction, repository_id: int) -> None:
         if outcome in _SETTLED_BY_HISTORY or (node_id is None and outcome != "unsettled"):
             continue
         evidence = Evidence(
-            state=state, merge_sha=merge_sha, gone_at=gone_at, has_head=head_sha is not None, git_read=False
+            state=state,
+            merge_sha=merge_sha,
+            gone_at=gone_at,
+            has_head=head_sha is not None,
+            git_read=False,
+            forge=forge,
         )
         chosen, reason = choose(evidence)
         if chosen != outcome:

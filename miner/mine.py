@@ -9,19 +9,20 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
+from typing import Any
 
 from miner import citation_rows, git_rows, missing, names, run_rows
-from miner.budget import ApiUsage
+from miner.git_alone import GitAlone
+from miner.git_facts import read_refs
 from miner.git_reading import GitReading
 from miner.git_rows import WHOLE, PullRequestSelection
-from miner.git_source import read_refs
 from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
+from miner.source import ApiUsage, Forge, Source, Wanted
+from miner.sources import SOURCES
+from miner.sources.github import forge_at
 from prchain.core.console.progress import SILENT, Progress
-from prchain.core.console.terminal import counted, listed
-from prchain.core.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
+from prchain.core.errors import BadAnswer, DiskFull, ForgeError, PrchainError, RepositoryNotFound, StoreError
 from prchain.core.git import GitRepository, mirror_path, update_mirror
 from prchain.core.runs import RunResult, Tell, UnitResult, run_units
 from prchain.core.secrets.scrub import Counts, redact
@@ -31,17 +32,17 @@ from sql.outcomes import MINED, UNCHANGED
 from sql.store import Store
 from sql.tables import Cursor, IncompletePart, Landing, PullRequest, Repository
 
-if TYPE_CHECKING:
-    from miner.github import GitHubSource
-
-SourceName = Literal["auto", "github", "git"]
+GIT = "git"
+AUTO = "auto"
+"""The words of `MineOptions.source` beside the names of `miner.sources`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MineOptions:
     """What a run of `prchain mine` was asked to do."""
 
-    source: SourceName = "auto"
+    source: str = AUTO
+    """``git``: git alone; a source's name: that one and git; ``auto``: for each repository the source of its host."""
     selection: PullRequestSelection = WHOLE
     rescan: bool = False
     from_archive: bool = False
@@ -64,7 +65,7 @@ class RepositoryReport:
     rest_requests: int = 0
     points: int = 0
     incomplete: int = 0
-    """Stored pull requests that lack something GitHub counts and does not give, of this run and earlier ones."""
+    """Stored pull requests that lack something their forge counts and does not give, of this run and earlier ones."""
     note: str | None = None
     """What the user should know of the repository's name."""
     missing: LackingMirror | None = None
@@ -74,32 +75,24 @@ class RepositoryReport:
 
 @contextmanager
 def open_run(settings: Settings, options: MineOptions, *, progress: Progress = SILENT) -> Iterator[Miner]:
-    """What a run, or a worker of one, needs: the database, which is made where there is none, and GitHub's API where it
-    is to be read. Raises `StoreError`."""
-    tokens = tuple(token.get_secret_value() for token in settings.github_tokens)
+    """What a run, or a worker of one, needs: the database, which is made where there is none, and the sources.
+    Raises `StoreError`."""
     with closing(Store.open(settings.db)) as store:
-        github: GitHubSource | None = None
-        if tokens and options.source != "git" and not options.from_archive:
-            from miner.github import GitHubSource  # noqa: PLC0415  the client takes a tenth of a second
-
-            github = GitHubSource(
-                store,
-                tokens=tokens,
-                api_url=settings.github_api_url,
-                max_wait=settings.max_wait_seconds,
-                timeout=settings.request_timeout_seconds,
-                progress=progress,
-            )
-        host = web_host(settings.github_api_url)
+        sources: list[Source[Any]] = []
+        for name, kind in SOURCES.items():
+            may_ask = options.source in (AUTO, name) and not options.from_archive
+            if may_ask and kind.lacks(settings) is None:
+                sources.append(kind.source(settings, store, progress))
+            else:
+                sources.append(GitAlone(kind.forge(settings), kind, store))
         yield Miner(
-            store, options, mirrors=settings.mirrors_dir, progress=progress, github=github, api_host=host, tokens=tokens
+            store,
+            options,
+            mirrors=settings.mirrors_dir,
+            progress=progress,
+            sources=sources,
+            secrets=settings.secrets,
         )
-
-
-def web_host(api_url: str) -> str:
-    """The host that people see: github.com for api.github.com, the server itself for GitHub Enterprise."""
-    host = urlsplit(api_url).hostname or "github.com"
-    return host.removeprefix("api.")
 
 
 class Miner:
@@ -114,22 +107,21 @@ class Miner:
         *,
         mirrors: Path,
         progress: Progress = SILENT,
-        github: GitHubSource | None = None,
-        api_host: str = "github.com",
-        tokens: tuple[str, ...] = (),
+        sources: Sequence[Source[Any]] = (),
+        secrets: tuple[str, ...] = (),
     ) -> None:
+        """A repository at a host of none of the sources is read by git, and named as GitHub names things."""
         self._store = store
         self._mirrors = mirrors
         self._progress = progress
         self._options = options
-        self._github = github
-        self._api_host = api_host
-        self._tokens = tokens
+        self._sources = sources
+        self._secrets = secrets
         self._naming = threading.Lock()
 
     def run(self, specs: Sequence[RepositorySpec], workers: int = 2) -> RunResult[RepositorySpec]:
         """Mine the repositories; `detail` of each result is a `RepositoryReport`. Raises as `run_units`."""
-        return run_units(self, specs, workers=workers, progress=self._progress, secrets=self._tokens)
+        return run_units(self, specs, workers=workers, progress=self._progress, secrets=self._secrets)
 
     def holding(self, unit: RepositorySpec) -> AbstractContextManager[None]:
         """See `Work`."""
@@ -154,7 +146,7 @@ class Miner:
     def mine(self, spec: RepositorySpec) -> RepositoryReport:
         """Mine one repository as far as it goes; a failure with a name is reported, and what was committed stays."""
         run_id = self._begin(spec)
-        work = _Work()
+        work = _Work(self._source(spec))
         try:
             self._mine(spec, run_id, work)
         except PrchainError as error:
@@ -167,7 +159,7 @@ class Miner:
             try:
                 # What was read before the failure is worth its outcomes and its citations.
                 if not work.git_read:
-                    self._settle_rest(work.repository_id)
+                    self._settle_rest(work.repository_id, work)
                 self._cite(work.repository_id, work)
             except PrchainError as error:
                 _raise_if_the_database_failed(error)
@@ -178,15 +170,14 @@ class Miner:
         if self._options.from_archive:
             self._replay(spec, run_id, work)
             return
-        if self._options.source == "github" and spec.host != self._api_host:
-            raise RepositoryNotFound(f"{spec.full_name} is on {spec.host}, and the API is {self._api_host}'s")
-        uses_api = self._github is not None and self._options.source != "git" and spec.host == self._api_host
-        if uses_api:
-            try:
-                self._read_api(spec, run_id, work)
-            except GitHubError as error:
-                # The history is worth having without the API, and the API's failure is still reported.
-                work.fail(error)
+        if self._options.source not in (AUTO, GIT) and isinstance(work.source, GitAlone):
+            asked = next(source.forge.host for source in self._sources if not isinstance(source, GitAlone))
+            raise RepositoryNotFound(f"{spec.full_name} is on {spec.host}, and the API is {asked}'s")
+        try:
+            self._ask(spec, run_id, work)
+        except ForgeError as error:
+            # The history is worth having without the API, and the API's failure is still reported.
+            work.fail(error)
         if work.repository_id is None:
             with self._store.reading() as tx:
                 known_row = names.find(tx, spec.host, spec.full_name)
@@ -199,38 +190,32 @@ class Miner:
         if work.repository_id is not None:
             self._cite(work.repository_id, work)
 
-    def _read_api(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
-        assert self._github is not None
-        resolved = self._github.resolve(spec.owner, spec.name, spent=work.usage)
+    def _source(self, spec: RepositorySpec) -> Source[Any]:
+        """The source of the repository's host."""
+        found = next((source for source in self._sources if source.forge.host == spec.host), None)
+        return found or GitAlone(forge_at(spec.host), SOURCES["github"], self._store)
+
+    def _ask(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
+        """Read what the repository's source knows beside git, if anything."""
+        resolved = None
+        if self._options.source != GIT:
+            resolved = work.source.resolve(spec.owner, spec.name, spent=work.usage)
+        if resolved is None:
+            return
         spec = replace(spec, owner=resolved.owner, name=resolved.name)
         self._make_room(spec, resolved.node_id, work)
         work.repository_id = self._repository(spec, resolved.node_id)
         self._note_run(run_id, work.repository_id)
-        selection = self._options.selection
-        summary = self._github.read(
-            work.repository_id,
-            resolved,
-            since=selection.since,
-            limit=selection.limit,
-            rescan=self._options.rescan,
-            recheck_days=self._options.recheck_days,
-            replaced=work.replaced,
-            spent=work.usage,
-        )
-        work.changed = work.changed or summary.changed
-        if summary.missing:
-            missing = counted(len(summary.missing), "pull request")
-            numbers = listed([f"#{number}" for number in summary.missing], 5)
-            reasons = listed(sorted(set(summary.missing_reasons)), 2)
-            work.fail(BadAnswer(f"GitHub did not deliver {missing} whole: {numbers}: {reasons}"))
-        if summary.malformed:
-            malformed = counted(len(summary.malformed), "review comment")
-            work.fail(BadAnswer(f"GitHub's answer has {malformed} without form: {listed(summary.malformed, 2)}"))
+        options, selection = self._options, self._options.selection
+        wanted = Wanted(selection.since, selection.limit, options.rescan, options.recheck_days)
+        result = work.source.read(work.repository_id, resolved, wanted, replaced=work.replaced, spent=work.usage)
+        work.changed = work.changed or result.changed
+        for failure in result.failures:
+            work.fail(BadAnswer(failure))
 
     def _make_room(self, spec: RepositorySpec, node_id: str, work: _Work) -> None:
         """Where the name belonged to another repository, that one keeps its rows and its mirror under another name:
-        the one that GitHub has for it now, else one of ours."""
-        assert self._github is not None
+        the one that the forge has for it now, else one of ours."""
         with self._store.reading() as tx:
             held = names.holder(tx, spec.host, spec.full_name)
             known = names.find(tx, spec.host, spec.full_name, node_id)
@@ -238,13 +223,17 @@ class Miner:
         if held is None or (known is not None and known[0] == held[0]):
             return
         other_id, other_node = held
-        now_called = self._github.name_of(other_node, spent=work.usage) if other_node else None
+        now_called = work.source.name_of(other_node, spent=work.usage) if other_node else None
         new = now_called or names.former(old, other_id)
         names.move_mirror(self._mirrors, spec.host, old, new)
         with self._naming, self._store.transaction() as tx:
             names.rename(tx, other_id, new)
         work.changed = True
-        where = "is called so now" if now_called else "is no longer on GitHub, as far as this token sees"
+        where = (
+            "is called so now"
+            if now_called
+            else f"is no longer on {work.source.forge.title}, as far as this token sees"
+        )
         work.note = f"another repository has the name {old} now; what was mined before is kept as {new}, which {where}"
 
     def _replay(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
@@ -254,30 +243,29 @@ class Miner:
             raise RepositoryNotFound(
                 f"{spec.full_name} has not been mined into this database; there is no archive of it"
             )
-        from miner.github import replay  # noqa: PLC0415  the client takes a tenth of a second, which git alone need not pay
-
         work.repository_id = known_row[0]
         self._note_run(run_id, work.repository_id)
-        summary = replay(self._store, work.repository_id)
-        work.changed = work.changed or summary.changed
-        self._settle_rest(work.repository_id)
+        result = work.source.replay(work.repository_id)
+        work.changed = work.changed or result.changed
+        self._settle_rest(work.repository_id, work)
         self._cite(work.repository_id, work)
 
     def _read_git(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         task = self._progress.task(f"{spec.full_name}: git history")
         try:
             task.phase("fetching")
-            repository = self._open(spec, work.repository_id)
-            refs = read_refs(repository)
+            forge = work.source.forge
+            repository = self._open(spec, work.repository_id, forge)
+            refs = read_refs(repository, forge.pull_heads)
             if work.repository_id is None:
                 work.repository_id = self._repository(spec, None)
                 self._note_run(run_id, work.repository_id)
-            reading = GitReading(self._store, work.repository_id, repository, task)
+            reading = GitReading(self._store, work.repository_id, repository, forge.title, task)
             found = reading.write_history(refs, self._options.selection, work.replaced)
             work.git_read = True
             work.changed = work.changed or reading.changed
             url = None if spec.is_path else redact(spec.location)
-            work.missing = missing.look(self._store, work.repository_id, repository, url)
+            work.missing = missing.look(self._store, work.repository_id, repository, url, forge.pull_heads)
             if self._options.line_counts:
                 reading.count_lines()
                 work.changed = work.changed or reading.changed
@@ -286,21 +274,20 @@ class Miner:
             task.done("failed")
             raise
 
-    def _open(self, spec: RepositorySpec, repository_id: int | None) -> GitRepository:
+    def _open(self, spec: RepositorySpec, repository_id: int | None, forge: Forge) -> GitRepository:
         if spec.is_path:
             return GitRepository.open(Path(spec.location))
-        token = self._tokens[0] if self._tokens and spec.host == self._api_host else None
         full_name = spec.full_name
         if repository_id is not None:
             with self._store.reading() as tx:
                 full_name = names.full_name(tx, repository_id)
             names.move_mirror(self._mirrors, spec.host, spec.full_name, full_name)
         path = mirror_path(self._mirrors, spec.host, full_name)
-        return update_mirror(spec.location, path, token=token)
+        return update_mirror(spec.location, path, refs=[forge.pull_heads], credentials=forge.credentials)
 
     def _cite(self, repository_id: int, work: _Work) -> None:
         with self._store.reading() as tx:
-            [(host, owner, name)] = tx.rows(Repository, "host", "owner", "name", id=repository_id)
+            [(owner, name)] = tx.rows(Repository, "owner", "name", id=repository_id)
             git = [position for (position,) in tx.rows(Cursor, "position", repository_id=repository_id, stream="git")]
             stamp = "|".join([*git, citation_rows.stamp(tx, repository_id)])
             cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="citations"))
@@ -308,16 +295,16 @@ class Miner:
             return
         task = self._progress.task(f"{owner}/{name}: citations")
         with self._store.transaction() as tx:
-            count = citation_rows.rebuild(tx, repository_id, f"{owner}/{name}", host)
+            count = citation_rows.rebuild(tx, repository_id, f"{owner}/{name}", work.source.forge)
             stamp = "|".join([*git, citation_rows.stamp(tx, repository_id)])
             tx.upsert(Cursor, [_cursor(repository_id, "citations", stamp)])
         work.changed = True
         task.done(f"{count:,} found")
 
-    def _settle_rest(self, repository_id: int) -> None:
+    def _settle_rest(self, repository_id: int, work: _Work) -> None:
         """Give an outcome to pull requests that no git history has settled."""
         with self._store.transaction() as tx:
-            git_rows.settle_without_history(tx, repository_id)
+            git_rows.settle_without_history(tx, repository_id, work.source.forge.title)
 
     def _repository(self, spec: RepositorySpec, node_id: str | None) -> int:
         """The row of a repository, made where there is none."""
@@ -351,7 +338,7 @@ class Miner:
 
     def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
         outcome = work.error.name if work.error else MINED if work.changed else UNCHANGED
-        reason = redact(str(work.error), self._tokens) if work.error else None
+        reason = redact(str(work.error), self._secrets) if work.error else None
         pull_requests = landed = incomplete = 0
         with self._store.transaction() as tx:
             run_rows.note_cost(tx, run_id, work.usage, work.replaced)
@@ -378,6 +365,7 @@ class Miner:
 class _Work:
     """The state of one repository's run."""
 
+    source: Source[Any]
     repository_id: int | None = None
     usage: ApiUsage = field(default_factory=ApiUsage)
     replaced: Counts = field(default_factory=Counter)

@@ -21,7 +21,6 @@ Pair = tuple[str, str]
 
 _HEADS = "+refs/heads/*:refs/heads/*"
 _REMOTE_HEADS = "+refs/heads/*:refs/remotes/{}/*"
-_PULL_HEADS = "+refs/pull/*/head:refs/pull/*/head"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +61,13 @@ def missing_files(repository: GitRepository, pairs: Sequence[Pair]) -> MissingFi
     return MissingFiles(len(missing), needed)
 
 
-def look(store: Store, repository_id: int, repository: GitRepository, url: str | None) -> LackingMirror | None:
+def look(
+    store: Store, repository_id: int, repository: GitRepository, url: str | None, pull_heads: str
+) -> LackingMirror | None:
     """Store how many files each landing lacks, of those that were not looked at before or that lacked some.
 
-    Returns what the mirror lacks of what they need; None where it lacks nothing. `url` is as in `refetch_command`.
+    Returns what the mirror lacks of what they need; None where it lacks nothing. `url` and `pull_heads` are as in
+    `refetch_command`.
     """
     found = _stored(store, repository_id)
     missing = missing_files(repository, [pair for *_, pair in found])
@@ -78,7 +80,7 @@ def look(store: Store, repository_id: int, repository: GitRepository, url: str |
         with store.transaction() as tx:
             tx.connection.execute(_UPDATE, rows)
     landings = sum(missing.needed[pair] > 0 for *_, pair in found)
-    return LackingMirror(missing.contents, landings, refetch_command(repository, url)) if landings else None
+    return LackingMirror(missing.contents, landings, refetch_command(repository, pull_heads, url)) if landings else None
 
 
 def fetched_since(store: Store, repository_id: int, repository: GitRepository) -> set[int]:
@@ -135,8 +137,10 @@ def _brought(changes: Iterable[RawChange], missing: Collection[str]) -> int:
     return sum(change.new_blob in missing for change in changes)
 
 
-def refetch_command(repository: GitRepository, url: str | None = None) -> str:
+def refetch_command(repository: GitRepository, pull_heads: str, url: str | None = None) -> str:
     """The command that fetches everything anew into the repository, from `url` or from its own remote.
+
+    `pull_heads` is the pattern of the refs of pull heads.
 
     `--refetch` asks for what git believes to have, and `--no-filter` outranks a partial clone's own filter.
     """
@@ -145,4 +149,4 @@ def refetch_command(repository: GitRepository, url: str | None = None) -> str:
     is_bare = repository.run("rev-parse", "--is-bare-repository", named=True).strip() == "true"
     heads = _HEADS if is_bare or url or remote is None else _REMOTE_HEADS.format(remote)
     command = ["git", "-C", str(repository.path), "fetch", "--refetch", "--no-filter", remote or "URL"]
-    return shlex.join([*command, heads, _PULL_HEADS])
+    return shlex.join([*command, heads, f"+{pull_heads}:{pull_heads}"])

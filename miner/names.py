@@ -1,6 +1,7 @@
 """What a mined repository is called: names change, go to other repositories, and come back.
 
-GitHub's node id says which repository it is. Its row follows a rename, and everything of it is kept under one name.
+The id that its forge gave it says which repository it is. Its row follows a rename, and everything of it is kept under
+one name.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ def holder(tx: Transaction, host: str, name: str) -> tuple[int, str | None] | No
 
 
 def find(tx: Transaction, host: str, name: str, node_id: str | None = None) -> tuple[int, str, str] | None:
-    """Row id, owner and name of the repository that is meant: by GitHub's id, by name in any case, or by an alias.
+    """Row id, owner and name of the repository that is meant: by the forge's id, by name in any case, or by an alias.
 
-    One that has the name, but another id, is another one. An id is not looked for among aliases: GitHub followed them.
+    One that has the name, but another id, is another one. An id is not looked for among aliases, which the
+    forge followed.
     """
     rows = list(tx.rows(Repository, "id", "owner", "name", "node_id", host=host))
     by_id = [row for row in rows if node_id and row[3] == node_id]
@@ -60,13 +62,13 @@ def rename(tx: Transaction, repository_id: int, new: str) -> None:
 def former(name: str, repository_id: int) -> str:
     """What a repository is called here that has lost its name and, as far as is known, has no other: ``o/r~3``.
 
-    GitHub allows no tilde in a name.
+    No forge allows a tilde in a name.
     """
     return f"{name}~{repository_id}"
 
 
 def add_alias(tx: Transaction, repository_id: int, alias: str) -> None:
-    """Note another name that GitHub resolved to the repository."""
+    """Note another name that the forge resolved to the repository."""
     if alias.lower() != full_name(tx, repository_id).lower():
         row = {"repository_id": repository_id, "alias": alias.lower(), "evidence": "api"}
         tx.insert_new(RepositoryAlias, [row])

@@ -3,12 +3,12 @@
 ================  ====================================================================================
 landed            base and landed commit are known and borne out by its head (or by the API)
 carried           its commits reached the branch inside another landing or merge, not by one of its own
-merged_unlocated  GitHub says merged, but no commit of the history bears it out
-open              GitHub says open
-closed            GitHub says closed without a merge, and the history agrees
+merged_unlocated  the forge says merged, but no commit of the history bears it out
+open              the forge says open
+closed            the forge says closed without a merge, and the history agrees
 unlanded          only git was read, and nothing in the history shows that it landed (open or closed)
 not_selected      outside of --since or --limit
-gone              GitHub no longer shows it
+gone              the forge no longer shows it
 unsettled         a run is under way, or was killed; the next run settles it
 ================  ====================================================================================
 """
@@ -31,7 +31,7 @@ OUTCOMES = (
 
 
 GIT_NOT_READ = "the git history was not read"
-"""The reason of a pull request that GitHub calls merged, as long as no history was asked where it landed."""
+"""The reason of a pull request that the forge calls merged, as long as no history was asked where it landed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,10 @@ class Evidence:
     listed: bool = True
     """False where the API was read and does not know the pull request whose head the mirror has."""
     note: str | None = None
-    """Why GitHub's side of it is not known."""
+    """Why the forge's side of it is not known."""
     git_read: bool = True
+    forge: str = "the forge"
+    """The forge's title."""
 
 
 def choose(evidence: Evidence) -> tuple[str, str | None]:
@@ -58,7 +60,7 @@ def choose(evidence: Evidence) -> tuple[str, str | None]:
     if evidence.landed:
         return "landed", evidence.landed
     if evidence.gone_at:
-        return "gone", f"not on GitHub since {evidence.gone_at}"
+        return "gone", f"not on {evidence.forge} since {evidence.gone_at}"
     if evidence.carried:
         return "carried", evidence.carried
     if evidence.state == "merged":
@@ -71,5 +73,5 @@ def choose(evidence: Evidence) -> tuple[str, str | None]:
     if evidence.note:
         return "unlanded", evidence.note
     if not evidence.listed:
-        return "unlanded", "there is a pull head, but GitHub lists no such pull request"
+        return "unlanded", f"there is a pull head, but {evidence.forge} lists no such pull request"
     return "unlanded", None if evidence.has_head else "no pull head"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -149,7 +148,7 @@ def _last_run(tx: Transaction, repository_id: int) -> dict[str, Any] | None:
     costs = (MineRun.graphql_requests, MineRun.rest_requests, MineRun.points, MineRun.replaced)
     query = select(*columns, *costs).where(MineRun.repository_id == repository_id).order_by(MineRun.id.desc()).limit(1)
     row = tx.connection.execute(query).mappings().first()
-    return {**row, "replaced": json.loads(row["replaced"] or "{}")} if row else None
+    return {**row, "replaced": row["replaced"] or {}} if row else None
 
 
 def replaced_words(replaced: Mapping[str, int]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import update
 
-from miner.budget import ApiUsage
+from miner.source import ApiUsage
 from prchain.core.secrets.scrub import Counts
 from prchain.core.timestamps import now
 from sql.store import Transaction
@@ -43,8 +42,8 @@ def note_repository(tx: Transaction, run_id: int, repository_id: int) -> None:
 
 def note_cost(tx: Transaction, run_id: int, usage: ApiUsage, replaced: Counts) -> None:
     """Store what the run has cost so far, and how many secrets it replaced."""
-    words = json.dumps(dict(sorted(replaced.items()))) if replaced else None
-    tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**asdict(usage), replaced=words))
+    values = {**asdict(usage), "replaced": replaced or None}
+    tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
 
 
 def end(tx: Transaction, run_id: int, outcome: str, reason: str | None) -> None:

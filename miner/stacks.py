@@ -1,7 +1,7 @@
-"""Which pull requests one was stacked on: GitHub's base branches say so, and the history does.
+"""Which pull requests one was stacked on: base branches say so, and the history does.
 
 - A base branch that is the head branch of another pull request of the same time, now or before it was retargeted:
-  GitHub retargets what is stacked on a branch when that branch is deleted. A stack has no object of its own in the API.
+  a forge retargets what is stacked on a branch when that branch is deleted. GitHub's API has no object for a stack.
 - The head of an earlier landed pull request among the own commits.
 """
 
@@ -40,8 +40,10 @@ class StackSign:
 class Stacks:
     """The stacks of one repository's pull requests."""
 
-    def __init__(self, pulls: Mapping[int, PullRequestFacts]) -> None:
+    def __init__(self, pulls: Mapping[int, PullRequestFacts], forge: str) -> None:
+        """`forge` is the title of the forge that tells the base branches."""
         self._pulls = pulls
+        self._forge = forge
         self._heads = {pull.head_sha: pull.number for pull in pulls.values() if pull.head_sha and pull.order}
         self._by_branch: dict[str, list[int]] = defaultdict(list)
         for pull in pulls.values():
@@ -62,7 +64,7 @@ class Stacks:
             for number in self._by_branch.get(branch, ()):
                 if number != pull.number and _met(pull, self._pulls[number]):
                     words = "was" if event else "is"
-                    snippet = f"GitHub: its base branch {words} {branch[:100]}, the head branch of #{number}"
+                    snippet = f"{self._forge}: its base branch {words} {branch[:100]}, the head branch of #{number}"
                     yield StackSign(number, "base", event, "base", snippet)
 
     def _by_ancestry(self, pull: PullRequestFacts) -> Iterator[StackSign]:

@@ -16,11 +16,16 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from prchain import __version__
+from prchain.completion import add_shells
 from prchain.core.console.logs import logged_command, open_log
 from prchain.core.console.terminal import say, say_traceback
 from prchain.core.errors import PrchainError, SettingsError, no_room
 from prchain.core.processes.cut_off import cut_off
 from prchain.core.secrets.scrub import redact
+from prchain.defaults import file_defaults
+from prchain.renamed import written_now
+
+FILE = "prchain.toml"
 
 COMMANDS = {
     "demo": ("prchain.demo.cli:demo", "Run every stage on a small repository made on the spot."),
@@ -132,6 +137,8 @@ def cli(ctx: click.Context, verbose: int, log_file: Path | None) -> None:
     """
     ctx.with_resource(open_log(verbose, log_file, _secrets))
     ctx.with_resource(logged_command(f"prchain {__version__} {ctx.invoked_subcommand}"))
+    assert isinstance(ctx.command, click.Group)
+    ctx.default_map = file_defaults(ctx.command, ctx, ctx.invoked_subcommand, Path(FILE))
 
 
 def main() -> None:
@@ -143,6 +150,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # mined text may be more than the terminal can encode
     if completion_request := os.environ.get(COMPLETE):
+        add_shells()
         sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, completion_request))
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
@@ -165,6 +173,10 @@ def run(arguments: list[str]) -> int:
         return _fail(error, error.exit_code)
     except (click.exceptions.NoSuchCommand, click.exceptions.NoSuchOption) as error:
         where = error.ctx.command_path if error.ctx else "prchain"
+        flag = error.option_name if isinstance(error, click.exceptions.NoSuchOption) else ""
+        if now := written_now(where.removeprefix("prchain "), flag):
+            say(f"prchain: error: {flag} of `{where}` is gone; write {now}", err=True)
+            return error.exit_code
         hint = "" if error.possibilities else f" See `{where} --help`."
         say(f"prchain: error: {error.format_message()}{hint}", err=True)
         return error.exit_code

@@ -1,8 +1,9 @@
 """The shape of the code: `python -m research.shape [FOLDER]` of a checkout, here without one.
 
 Prints a row a package with its modules and its lines of code; of the installed packages the largest modules, the names
-that several classes have, and the floors: how many modules stand on one another, along the longest way of imports. A
-line of code has a token that is neither comment nor docstring.
+that several classes have, and the floors: how many modules stand on one another, along the longest way of imports; of
+this checkout also the commands with many options, and the longest page of help. A line of code has a token that is
+neither comment nor docstring.
 Compare checkouts after the formatter, which sets the lines.
 """
 
@@ -23,6 +24,9 @@ from prchain.core.console.terminal import counted, say, say_table
 INSTALLED = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
 PACKAGES = (*INSTALLED, "research", "tests")
 _LARGEST = 10
+_HERE = Path(__file__).parents[1]
+_MANY = 20
+"""Commands with more options are named."""
 _NOT_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -101,8 +105,9 @@ def _imports(node: ast.AST, known: Mapping[str, str], inside: bool) -> Iterator[
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the shape of a checkout."""
     parser = argparse.ArgumentParser(prog="python -m research.shape", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parents[1])
-    texts = modules(parser.parse_args(arguments).folder)
+    parser.add_argument("folder", nargs="?", type=Path, default=_HERE)
+    root = parser.parse_args(arguments).folder
+    texts = modules(root)
     lines = {path: code_lines(text) for path, text in texts.items()}
     rows: dict[str, list[int]] = {package: [] for package in PACKAGES}
     for path, count in lines.items():
@@ -125,6 +130,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     say(f"{len(ways[0])} floors with imports inside functions, {len(ways[1])} at the top of modules")
     for name in ways[0]:
         say(f"  {name}")
+    if root.resolve() == _HERE:
+        _say_options()
+
+
+def _say_options() -> None:
+    from research.options_page import all_commands
+
+    shown = sorted(all_commands(), key=lambda one: (-len(one.options), one.words))
+    longest = max(shown, key=lambda one: one.help_lines)
+    many = [one for one in shown if len(one.options) > _MANY]
+    say()
+    rows = [[one.words, len(one.options), one.help_lines] for one in many]
+    say_table([f"of {len(shown)} commands those over {_MANY} options", "options", "lines of help"], rows)
+    say(f"the longest page of help is of `{longest.words}`: {longest.help_lines} lines at 80 columns")
 
 
 if __name__ == "__main__":

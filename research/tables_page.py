@@ -89,7 +89,8 @@ def _column_names(columns: Iterable[str]) -> str:
 
 
 def _column(column: Column[object], words: str | None) -> str:
-    kind = next(name for of, name in _KINDS if isinstance(column.type, of))
+    own = column.type.impl if isinstance(column.type, kinds.TypeDecorator) else column.type
+    kind = next(name for of, name in _KINDS if isinstance(own, of))
     null = ", or null" if column.nullable else ""
     return f"- `{column.name}` ({kind}{null})" + (f": {words}" if words else "")
 

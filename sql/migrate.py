@@ -15,11 +15,13 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine, inspect, text
 
 from prchain.core.errors import StoreCorrupt, StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, reader, shown, writer
+from sql.json_text import JsonText
 from sql.tables import Base
 
 MIGRATIONS = Path(__file__).with_name("migrations")
@@ -114,7 +116,14 @@ def drift(connection: Connection) -> str:
         connection, opts={"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
     )
     upgrade = produce_migrations(context, Base.metadata).upgrade_ops
-    return "" if upgrade is None or upgrade.is_empty() else render_python_code(upgrade)
+    if upgrade is None or upgrade.is_empty():
+        return ""
+    return render_python_code(upgrade, render_item=_stored_type)
+
+
+def _stored_type(kind: str, item: Any, _context: Any) -> str | Literal[False]:
+    """For alembic: a column of JSON is a text to the database; the rest as alembic has it."""
+    return "sa.Text()" if kind == "type" and isinstance(item, JsonText) else False
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -62,7 +63,8 @@ class Transaction:
     def bulk(self, table: type[Base], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert many new rows given as tuples in the order of `columns`; the fastest way in.
 
-        Columns that are not named become null: the defaults of `sql.tables` are not filled in.
+        Columns that are not named become null: the defaults of `sql.tables` are not filled in. JSON is given
+        as the text that is to be stored.
         """
         quote = self.connection.dialect.identifier_preparer.quote
         into = f"{quote(_table(table).name)} ({', '.join(map(quote, columns))})"
@@ -93,6 +95,11 @@ class Transaction:
         # A caller that wants only the first row leaves the rest: the server's cursor is closed then, too.
         with self.connection.execute(query, execution_options={"yield_per": _BATCH}) as result:
             yield from result
+
+    def read(self, kind: type[_T], table: type[Base], **equals: Any) -> Iterator[_T]:
+        """Yield a row's columns as a `kind`, a dataclass whose fields are named as columns; else as `rows`."""
+        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+        yield from (kind(*row) for row in self.rows(table, *names, **equals))
 
     def count(self, table: type[Base], **equals: Any) -> int:
         """How many rows have columns that equal the given values."""

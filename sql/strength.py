@@ -5,7 +5,6 @@ The rules by which it is found are in docs/grading.md, "What a proof is worth".
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -130,19 +129,18 @@ class Strength:
             case ProofFilter.CAUGHT:
                 return self.worth is Worth.STRONG
 
-    def to_json(self) -> str:
+    def row(self) -> dict[str, Any]:
         """As `sql.tables.StageTests.strength` holds it."""
-        return json.dumps(asdict(self))
+        return asdict(self)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
         """The other way round."""
-        values: dict[str, Any] = json.loads(text)
         undone = tuple(
-            Undone(UndoingKind(it["kind"]), it["place"], UndoingOutcome(it["outcome"])) for it in values.pop("undone")
+            Undone(UndoingKind(it["kind"]), it["place"], UndoingOutcome(it["outcome"])) for it in row["undone"]
         )
-        values |= {name: tuple(values[name]) for name in ("hidden", "failing")}
-        return cls(**values, undone=undone)
+        named = {name: tuple(row[name]) for name in ("hidden", "failing")}
+        return cls(**{**row, **named, "undone": undone})
 
 
 def strength_row(strength: Strength | None) -> dict[str, Any]:
@@ -166,8 +164,8 @@ def read_strengths(tx: Transaction, chain_id: str | None = None) -> dict[str, di
     """Chain to the strength of each of its stages whose tests are proved; of one chain, or of all."""
     where = {} if chain_id is None else {"chain_id": chain_id}
     found: dict[str, dict[int, Strength | None]] = {}
-    for chain, position, text in tx.rows(StageTests, "chain_id", "position", "strength", outcome=PROVED, **where):
-        found.setdefault(str(chain), {})[int(position)] = Strength.from_json(text) if text else None
+    for chain, position, row in tx.rows(StageTests, "chain_id", "position", "strength", outcome=PROVED, **where):
+        found.setdefault(str(chain), {})[int(position)] = Strength.from_row(row) if row else None
     return found
 
 

@@ -7,7 +7,6 @@ arguments of a command and what it must print. A command line without a rule fai
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import shlex
@@ -163,7 +162,7 @@ RULES = {
     "judge calibrate": Rule("160 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("3 samples"),
     "export --format swebench": Rule(
-        "9 predictions", ("--like", "TRAJECTORY"), why="the demo's agents have two sets of options"
+        "9 predictions", ("--predictions", "like=TRAJECTORY"), why="the demo's agents have two sets of options"
     ),
     "export --pairs short-long": Rule("no pair differs", ends=(1,)),
     "export --pairs rejection-sampling": Rule("4 for unfiltered, 4 for filtered"),
@@ -185,6 +184,7 @@ MODULES = {
     "research.audit_precision": r"second: 20 .*precision 100.0%.*asked first: precision 10/11",
     "research.optimality": "all: average 0.9",
     "research.tables_page": "^# Tables\n",
+    "research.options_page": "^# Options\n",
 }
 """Module that is run as a program to a pattern of its output, which the docs quote."""
 
@@ -315,7 +315,7 @@ def ids(finished_demo: Ran) -> Mapping[str, str]:
     from sql.tables import GraphRow, Trajectory
 
     rejected = finished_demo.rows(Trajectory, "id", "chain_id", "options", outcome="rejected")
-    ((trajectory, chain),) = [row[:2] for row in rejected if json.loads(row[2])["tools"] == "full"]
+    ((trajectory, chain),) = [row[:2] for row in rejected if row[2]["tools"] == "full"]
     ((graph,),) = finished_demo.rows(GraphRow, "id")
     return {"TRAJECTORY": trajectory[:6], "CHAIN": chain[:6], "GRAPH": graph[:6]}
 

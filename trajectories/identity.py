@@ -69,19 +69,18 @@ class Identity:
     @property
     def id(self) -> str:
         """The id of the trajectory."""
-        return sha256(self.to_json().encode()).hexdigest()[:LENGTH]
+        return sha256(json.dumps(self.row(), sort_keys=True).encode()).hexdigest()[:LENGTH]
 
-    def to_json(self) -> str:
-        """One line of JSON, the same for equal identities; `stored` reads it. Empty fields are left out, so that a
-        field that is added later changes no id."""
+    def row(self) -> dict[str, Any]:
+        """The fields as JSON has them, the same for equal identities; `stored` reads them. Empty fields are left out,
+        so that a field that is added later changes no id."""
         fields = {name: value for name, value in asdict(self).items() if value not in (None, (), {}, "")}
-        return json.dumps({"rule": RULE, **fields}, sort_keys=True)
+        return _plain({"rule": RULE, **fields})
 
 
-def stored(decided_by: str) -> dict[str, Any]:
-    """The fields of an identity from what `to_json` wrote, as JSON has them."""
-    fields: dict[str, Any] = json.loads(decided_by)
-    return _NOTHING | fields
+def stored(decided_by: Mapping[str, Any]) -> dict[str, Any]:
+    """All fields of an identity from its `row`."""
+    return {**_NOTHING, **decided_by}
 
 
 def differences(known: Mapping[str, Any], current: Mapping[str, Any], *, whole: bool = True) -> set[str]:
@@ -112,7 +111,13 @@ def digest(values: Iterable[Any]) -> str:
     return sha256(json.dumps(list(values), sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
-_NOTHING: dict[str, Any] = json.loads(json.dumps(asdict(Identity("", 0))))
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as JSON has them: a list where the code has a tuple."""
+    plain: dict[str, Any] = json.loads(json.dumps(fields))
+    return plain
+
+
+_NOTHING = _plain(asdict(Identity("", 0)))
 
 
 def subject(trajectory: str, position: int) -> str:

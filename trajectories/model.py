@@ -7,11 +7,12 @@ exports can cut, mask and count without reading texts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from prchain.core.llm.model import Message, Role, ToolCall
+from prchain.core.told import told
 
 
 class EntryKind(StrEnum):
@@ -92,6 +93,9 @@ class Ending(StrEnum):
     """An observer stopped the run."""
 
 
+_KEY = "Stages"
+
+
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
     """What an agent may use, for one stage (all of its attempts together) or for a chain. None: no limit.
@@ -99,15 +103,31 @@ class AgentLimits:
     Tokens are those of replies and of prompts, cached ones included; cost is in USD, as far as prices are known.
     """
 
-    steps: int | None = None
-    tokens: int | None = None
-    usd: float | None = None
-    seconds: float | None = None
+    steps: int | None = told(None, "Steps.", _KEY, why="the papers' limit, and their axis", least=1)
+    tokens: int | None = told(None, "Tokens of prompts and replies.", _KEY, why="where prices are not known", least=1)
+    usd: float | None = told(
+        None, "USD of the agent's calls.", _KEY, why="what one stage may cost", least=0, above=True
+    )
+    seconds: float | None = told(
+        None,
+        "Minutes of models and tools.",
+        _KEY,
+        why="servers of one's own have a price in time",
+        least=0,
+        above=True,
+        name="minutes",
+        times=60,
+    )
 
     def __post_init__(self) -> None:
         for name in ("usd", "seconds"):
             if (most := getattr(self, name)) is not None:
                 object.__setattr__(self, name, float(most))  # 1 is 1.0, also in an identity
+
+    @property
+    def given(self) -> dict[str, float]:
+        """Unit to limit, of the limits that there are."""
+        return {unit: most for unit, most in asdict(self).items() if most is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from hashlib import sha256
 from typing import Any, Literal, Self
 
 from environments.backends import BACKENDS, DEFAULT
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.errors import UsageError
+from prchain.core.told import Within, told
 from trajectories.model import NO_LIMITS, AgentLimits
 
 STAGE_STEPS = 100
@@ -22,6 +23,10 @@ MAX_TOKENS = 8192
 """Tokens of one reply of the agent, where neither a flag nor the settings say."""
 
 _STAGE_LIMITS = AgentLimits(steps=STAGE_STEPS)
+
+AGENT = Within("--agent", "Agent", "How it is asked, and what it reads.")
+GATE = Within("--gate", "Stages", "What accepts a stage.")
+SANDBOX_KEYS = Within("--sandbox", "Sandbox", "What runs there, for how long.")
 
 
 class Gate(StrEnum):
@@ -84,39 +89,137 @@ class RolloutOptions:
     """How an agent works on a chain, and what accepts its work."""
 
     scaffold: str = "react"
-    tools: Literal["bash", "full"] = "full"
-    context: Literal["chain", "stage"] = "chain"
-    """Whether one conversation lasts over all stages, or each stage begins a new one."""
-    carry: Carry = Carry.AGENT
-    history: int = 0
-    """Number of commits of the base's history that go into the sandbox."""
-    gate: Gate = Gate.JUDGE
-    threshold: float = 0.8
-    refinements: int = 3
-    """How often a rejected attempt is sent back."""
-    on_fail: OnFail = OnFail.STOP
-    min_length: int = 2
-    """Accepted stages, from the first one on, that make a chain."""
-    stage_limits: AgentLimits = _STAGE_LIMITS
-    chain_limits: AgentLimits = NO_LIMITS
-    temperature: float | None = None
-    max_tokens: int = MAX_TOKENS
-    """Of one reply."""
-    context_tokens: int | None = None
-    """Size of the model's context, prompt and reply together; None: unknown until the endpoint refuses a prompt."""
-    overflow: Literal["stop", "elide"] = "stop"
-    observation_chars: int = 10_000
-    command_timeout: float = 120.0
-    """Seconds."""
-    test_timeout: float = 900.0
-    """Seconds, for one run of a stage's tests."""
-    track_steps: bool = True
-    """Whether the tree is stored after each step that changed it; else a rollout can resume at attempts only."""
-    interface: Literal["appended", "paper"] = "appended"
-    tests: Literal["always", "gate"] = "always"
-    """Whether a stage's proved tests run on every attempt, or only where the gate or the judge needs them."""
-    judge_sees: Literal["patches", "tests"] = "patches"
-    """``patches``: query and both patches, the paper's form; ``tests``: also what hidden tests said, where they ran."""
+    tools: Literal["full", "bash"] = told(
+        "full",
+        "full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it.",
+        "Agent",
+        why="baselines that have bash alone",
+    )
+    context: Literal["chain", "stage"] = told(
+        "chain",
+        "Whether the conversation lasts over the chain, or begins anew with each stage.",
+        AGENT,
+        why="compares long contexts with short ones",
+    )
+    carry: Carry = told(
+        Carry.AGENT,
+        "Whose work on the earlier stages a stage starts with.",
+        "Stages",
+        why="later stages without the agent's earlier mistakes",
+    )
+    history: int = told(
+        0,
+        "Commits of the repository's past that the agent sees.",
+        SANDBOX_KEYS,
+        why="agents that read `git log`; the past can hold what a task asks for",
+        least=0,
+    )
+    gate: Gate = told(Gate.JUDGE, "What accepts a stage.", GATE, why="the paper's rule, and its baselines", head=True)
+    threshold: float = told(
+        0.8,
+        "The judge's score that accepts.",
+        GATE,
+        why="a calibrated judge has its own",
+        least=0,
+        most=1,
+    )
+    refinements: int = told(
+        3, "How often a rejected attempt is sent back.", "Stages", why="the paper's three; 0: one attempt", least=0
+    )
+    on_fail: OnFail = told(
+        OnFail.STOP,
+        "After a stage that failed: stop, or go on with the agent's work or the reference.",
+        "Stages",
+        why="evaluation wants every stage, training data the accepted ones",
+    )
+    min_length: int = told(
+        2, "Accepted stages, from the first on, that make a chain.", "Stages", why="chains of one stage", least=1
+    )
+    stage_limits: AgentLimits = told(
+        _STAGE_LIMITS,
+        "For a stage, all of its attempts together.",
+        "Stages",
+        why="an agent that goes round and round ends",
+    )
+    chain_limits: AgentLimits = told(NO_LIMITS, "For the whole chain.", "Stages", why="what a trajectory may cost")
+    temperature: float | None = told(
+        None,
+        "How the agent is sampled.",
+        AGENT,
+        why="several samples of a chain differ",
+        least=0,
+        most=2,
+        unset="that of [purposes.agent], else the endpoint's",
+    )
+    max_tokens: int = told(
+        MAX_TOKENS,
+        "Tokens of one reply.",
+        AGENT,
+        why="models that think long",
+        least=1,
+        unset=f"those of [purposes.agent], else {MAX_TOKENS}",
+    )
+    context_tokens: int | None = told(
+        None,
+        "What the agent's model takes, prompt and reply together.",
+        AGENT,
+        why="servers that say nothing, or cut prompts in silence",
+        least=1,
+        unset="found out",
+    )
+    overflow: Literal["stop", "elide"] = told(
+        "stop",
+        "When the context is full: end the attempt, or leave out the oldest observations.",
+        AGENT,
+        why="models with short contexts",
+    )
+    observation_chars: int = told(
+        10_000,
+        "Characters of an observation; more is cut out of its middle.",
+        AGENT,
+        why="models with short contexts",
+        least=200,
+    )
+    command_timeout: float = told(
+        120.0,
+        "Seconds of one command of the agent's.",
+        SANDBOX_KEYS,
+        why="repositories whose builds take minutes",
+        least=1,
+    )
+    test_timeout: float = told(
+        900.0,
+        "Seconds of one run of a stage's tests.",
+        SANDBOX_KEYS,
+        why="as --timeout of `environments validate`",
+        least=1,
+    )
+    track_steps: bool = told(
+        True,
+        "Keep the tree after each step; without it attempts cannot be gone on with.",
+        SANDBOX_KEYS,
+        why="disks that are short of room",
+        name="track",
+    )
+    interface: Literal["appended", "paper"] = told(
+        "appended",
+        "Whether the agent is told the names that hidden tests need.",
+        "Agent",
+        why="paper: without, as the paper has it",
+    )
+    tests: Literal["always", "gate"] = told(
+        "always",
+        "Run proved tests on every attempt, or only where the gate or the judge needs them.",
+        GATE,
+        why="tests that take long",
+    )
+    judge_sees: Literal["patches", "tests"] = told(
+        "patches",
+        "Whether the judge is told what hidden tests say, where they can be run.",
+        GATE,
+        why="a judge that errs less, which the paper does not have",
+        name="sees",
+    )
     backend: str = DEFAULT
     """A name of `environments.backends`."""
     observers: tuple[str, ...] = ()
@@ -168,14 +271,9 @@ class RolloutOptions:
         """Whether any limit is in USD: that needs the price of the agent's model."""
         return self.stage_limits.usd is not None or self.chain_limits.usd is not None
 
-    def to_json(self) -> str:
-        """One line of JSON, the same for equal options."""
-        return json.dumps(asdict(self), sort_keys=True)
-
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The options that `to_json` wrote; one that is missing has the value it had then (`DEFAULTS`)."""
-        stored: Mapping[str, Any] = json.loads(text)
+    def from_row(cls, stored: Mapping[str, Any]) -> Self:
+        """The options whose fields were stored; one that is missing has the value it had then (`DEFAULTS`)."""
         values = {
             field.name: stored.get(field.name, DEFAULTS.get(field.name))
             for field in fields(cls)
@@ -188,7 +286,7 @@ class RolloutOptions:
     @property
     def chosen(self) -> dict[str, Any]:
         """The options in an identity: those that are not at their default."""
-        row = json.loads(self.to_json())
+        row = asdict(self)
         for name in ("stage_limits", "chain_limits"):
             row[name] = {unit: most for unit, most in row[name].items() if most is not None}
         return {name: row[name] for name in DEFAULTS if row[name] != DEFAULTS[name]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
@@ -20,6 +19,38 @@ from sql.store import Transaction
 from sql.tables import PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, EntryKind
 from trajectories.sums import calls_of
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryRow:
+    """A row of ``trajectories`` (`sql.tables.rolled.Trajectory`, whose columns these are)."""
+
+    id: str
+    chain_id: str
+    sample: int
+    parent_id: str | None
+    parent_step: int | None
+    scaffold: str
+    model: str
+    judge: str | None
+    outcome: str
+    reason: str | None
+    accepted: int
+    overview: str | None
+    usd: float | None
+    tokens_in: int
+    tokens_out: int
+    steps: int
+    seconds: float
+    worker: str | None
+    tries: int
+    started_at: str
+    finished_at: str | None
+    options: Mapping[str, Any]
+    prompts: Mapping[str, str]
+    tools: Sequence[Mapping[str, Any]]
+    decided_by: Mapping[str, Any] | None
+
 
 _ENTRY = (
     "ordinal",
@@ -96,14 +127,13 @@ def read_entries(tx: Transaction, trajectory_id: str) -> list[Entry]:
 
 def _entry(row: Sequence[Any]) -> Entry:
     values = dict(zip(_ENTRY, row, strict=True))
-    calls = tuple(ToolCall(**call) for call in json.loads(values["tool_calls"]))
+    calls = tuple(ToolCall(**call) for call in values["tool_calls"])
     return Entry(
         **values
         | {
             "kind": EntryKind(values["kind"]),
             "role": cast(Role, values["role"]),
             "tool_calls": calls,
-            "details": json.loads(values["details"]),
         }
     )
 
@@ -115,8 +145,8 @@ def read_stages(tx: Transaction, trajectory_id: str) -> list[StageRow]:
     for row in tx.rows(TrajectoryStage, *names, trajectory_id=trajectory_id):
         values = dict(zip(names, row, strict=True))
         for name in ("conflicts", "reset_tests", "endings"):
-            values[name] = tuple(json.loads(values[name]))
-        stages.append(StageRow(**values | {"check": json.loads(values["check"])}))
+            values[name] = tuple(values[name])
+        stages.append(StageRow(**values))
     return stages
 
 
@@ -126,14 +156,25 @@ def read_verdicts(tx: Transaction, trajectory_id: str) -> list[VerdictRow]:
     verdicts = []
     for row in tx.rows(Verdict, *names, trajectory_id=trajectory_id):
         values = dict(zip(names, row, strict=True))
-        values |= {"findings": tuple(json.loads(values["findings"])), "grade": json.loads(values["grade"])}
-        verdicts.append(VerdictRow(**values))
+        verdicts.append(VerdictRow(**values | {"findings": tuple(values["findings"])}))
     return verdicts
+
+
+def read_trajectory(tx: Transaction, trajectory_id: str) -> TrajectoryRow | None:
+    """The row of a trajectory; None where there is none."""
+    return next(tx.read(TrajectoryRow, Trajectory, id=trajectory_id), None)
+
+
+def stored_trajectory(tx: Transaction, trajectory_id: str) -> TrajectoryRow:
+    """The row of a trajectory that is known to be there."""
+    [row] = tx.read(TrajectoryRow, Trajectory, id=trajectory_id)
+    return row
 
 
 def read_outcome(tx: Transaction, trajectory_id: str) -> str | None:
     """The outcome of a trajectory; None where there is no row of it."""
-    return next((str(outcome) for (outcome,) in tx.rows(Trajectory, "outcome", id=trajectory_id)), None)
+    row = read_trajectory(tx, trajectory_id)
+    return None if row is None else row.outcome
 
 
 def find_trajectory(tx: Transaction, prefix: str) -> str:
@@ -162,10 +203,10 @@ def row_of(trajectory_id: str, entry: Entry) -> dict[str, Any]:
         "kind": str(entry.kind),
         "content": clean_text(entry.content),
         "reasoning": None if entry.reasoning is None else clean_text(entry.reasoning),
-        "tool_calls": _json(calls),
+        "tool_calls": calls,
         "tool_name": None if entry.tool_name is None else clean_text(entry.tool_name)[:64],
         "tool_call_id": None if entry.tool_call_id is None else clean_text(entry.tool_call_id)[:255],
-        "details": _json(dict(entry.details)),
+        "details": entry.details,
         "cwd": None if entry.cwd is None else clean_text(entry.cwd)[:1024],
         "at": entry.at or now(),
     }
@@ -194,10 +235,6 @@ def write_stage(tx: Transaction, trajectory_id: str, stage: StageRow) -> None:
     row |= {
         "trajectory_id": trajectory_id,
         "reason": None if stage.reason is None else clean_text(stage.reason),
-        "conflicts": _json(list(stage.conflicts)),
-        "reset_tests": _json(list(stage.reset_tests)),
-        "endings": _json(list(stage.endings)),
-        "check": _json(dict(stage.check)),
     }
     tx.upsert(TrajectoryStage, [row])
 
@@ -208,8 +245,6 @@ def write_verdict(tx: Transaction, trajectory_id: str, verdict: VerdictRow) -> N
         "trajectory_id": trajectory_id,
         "comment": None if verdict.comment is None else clean_text(verdict.comment),
         "shown": None if verdict.shown is None else clean_text(verdict.shown),
-        "findings": _json([dict(finding) for finding in verdict.findings]),
-        "grade": _json(dict(verdict.grade)),
         "at": verdict.at or now(),
     }
     tx.upsert(Verdict, [row])
@@ -278,7 +313,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _json(value: Any) -> str:
-    return clean_text(json.dumps(value, ensure_ascii=False))

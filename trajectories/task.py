@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import select
+
+from environments.proofs.proof_rows import StageProof, StoredRun, read_runs, read_stages
 from environments.stages import ChainStages, Stage, read_chain
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from prchain.core.code.needs import Interface, Need, full_query, interface_of, parse_needs
 from prchain.core.errors import NoTask, NotValidated, TestsUnproved
+from sql.json_text import as_stored
 from sql.outcomes import PROVED, READY
 from sql.store import Transaction
-from sql.tables import ReferenceRun, StageTests, Task, TaskStage
+from sql.tables import StageTests, Task, TaskStage
 from trajectories.identity import digest
 
 
@@ -105,7 +108,11 @@ def read_texts(tx: Transaction, interface: Interface = "appended", chain_id: str
         queries.setdefault(chain, []).append((position, full_query(query or "", told)))
     proofs: dict[str, list[list[Any]]] = {}
     columns = ("chain_id", "position", "outcome", "files", "classes", "tampered")
-    for chain, *values in tx.rows(StageTests, *columns, **condition):
+    # The hash is of what is stored, letter by letter.
+    stored = select(*as_stored(getattr(StageTests, name) for name in columns))
+    if chain_id is not None:
+        stored = stored.where(StageTests.chain_id == chain_id)
+    for chain, *values in tx.connection.execute(stored):
         proofs.setdefault(chain, []).append(values)
     task_texts = {}
     for chain, overview in tx.rows(Task, "chain_id", "overview", outcome=READY, **condition):
@@ -116,6 +123,11 @@ def read_texts(tx: Transaction, interface: Interface = "appended", chain_id: str
     return task_texts
 
 
+def read_overview(tx: Transaction, chain_id: str) -> str | None:
+    """The overview of a chain's task, ready or not; None where there is none."""
+    return next((overview for (overview,) in tx.rows(Task, "overview", chain_id=chain_id)), None)
+
+
 def read_task(tx: Transaction, chain_id: str, interface: Interface = "appended") -> RolloutTask:
     """The task of a chain. Raises `ChainGone`, `NoTask`."""
     chain = read_chain(tx, chain_id)
@@ -124,31 +136,22 @@ def read_task(tx: Transaction, chain_id: str, interface: Interface = "appended")
         problem = "has no task" if task_row is None else f"has a task that is not ready ({task_row[0]})"
         raise NoTask(f"chain {chain_id} {problem}; run `prchain tasks build`")
     queries = {row[0]: row[1:] for row in tx.rows(TaskStage, "position", "query", "interface", chain_id=chain_id)}
+    proofs = {proof.position: proof for proof in read_stages(tx, chain_id)}
+    runs = list(read_runs(tx, chain_id, side="before"))
     stages = []
     for stage in chain.stages:
-        query, needs = queries.get(stage.position, (None, "[]"))
+        query, needs = queries.get(stage.position, (None, ()))
         if not query:
             raise NoTask(f"chain {chain_id} has no query for stage {stage.position}; run `prchain tasks build`")
         told = interface_of(parse_needs(needs), interface)
-        validated, tests = _tests(tx, chain_id, stage.position)
-        stages.append(StageTask(stage, full_query(query, told), told, tests, validated))
+        proof = proofs.get(stage.position)
+        tests = None if proof is None else _proved(proof, runs)
+        stages.append(StageTask(stage, full_query(query, told), told, tests, None if proof is None else proof.outcome))
     return RolloutTask(chain, task_row[1], tuple(stages))
 
 
-def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, ProvedTests | None]:
-    key = {"chain_id": chain_id, "position": position}
-    columns = ("outcome", "files", "classes", "tampered", "baseline", "image")
-    row = next(iter(tx.rows(StageTests, *columns, **key)), None)
-    if row is None:
-        return None, None
-    outcome, files, classes, replaced, baseline, image = row
-    if outcome != PROVED:
-        return outcome, None
-    before = tuple(
-        {test: Status(status) for test, status in json.loads(statuses).items()}
-        for (statuses,) in tx.rows(ReferenceRun, "statuses", side="before", **key)
-    )
-    sorted_tests = ClassifiedTests(**{name: tuple(tests) for name, tests in json.loads(classes).items()})
-    return outcome, ProvedTests(
-        sorted_tests, tuple(json.loads(files)), RunnerBaseline.from_json(json.loads(replaced), baseline), before, image
-    )
+def _proved(proof: StageProof, runs: Sequence[StoredRun]) -> ProvedTests | None:
+    if proof.outcome != PROVED:
+        return None
+    before = tuple(stored.run.statuses for stored in runs if stored.position == proof.position)
+    return ProvedTests(proof.classes, proof.files, proof.baseline, before, proof.image)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,7 +80,7 @@ def read_changed_code(tx: Transaction, repository_id: int) -> dict[tuple[int, in
             source,
             added,
             owners,
-            tuple(json.loads(functions)),
-            tuple(json.loads(names)),
+            tuple(functions),
+            tuple(names),
         )
     return found

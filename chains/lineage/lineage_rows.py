@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 
@@ -109,8 +108,8 @@ def _pair_rows(repository_id: int, one: WalkedLanding) -> list[dict[str, object]
             "source_lines": pair.source_lines,
             "moved_lines": pair.moved_lines,
             "inserted_lines": pair.inserted_lines,
-            "functions": json.dumps(pair.functions[:_MOST_NAMES]),
-            "names": json.dumps(pair.names[:_MOST_NAMES]),
+            "functions": pair.functions[:_MOST_NAMES],
+            "names": pair.names[:_MOST_NAMES],
         }
         for earlier, pair in one.evidence.pairs.items()
     ]

@@ -7,7 +7,7 @@ branches fork from one another share the arrays of files that neither has change
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -101,8 +101,3 @@ def _changed(
         at = end
     result += known[at:]
     return result, owned
-
-
-def line_owners(owners: LineOwners, path: bytes) -> Iterator[int]:
-    """The owner of each line of a file."""
-    yield from owners.files.get(path) or ()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, text
+from sqlalchemy import text
 
 from chains.history import MinedRepository
 from chains.lineage.outcomes import LINEAGE_OUTCOMES
@@ -15,7 +14,7 @@ from chains.lineage.shown_lines import ChangedLines
 from chains.lineage.trace import TraceReport
 from prchain.core.console.terminal import counted, listed, say, say_content, say_counts, say_facts, say_table
 from sql.store import Transaction
-from sql.tables import LineageLanding, LineageWalk
+from sql.tables import Lineage, LineageLanding, LineageWalk
 
 _PAIRS = text(
     """
@@ -27,7 +26,7 @@ _PAIRS = text(
         AND (:uncited = 0 OR cited = 0)
     ORDER BY real_lines DESC, inserted_lines DESC, source DESC, target DESC
     """
-).bindparams(bindparam("repository"), bindparam("fewest"), bindparam("number"), bindparam("uncited"))
+).columns(functions=Lineage.functions.type, names=Lineage.names.type)
 
 
 def lineage_page(
@@ -40,7 +39,6 @@ def lineage_page(
     values = {"repository": mined.full_name, "fewest": fewest, "number": number, "uncited": int(uncited)}
     pairs = [dict(row) for row in tx.connection.execute(_PAIRS, values).mappings()]
     for pair in pairs:
-        pair["functions"], pair["names"] = json.loads(pair["functions"]), json.loads(pair["names"])
         pair["cited"] = bool(pair["cited"])
     return {
         "repository": mined.full_name,

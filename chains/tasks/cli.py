@@ -12,9 +12,14 @@ import click
 
 from prchain.core.cli_options import (
     STRATEGIES,
+    WHICH,
+    Group,
+    chain_option,
     choice_option,
     db_option,
     json_option,
+    limit_option,
+    option,
     proof_option,
     repository_option,
     spending_options,
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     from prchain.core.code.needs import Interface
 
 
-@click.group()
+@click.group(cls=Group)
 def tasks() -> None:
     """Write tasks for chains: an overview, and one query a stage.
 
@@ -50,19 +55,27 @@ def tasks() -> None:
 @tasks.command()
 @strategy_option
 @repository_option
-@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count.")
-@spending_options("Chains worked on")
-@click.option("--retry", is_flag=True, help="Write those anew that were rejected.")
-@click.option("--renew", is_flag=True, help="Write those anew that other prompts or another model wrote.")
-@click.option("--screen", is_flag=True, help="First let a model (purpose `screen`) say which chains are worth a task.")
-@click.option(
+@chain_option
+@limit_option("Only the N best chains; those that are done count.")
+@spending_options("Chains")
+@option("--retry", is_flag=True, heading=WHICH, help="Write those anew that were rejected.")
+@option("--renew", is_flag=True, heading=WHICH, help="Write those anew that other prompts or another model wrote.")
+@option(
+    "--screen",
+    is_flag=True,
+    heading="Checks",
+    help="First let a model (purpose `screen`) say which chains are worth a task.",
+)
+@option(
     "--least-worth",
+    heading="Checks",
     type=click.IntRange(1, 5),
     metavar="N",
     help="With --screen: the least worth, 1 to 5, of a chain that gets a task.  [default: 4]",
 )
-@click.option("--review", is_flag=True, help="Also let a model (purpose `review`) say what a query gives away.")
+@option(
+    "--review", is_flag=True, heading="Checks", help="Also let a model (purpose `review`) say what a query gives away."
+)
 @db_option
 @json_option
 def build(
@@ -162,10 +175,10 @@ def list_(strategy: str | None, repository: str | None, outcome: str | None, db:
 
 @tasks.command()
 @click.argument("task", metavar="ID")
-@click.option("--diff", is_flag=True, help="Print the reference patch of each stage after its query.")
+@click.option("--reference", is_flag=True, help="Print the reference patch of each stage after its query.")
 @db_option
 @json_option
-def show(task: str, diff: bool, db: str | None, as_json: bool) -> None:
+def show(task: str, reference: bool, db: str | None, as_json: bool) -> None:
     """Print one task, named by its chain's id or the beginning of it.
 
     Where a reply could not be used, what the model said is printed in the place of the text.
@@ -173,7 +186,7 @@ def show(task: str, diff: bool, db: str | None, as_json: bool) -> None:
     \b
     Example:
       prchain tasks show 5f0c
-      prchain tasks show 5f0c --diff
+      prchain tasks show 5f0c --reference
     """
     from chains.reference_patches import add_references
     from chains.tasks.report import print_task, task_page
@@ -181,7 +194,7 @@ def show(task: str, diff: bool, db: str | None, as_json: bool) -> None:
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
         page = task_page(store, task)
-        references = add_references(store, page, settings.mirrors_dir) if diff else []
+        references = add_references(store, page, settings.mirrors_dir) if reference else []
     present(as_json, page, print_task, page, references)
 
 

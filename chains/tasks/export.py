@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from sqlalchemy import func, select
 
+from chains.addresses import pull_request_url
 from chains.outcomes import RETIRED
 from chains.tasks.model import NOT_REACHED, SelectedStage, StageQuery, TaskChain
 from chains.tasks.record import (
@@ -196,7 +197,7 @@ def _record(
         verdict=worst(stage.verdict for stage in stages),
         stages=stages,
         cost=cost_of(tx, chain.id),
-        prompts=json.loads(prompts),
+        prompts=prompts,
         model=model,
         created=created,
     )
@@ -235,7 +236,7 @@ def _stage(
         position=stage.position,
         number=stage.number,
         title=read_title(tx, chain.repository_id, stage.number, stage.landed_sha),
-        url=f"https://{chain.host}/{chain.full_name}/pull/{stage.number}",
+        url=pull_request_url(chain.host, chain.full_name, stage.number),
         branch=stage.branch,
         base_sha=stage.base_sha,
         landed_sha=stage.landed_sha,
@@ -289,7 +290,7 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
         confidence=confidence,
         signs=tuple(
             SignRecord(sign=sign["sign"], weight=sign["weight"], detail=scrub_mined(sign["detail"]))
-            for sign in json.loads(signs or "[]")
+            for sign in signs or ()
         ),
         citations=tuple(
             CitationRecord(
@@ -303,7 +304,7 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
 def proved_f2p(tx: Transaction, chain_id: str) -> dict[int, list[str]]:
     """Position to the F2P tests of a chain's stages whose tests are proved."""
     rows = tx.rows(StageTests, "position", "classes", chain_id=chain_id, outcome=PROVED)
-    return {position: json.loads(classes)["f2p"] for position, classes in rows}
+    return {position: classes["f2p"] for position, classes in rows}
 
 
 def _needs(needs: Iterable[Need]) -> tuple[NeedRecord, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -49,13 +48,12 @@ def read_tests(store: Store, chain_id: str) -> dict[int, HarnessTests | str]:
 
 
 def _tests(
-    outcome: str, image: str | None, runner: str | None, command: str | None, classes: str
+    outcome: str, image: str | None, runner: str | None, command: str | None, classes: dict[str, list[str]]
 ) -> HarnessTests | str:
     if outcome != PROVED:
         return f"its tests are {outcome}"
     if not image or not runner or not command:
         return "there is no image of its checkout; run `prchain environments validate --stage-images`"
-    found: dict[str, list[str]] = json.loads(classes)
-    f2p, p2p = found.pop("f2p", []), found.pop("p2p", [])
-    others = [test for tests in found.values() for test in tests]
+    f2p, p2p = classes.pop("f2p", []), classes.pop("p2p", [])
+    others = [test for tests in classes.values() for test in tests]
     return HarnessTests(image=image, runner=runner, command=command, f2p=f2p, p2p=p2p, others=others)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from sqlalchemy import select
 
+from chains.addresses import pull_request_url
 from chains.reference_patches import print_reference
 from chains.tasks.export import cost_of, proved_f2p
 from chains.tasks.model import StageQuery, TaskDraft
@@ -104,11 +104,11 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
             "overview": draft.overview,
             "said": last_reply(tx, overview_subject(chain_id)) if draft.outcome in UNUSABLE and _ready(draft) else None,
             "findings": list(draft.findings),
-            "screening": last_screening(tx, chain_id) if SCREEN in json.loads(prompts) else None,
+            "screening": last_screening(tx, chain_id) if SCREEN in prompts else None,
             "attempts": draft.attempts,
             "model": model,
-            "prompts": json.loads(prompts),
-            "reviewed": REVIEW in json.loads(prompts),
+            "prompts": prompts,
+            "reviewed": REVIEW in prompts,
             "created": created,
             "cost": cost_of(tx, chain_id).model_dump(),
             "stages": [
@@ -116,7 +116,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
                     "position": stage.position,
                     "number": stage.number,
                     "title": read_title(tx, chain.repository_id, stage.number, stage.landed_sha),
-                    "url": f"https://{chain.host}/{chain.full_name}/pull/{stage.number}",
+                    "url": pull_request_url(chain.host, chain.full_name, stage.number),
                     "base_sha": stage.base_sha,
                     "landed_sha": stage.landed_sha,
                     "landed_at": stage.landed_at,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -60,8 +59,8 @@ class StoredTask:
 
     outcome: str
     model: str | None
-    prompts: str
-    """As `prompts_text` writes them."""
+    prompts: Mapping[str, str]
+    """Name to hash."""
     attempts: int
     """Texts written for it: overviews and queries."""
 
@@ -83,8 +82,7 @@ def read_draft(tx: Transaction, chain_id: str) -> TaskDraft | None:
     """The task of a chain as an earlier run left it."""
     for outcome, reason, overview, findings, attempts in tx.rows(Task, *_TASK, chain_id=chain_id):
         stages = tuple(_stage(row) for row in tx.rows(TaskStage, *_STAGE, chain_id=chain_id))
-        found = tuple(json.loads(findings))
-        return TaskDraft(chain_id, outcome, reason, overview, found, attempts, stages)
+        return TaskDraft(chain_id, outcome, reason, overview, tuple(findings), attempts, stages)
     return None
 
 
@@ -97,8 +95,8 @@ def _stage(row: Any) -> StageQuery:
         plan,
         query,
         parse_needs(needs),
-        tuple(json.loads(files)),
-        tuple(json.loads(findings)),
+        tuple(files),
+        tuple(findings),
         attempts,
     )
 
@@ -161,17 +159,12 @@ def _row(draft: TaskDraft, model: str | None, prompts: Mapping[str, str]) -> dic
         "outcome": draft.outcome,
         "reason": draft.reason,
         "overview": draft.overview,
-        "findings": _json(draft.findings),
+        "findings": draft.findings,
         "attempts": draft.attempts,
         "model": model,
-        "prompts": prompts_text(prompts),
+        "prompts": prompts,
         "created_at": now(),
     }
-
-
-def prompts_text(prompts: Mapping[str, str]) -> str:
-    """Prompt name to hash, as the text of a row; equal prompts give equal texts."""
-    return json.dumps(dict(prompts), sort_keys=True)
 
 
 def _stage_rows(draft: TaskDraft) -> Iterator[dict[str, Any]]:
@@ -183,12 +176,8 @@ def _stage_rows(draft: TaskDraft) -> Iterator[dict[str, Any]]:
             "reason": stage.reason,
             "plan": stage.plan,
             "query": stage.query,
-            "interface": json.dumps([need.row() for need in stage.needs], ensure_ascii=False),
-            "files": _json(stage.files),
-            "findings": _json(stage.findings),
+            "interface": [need.row() for need in stage.needs],
+            "files": stage.files,
+            "findings": stage.findings,
             "attempts": stage.attempts,
         }
-
-
-def _json(values: tuple[Any, ...]) -> str:
-    return json.dumps(list(values), ensure_ascii=False)

@@ -9,7 +9,6 @@ Every write reads the rows again first, because `chains build` may choose anew d
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,6 @@ from chains.tasks.query import QueryConstructor
 from chains.tasks.rows import (
     StoredTask,
     count_attempts,
-    prompts_text,
     read_draft,
     read_task_chain,
     require_selected,
@@ -263,14 +261,14 @@ class TaskRun:
         least = self._options.least_worth
         if least is None or task.outcome != CHAIN_REJECTED or not self._is_kept(task):
             return False
-        if json.loads(task.prompts).get(SCREEN) != self._writer.prompts.get(SCREEN):
+        if task.prompts.get(SCREEN) != self._writer.prompts.get(SCREEN):
             return False
         said = last_screening(tx, chain_id)
         return said is not None and not Screening.model_validate(said).faults(least)
 
     def _outdated(self, task: StoredTask) -> bool:
         """Whether other prompts or another model wrote it."""
-        return (task.model, task.prompts) != (self._writer.model, prompts_text(self._writer.prompts))
+        return (task.model, task.prompts) != (self._writer.model, self._writer.prompts)
 
     def _earlier_draft(self, draft: TaskDraft | None, task: StoredTask | None) -> TaskDraft | None:
         """The draft of an earlier run to continue. If other prompts or another model wrote it, none of its texts is

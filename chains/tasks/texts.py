@@ -5,7 +5,6 @@ All text goes through `prchain.core.secrets.scrub.scrub_mined`. Comments of bots
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -111,7 +110,7 @@ def read_links(tx: Transaction, chain: TaskChain) -> dict[int, str]:
         lines = [f"{field}: {snippet}" for field, snippet in cited][:_CITATIONS]
         lines += [
             f"{sign['sign'].replace('_', ' ')}: {sign['detail']}"
-            for sign in json.loads(signs or "[]")
+            for sign in signs or ()
             if sign["weight"] > 0 and sign["detail"] and sign["sign"] != relation
         ]
         words[position] = scrub_mined("; ".join([(relation or "").replace("_", " "), *lines]).strip("; "))

@@ -9,23 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
+from environments.checkouts.carry import Carry
 from prchain.core.errors import NoneUnavailable
 from prchain.core.git.merge import Conflict, merge3
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import TreeStore
-
-
-class Carry(StrEnum):
-    """What of the earlier stages a stage starts with."""
-
-    AGENT = "agent"
-    """The agent's own work."""
-    REFERENCE = "reference"
-    """The developers' work: S_t is B_t."""
-    NONE = "none"
-    """Nothing: the chain's earlier reference patches are reverted in B_t."""
 
 
 @dataclass(frozen=True, slots=True)

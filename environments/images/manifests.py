@@ -13,8 +13,9 @@ import tomllib
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from environments.images.globs import matches
 from environments.images.python_project import dynamic_files, is_workspace_member, tox_deps
-from environments.images.recipes import Recipe, matches
+from environments.images.recipes import Recipe
 from environments.images.requirement_lines import lock_pins, plain_lines
 
 HASH_LENGTH = 16

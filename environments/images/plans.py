@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from environments.images.buildtree import BuildTree
+from environments.images.globs import matches
 from environments.images.manifests import image_name, manifest_hash, manifest_paths
 from environments.images.python_project import PythonProject, read_project
-from environments.images.recipes import Recipe, choose, matches
+from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
 from environments.suites.runners import RUNNERS
 

@@ -8,7 +8,6 @@ tries again.
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from environments.images.buildlogs import plain_log
 from environments.images.buildtree import GitTree
@@ -26,6 +25,7 @@ from environments.images.images import Image, build_image
 from environments.images.plans import ImagePlan, make_plan, version_of_tags
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
+from environments.images.stage_image import StageBase, StageImage
 from environments.sandboxes.engine import LONG, connect
 from prchain.core.errors import BuildFailed, GitError
 from prchain.core.git.repository import GitRepository
@@ -42,31 +42,6 @@ BUILT = "built"
 
 _MUCH_LATER = 90
 """Where a stage and its image's packages are more days apart, a note says so."""
-
-
-class StageBase(Protocol):
-    """What is needed of a stage: the commit it starts from, and when its own work landed (ISO 8601)."""
-
-    @property
-    def base(self) -> str: ...
-    @property
-    def landed_at(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class StageImage:
-    """The plan and the image that a stage works with."""
-
-    plan: ImagePlan
-    image: str | None
-    """None: no image is needed, commands use the programs of this machine."""
-    notes: tuple[str, ...] = ()
-    """Which of the manifests' requirements the image lacks, and why."""
-    seconds: float = 0.0
-    """What building took; 0 for an image that was there."""
-    cached: bool = False
-    repairs: int = 0
-    """How many changes by a model the recipe needed in this run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +227,7 @@ class Provider:
             "recipe": image.recipe,
             "outcome": BUILT,
             "reason": None,
-            "notes": json.dumps(image.notes),
+            "notes": image.notes,
             "as_of": image.as_of,
             "size_bytes": image.size_bytes,
             "seconds": image.seconds,
@@ -269,13 +244,13 @@ class Provider:
         if self._store is None:
             return
         reason = {"message": str(failure), "step": failure.step, "lines": list(failure.lines)}
-        row = {
+        row: dict[str, Any] = {
             "name": plan.image,
             "repository": plan.repository,
             "recipe": plan.recipe.name,
             "outcome": failure.name,
-            "reason": json.dumps(reason),
-            "notes": "[]",
+            "reason": reason,
+            "notes": [],
             "as_of": None,
             "size_bytes": None,
             "seconds": failure.seconds,

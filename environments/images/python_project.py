@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from environments.images.recipes import matches
+from environments.images.globs import matches
 from environments.images.requirement_lines import (
     is_requirement,
     lock_pins,

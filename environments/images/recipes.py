@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
 
+from environments.images.globs import matches
 from environments.suites.runners import DEFAULT, RUNNERS
 from prchain.core.errors import NoRecipe, RecipeError
 
@@ -130,28 +131,6 @@ class Recipe(BaseModel):
         """A hash of what the image depends on: the recipe without its keys for tests and detection."""
         content = self.model_dump_json(exclude={"rank", "detects", "runner", "test", "versions", "refresh"})
         return hashlib.sha256(content.encode()).hexdigest()
-
-
-def matches(path: str, patterns: Collection[str]) -> bool:
-    """Whether a path of a tree is one of the globs; ``*`` stops at slashes, ``**/`` at the front means any folder."""
-    return bool(patterns) and _globs(tuple(patterns)).fullmatch(path) is not None
-
-
-@cache
-def _globs(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(_glob(pattern) for pattern in patterns))
-
-
-def _glob(pattern: str) -> str:
-    anywhere = pattern.startswith("**/")
-    parts = re.split(r"(\*+|\?|\[[^\]/]+\])", pattern.removeprefix("**/"))
-    wild = {"?": "[^/]"}
-    pieces = [
-        wild.get(part, part if part[0] == "[" else "[^/]*" if part[0] == "*" else re.escape(part))
-        for part in parts
-        if part
-    ]
-    return ("(?:.*/)?" if anywhere else "") + "".join(pieces)
 
 
 def parse_recipe(text: str, where: str) -> Recipe:

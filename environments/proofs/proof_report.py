@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, file_of
-from environments.proofs.proof_rows import StageProof, read_stages
+from environments.proofs.proof_rows import StageProof, StoredRun, read_runs, read_stages, validations
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
-from environments.suites.testruns import LEFT_OUT
+from environments.suites.testruns import LEFT_OUT, TestRun
+from prchain.core.console.reports import WHERE_ASKED
 from prchain.core.console.terminal import counted, listed, say
 from prchain.core.errors import UsageError
 from sql.chosen import find_chain
 from sql.outcomes import PROVED
-from sql.store import Store, Transaction
-from sql.strength import Strength, UndoingOutcome, strength_row, strength_words
-from sql.tables import ReferenceRun, Validation
+from sql.store import Store
+from sql.strength import Strength, UndoingOutcome, strength_words
 
-_RUN = ("side", "ordinal", "seconds", "exit_code", "timed_out", "complete", "infra", "notes", "tail")
 _ALWAYS = ("f2p", "p2p", "flaky", "failing")
 """Classes whose number is told also where it is 0."""
 
@@ -30,77 +28,131 @@ _LAST_LINES = 6
 _SHOWN = 5
 
 
-def proof_page(store: Store, prefix: str, *, tests: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One stored run of a stage's tests."""
+
+    side: str
+    ordinal: int
+    seconds: float
+    exit_code: int | None
+    timed_out: bool
+    complete: bool
+    infra: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One stage's proof."""
+
+    position: int
+    number: int
+    outcome: str
+    reason: str | None
+    seconds: float
+    runner: str | None
+    recipe: str | None
+    image: str | None
+    stage_image: str | None
+    command: str | None
+    files: tuple[str, ...]
+    counts: Mapping[str, int]
+    strength: Strength | None
+    """What the proof is worth; None where nobody has measured it."""
+    own_plugins: tuple[str, ...]
+    canaries: int
+    removed: tuple[str, ...]
+    earlier_broken: tuple[str, ...]
+    tests: Mapping[str, tuple[str, ...]] | None = field(metadata=WHERE_ASKED)
+    """The names of its tests, by class."""
+    left_out: tuple[str, ...]
+    runs: tuple[RunReport, ...]
+    last_lines: tuple[str, ...]
+    """Of the run that tells why the stage failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofReport:
+    """One chain's proof."""
+
+    chain_id: str
+    repository: str
+    outcome: str
+    reason: str | None
+    backend: str
+    seconds: float
+    validated_at: str
+    stages: tuple[StageReport, ...]
+
+
+def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofReport:
     """The proof of the chain whose id begins with `prefix`; with `tests` also the names of its tests, by class.
 
     Raises `UsageError` for a chain that is not there, or that was not validated.
     """
     with store.reading() as tx:
         chain = read_chain(tx, find_chain(tx, prefix))
-        columns = ("outcome", "reason", "backend", "seconds", "validated_at")
-        known = next(tx.rows(Validation, *columns, chain_id=chain.id), None)
+        known = validations(tx, chain.id).get(chain.id)
         if known is None:
             raise UsageError(
                 f"the chain {chain.id} was not validated; `prchain environments validate --chain {chain.id}` does"
             )
         proofs = {stage.position: stage for stage in read_stages(tx, chain.id)}
-        runs = _runs(tx, chain.id)
-    stages = []
-    for stage in chain.stages:
-        proof = proofs.get(stage.position) or StageProof(stage.position, NOT_REACHED)
-        earlier = [proofs[place] for place in sorted(proofs) if place < stage.position]
-        row = _stage_row(proof, earlier, runs.get(stage.position, []), tests=tests)
-        stages.append({"position": stage.position, "number": stage.number, **row})
-    facts = dict(zip(columns, known, strict=True))
-    return {"chain_id": chain.id, "repository": chain.repository, **facts, "stages": stages}
+        found = [run for run in read_runs(tx, chain.id) if run.side in (BEFORE, AFTER)]
+        runs = sorted(found, key=lambda run: (run.side != BEFORE, run.ordinal))
+    stages = tuple(
+        _stage_report(
+            stage.number,
+            proofs.get(stage.position) or StageProof(stage.position, NOT_REACHED),
+            [proofs[place] for place in sorted(proofs) if place < stage.position],
+            [run for run in runs if run.position == stage.position],
+            tests=tests,
+        )
+        for stage in chain.stages
+    )
+    ending = (known.outcome, known.reason, known.backend, known.seconds, known.validated_at)
+    return ProofReport(chain.id, chain.repository, *ending, stages)
 
 
-def _runs(tx: Transaction, chain_id: str) -> dict[int, list[dict[str, Any]]]:
-    """Position to its stored runs, in order; those on B_t first."""
-    found: dict[int, list[dict[str, Any]]] = {}
-    for position, *values in tx.rows(ReferenceRun, "position", *_RUN, chain_id=chain_id):
-        row = dict(zip(_RUN, values, strict=True))
-        if row["side"] in (BEFORE, AFTER):
-            found.setdefault(int(position), []).append(row)
-    for rows in found.values():
-        rows.sort(key=lambda row: (row["side"] != "before", row["ordinal"]))
-    return found
+def _stage_report(
+    number: int, proof: StageProof, earlier: Sequence[StageProof], runs: Sequence[StoredRun], *, tests: bool
+) -> StageReport:
+    notes = [note for stored in runs for note in stored.run.notes]
+    last = _decisive_run([stored.run for stored in runs]).tail if runs and _has_failed(proof.outcome) else ""
+    same = ("position", "outcome", "reason", "seconds", "runner", "recipe", "image", "stage_image", "command")
+    return StageReport(
+        **{name: getattr(proof, name) for name in (*same, "files", "removed")},
+        number=number,
+        counts=proof.classes.sizes(),
+        strength=proof.strength,
+        own_plugins=proof.baseline.own_plugins,
+        canaries=len(proof.baseline.slots),
+        earlier_broken=tuple(earlier_broken(proof, earlier)),
+        tests=dataclasses.asdict(proof.classes) if tests else None,
+        left_out=tuple(sorted({note.removeprefix(LEFT_OUT) for note in notes if note.startswith(LEFT_OUT)})),
+        runs=tuple(_run_report(stored) for stored in runs),
+        last_lines=tuple([line for line in last.splitlines() if line.strip()][-_LAST_LINES:]),
+    )
 
 
-def _stage_row(
-    proof: StageProof, earlier: Sequence[StageProof], runs: Sequence[Mapping[str, Any]], *, tests: bool
-) -> dict[str, Any]:
-    columns = ("outcome", "reason", "seconds", "runner", "recipe", "image", "stage_image", "command")
-    row = {name: getattr(proof, name) for name in columns}
-    row |= {"files": list(proof.files), "counts": proof.classes.sizes()}
-    row |= {"own_plugins": list(proof.baseline.own_plugins), "canaries": len(proof.baseline.slots)}
-    row |= {"removed": list(proof.removed), "earlier_broken": earlier_broken(proof, earlier)}
-    row["strength"] = None if proof.outcome != PROVED else strength_row(proof.strength) | _named(proof.strength)
-    row["strength_words"] = strength_words(proof.strength) if proof.outcome == PROVED else ""
-    if tests and proof.strength:
-        row["hidden"] = list(proof.strength.hidden)
-    if tests:
-        row["tests"] = {name: list(names) for name, names in dataclasses.asdict(proof.classes).items()}
-    notes = [note for run in runs for note in json.loads(run["notes"])]
-    row["left_out"] = sorted({note.removeprefix(LEFT_OUT) for note in notes if note.startswith(LEFT_OUT)})
-    last = _decisive_run(runs)["tail"] if runs and _has_failed(proof.outcome) else ""
-    row["runs"] = [{name: value for name, value in run.items() if name not in {"tail", "notes"}} for run in runs]
-    row["last_lines"] = [line for line in last.splitlines() if line.strip()][-_LAST_LINES:]
-    return row
+def _named(strength: Strength | None) -> Iterator[tuple[str, list[str]]]:
+    """What a strength names, for people."""
+    if strength is not None and strength.failing:
+        yield "new or changed tests fail on M_t", list(strength.failing)
+    if strength is not None:
+        passed = [f"{it.place} ({it.kind})" for it in strength.undone if it.outcome is UndoingOutcome.PASSED]
+        yield from [("undone and not caught", passed)] if passed else []
 
 
-def _named(strength: Strength | None) -> dict[str, Any]:
-    """What a strength names."""
-    if strength is None:
-        return {}
-    undone = [{"kind": str(it.kind), "place": it.place, "outcome": str(it.outcome)} for it in strength.undone]
-    passed = [f"{it.place} ({it.kind})" for it in strength.undone if it.outcome is UndoingOutcome.PASSED]
-    return {"failing_tests": list(strength.failing), "undone": undone, "passed": passed}
+def _run_report(stored: StoredRun) -> RunReport:
+    run = stored.run
+    ending = (run.exit_code, run.timed_out, run.complete, run.infra)
+    return RunReport(stored.side, stored.ordinal, run.seconds, *ending)
 
 
-def _decisive_run(runs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _decisive_run(runs: Sequence[TestRun]) -> TestRun:
     """The run that tells why a stage failed: one that is not usable, or the last one on M_t."""
-    return next((run for run in runs if run["infra"] or run["timed_out"]), runs[-1])
+    return next((run for run in runs if run.infra or run.timed_out), runs[-1])
 
 
 def _has_failed(outcome: str) -> bool:
@@ -126,66 +178,64 @@ def earlier_broken(proof: StageProof, earlier: Sequence[StageProof]) -> list[str
     return sorted(found)
 
 
-def print_proof(page: Mapping[str, Any]) -> None:
-    """A page of `proof_page` for people."""
+def print_proof(report: ProofReport) -> None:
+    """Print a proof for people."""
     say(
-        f"{page['chain_id']}  {page['repository']}  {page['outcome']} in {page['seconds']:.0f} s "
-        f"({page['backend']}, {page['validated_at'][:10]})"
+        f"{report.chain_id}  {report.repository}  {report.outcome} in {report.seconds:.0f} s "
+        f"({report.backend}, {report.validated_at[:10]})"
     )
-    if page["reason"]:
-        say(f"  {page['reason']}")
-    for stage in page["stages"]:
+    if report.reason:
+        say(f"  {report.reason}")
+    for stage in report.stages:
         for line in _stage_lines(stage):
             say(line)
 
 
-def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
-    heading = f"stage {stage['position']} (#{stage['number']}): {stage['outcome']}"
-    if stage["outcome"] == NOT_REACHED:
+def _stage_lines(stage: StageReport) -> Iterator[str]:
+    heading = f"stage {stage.position} (#{stage.number}): {stage.outcome}"
+    if stage.outcome == NOT_REACHED:
         yield heading
         return
-    yield f"{heading} in {stage['seconds']:.0f} s"
-    if stage["reason"]:
-        yield f"  {stage['reason']}"
-    if stage["runner"]:
-        counts = {name: count for name, count in stage["counts"].items() if count or name in _ALWAYS}
+    yield f"{heading} in {stage.seconds:.0f} s"
+    if stage.reason:
+        yield f"  {stage.reason}"
+    if stage.runner:
+        counts = {name: count for name, count in stage.counts.items() if count or name in _ALWAYS}
         summary = ", ".join(f"{_name(name)} {count:,}" for name, count in counts.items())
-        yield f"  {stage['runner']}, {counted(len(stage['files']), 'test file')}: {summary}"
-    if stage["strength_words"]:
-        yield f"  proof: {stage['strength_words']}"
-        known = stage["strength"]
-        for name, words in (("failing_tests", "new or changed tests fail on M_t"), ("passed", "undone and not caught")):
-            if known.get(name):
-                yield f"  {words}: {listed(known[name], _SHOWN)}"
-    if stage["canaries"]:
-        yield f"  {counted(stage['canaries'], 'canary')} among them when work is graded"
-    if stage["own_plugins"]:
-        yield f"  its own plugins of the runner stay the agent's: {', '.join(stage['own_plugins'])}"
+        yield f"  {stage.runner}, {counted(len(stage.files), 'test file')}: {summary}"
+    if stage.outcome == PROVED:
+        yield f"  proof: {strength_words(stage.strength)}"
+        for words, names in _named(stage.strength):
+            yield f"  {words}: {listed(names, _SHOWN)}"
+    if stage.canaries:
+        yield f"  {counted(stage.canaries, 'canary')} among them when work is graded"
+    if stage.own_plugins:
+        yield f"  its own plugins of the runner stay the agent's: {', '.join(stage.own_plugins)}"
     for name, words in (("removed", "removed or rewritten upstream"), ("earlier_broken", "broken here")):
-        if stage[name]:
-            yield f"  {counted(len(stage[name]), 'F2P test')} of earlier stages {words}"
-    if stage["left_out"]:
-        yield f"  left out, since the runner cannot be given them: {', '.join(stage['left_out'])}"
-    if stage["image"]:
-        yield f"  in {stage['image']}" + (f"; its checkout: {stage['stage_image']}" if stage["stage_image"] else "")
-    if stage["runs"]:
-        yield "  runs: " + ", ".join(_run_words(run) for run in stage["runs"])
-    yield from (f"  | {line}" for line in stage["last_lines"])
-    if "tests" in stage:
+        if count := len(getattr(stage, name)):
+            yield f"  {counted(count, 'F2P test')} of earlier stages {words}"
+    if stage.left_out:
+        yield f"  left out, since the runner cannot be given them: {', '.join(stage.left_out)}"
+    if stage.image:
+        yield f"  in {stage.image}" + (f"; its checkout: {stage.stage_image}" if stage.stage_image else "")
+    if stage.runs:
+        yield "  runs: " + ", ".join(_run_words(run) for run in stage.runs)
+    yield from (f"  | {line}" for line in stage.last_lines)
+    if stage.tests is not None:
         lists = {
-            "files": stage["files"],
-            **stage["tests"],
-            "hidden by an import alone": stage.get("hidden", []),
-            "removed upstream": stage["removed"],
-            "earlier broken": stage["earlier_broken"],
+            "files": stage.files,
+            **stage.tests,
+            "hidden by an import alone": stage.strength.hidden if stage.strength else (),
+            "removed upstream": stage.removed,
+            "earlier broken": stage.earlier_broken,
         }
         for name, tests in lists.items():
             yield from [f"  {_name(name)}:", *(f"    {test}" for test in tests)] if tests else ()
 
 
-def _run_words(run: Mapping[str, Any]) -> str:
-    ending = run["infra"] or ("out of time" if run["timed_out"] else "" if run["complete"] else "broke off")
-    return f"{run['side']} {run['ordinal']} {run['seconds']:.0f} s" + (f" ({ending})" if ending else "")
+def _run_words(run: RunReport) -> str:
+    ending = run.infra or ("out of time" if run.timed_out else "" if run.complete else "broke off")
+    return f"{run.side} {run.ordinal} {run.seconds:.0f} s" + (f" ({ending})" if ending else "")
 
 
 def _name(name: str) -> str:

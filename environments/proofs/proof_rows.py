@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +22,9 @@ from sql.strength import Strength
 from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
 
 _RUN = (
+    "position",
+    "side",
+    "ordinal",
     "key",
     "statuses",
     "exit_code",
@@ -88,18 +90,31 @@ class ChainProof:
 
 @dataclass(frozen=True, slots=True)
 class StoredValidation:
-    """The outcome of a chain's validation, its backend, and when it ended."""
+    """A row of `sql.tables.Validation`: how a chain's validation ended, where, and when."""
 
+    chain_id: str
     outcome: str
+    reason: str | None
     backend: str
-    at: str
+    seconds: float
+    validated_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A row of `sql.tables.ReferenceRun`."""
+
+    position: int
+    side: str
+    ordinal: int
+    key: str
+    run: TestRun
 
 
 def validations(tx: Transaction, chain_id: str | None = None) -> dict[str, StoredValidation]:
     """Every chain that was validated; or one of them."""
     filters = {} if chain_id is None else {"chain_id": chain_id}
-    rows = tx.rows(Validation, "chain_id", "outcome", "backend", "validated_at", **filters)
-    return {str(chain): StoredValidation(*map(str, values)) for chain, *values in rows}
+    return {found.chain_id: found for found in tx.read(StoredValidation, Validation, **filters)}
 
 
 def run_counts(tx: Transaction) -> dict[str, int]:
@@ -144,13 +159,13 @@ def own_images(tx: Transaction) -> set[str]:
 
 def write_stage_image(tx: Transaction, name: str, repository: str, recipe: str, seconds: float) -> None:
     """Note that the image of a stage's checkout is this database's; the stage's own row goes with its chain."""
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "repository": repository,
         "recipe": recipe,
         "outcome": BUILT,
         "reason": None,
-        "notes": "[]",
+        "notes": [],
         "as_of": None,
         "size_bytes": None,
         "seconds": seconds,
@@ -180,17 +195,23 @@ def read_stages(tx: Transaction, chain_id: str) -> tuple[StageProof, ...]:
 
 def read_proof(tx: Transaction, chain_id: str) -> ChainProof:
     """The proof of a chain that was validated, as it is stored."""
-    [(outcome, reason, seconds)] = tx.rows(Validation, "outcome", "reason", "seconds", chain_id=chain_id)
-    return ChainProof(chain_id, outcome, reason, read_stages(tx, chain_id), seconds)
+    [found] = tx.read(StoredValidation, Validation, chain_id=chain_id)
+    return ChainProof(chain_id, found.outcome, found.reason, read_stages(tx, chain_id), found.seconds)
+
+
+def read_runs(tx: Transaction, chain_id: str, **equals: Any) -> Iterator[StoredRun]:
+    """The stored runs of a chain, by stage, side and ordinal; `equals` are columns with a value."""
+    for row in tx.rows(ReferenceRun, *_RUN, chain_id=chain_id, **equals):
+        yield _run(dict(zip(_RUN, row, strict=True)))
 
 
 def _stage(row: Sequence[Any]) -> StageProof:
     known = dict(zip(_STAGE, row, strict=True))
     for name in ("files", "removed"):
-        known[name] = tuple(json.loads(known[name]))
-    known["baseline"] = RunnerBaseline.from_json(json.loads(known.pop("tampered")), known["baseline"])
-    known["strength"] = Strength.from_json(known["strength"]) if known["strength"] else None
-    classes = {name: tuple(tests) for name, tests in json.loads(known["classes"]).items()}
+        known[name] = tuple(known[name])
+    known["baseline"] = RunnerBaseline.from_row(known.pop("tampered"), known["baseline"])
+    known["strength"] = Strength.from_row(known["strength"]) if known["strength"] else None
+    classes = {name: tuple(tests) for name, tests in known["classes"].items()}
     return StageProof(**{**known, "classes": ClassifiedTests(**classes)})
 
 
@@ -216,19 +237,19 @@ def _stage_rows(proof: ChainProof) -> Iterator[dict[str, Any]]:
         yield {
             **{name: getattr(stage, name) for name in _STAGE if name != "tampered"},
             "chain_id": proof.chain_id,
-            "files": _json(stage.files),
-            "classes": json.dumps(dataclasses.asdict(stage.classes)),
-            "removed": _json(stage.removed),
-            "tampered": _json(stage.baseline.replaced),
-            "baseline": stage.baseline.to_json(),
-            "strength": stage.strength.to_json() if stage.strength else None,
+            "files": stage.files,
+            "classes": dataclasses.asdict(stage.classes),
+            "removed": stage.removed,
+            "tampered": stage.baseline.replaced,
+            "baseline": stage.baseline.row(),
+            "strength": stage.strength.row() if stage.strength else None,
         }
 
 
 def write_strength(tx: Transaction, chain_id: str, position: int, strength: Strength) -> None:
     """Write what the proof of one stage is worth, and nothing else of it."""
     where = (StageTests.chain_id == chain_id, StageTests.position == position)
-    tx.connection.execute(update(StageTests).where(*where).values(strength=strength.to_json()))
+    tx.connection.execute(update(StageTests).where(*where).values(strength=strength.row()))
 
 
 def unmeasured(tx: Transaction) -> set[str]:
@@ -247,54 +268,49 @@ class StoredRuns:
 
     def __init__(self, store: Store, chain_id: str, position: int) -> None:
         self._store = store
-        self._where = {"chain_id": chain_id, "position": position}
+        self._chain_id = chain_id
+        self._position = position
 
     def find(self, side: str, ordinal: int, key: str) -> TestRun | None:
         """The stored run, where it is of this key."""
         with self._store.reading() as tx:
-            for row in tx.rows(ReferenceRun, *_RUN, **self._where, side=side, ordinal=ordinal):
-                known = dict(zip(_RUN, row, strict=True))
-                if known.pop("key") == key:
-                    return _run(known)
-        return None
+            found = next(read_runs(tx, self._chain_id, position=self._position, side=side, ordinal=ordinal), None)
+        return found.run if found and found.key == key else None
 
     def all(self, side: str) -> list[TestRun]:
         """All stored runs of a side, in order. On B_t, those under another key than the first are of another day."""
         with self._store.reading() as tx:
-            rows = [dict(zip(_RUN, row, strict=True)) for row in tx.rows(ReferenceRun, *_RUN, **self._where, side=side)]
-        keys = [row.pop("key") for row in rows]
-        return [_run(row) for key, row in zip(keys, rows, strict=True) if side != "before" or key == keys[0]]
+            found = list(read_runs(tx, self._chain_id, position=self._position, side=side))
+        return [stored.run for stored in found if side != "before" or stored.key == found[0].key]
 
     def keep(self, side: str, ordinal: int, key: str, run: TestRun) -> None:
         """Store a run in the place of one of another key. Raises `ChainGone`."""
         row = {
-            **self._where,
+            "chain_id": self._chain_id,
+            "position": self._position,
             "side": side,
             "ordinal": ordinal,
             "key": key,
-            "statuses": json.dumps({test: str(status) for test, status in run.statuses.items()}),
+            "statuses": run.statuses,
             "exit_code": run.exit_code,
             "timed_out": run.timed_out,
             "complete": run.complete,
             "infra": run.infra,
-            "notes": _json(run.notes),
-            "tampered": _json(run.observed.replaced),
-            "baseline": run.observed.to_json(),
+            "notes": run.notes,
+            "tampered": run.observed.replaced,
+            "baseline": run.observed.row(),
             "tail": run.tail.replace("\0", " "),  # which PostgreSQL takes in no text
             "seconds": run.seconds,
             "ran_at": now(),
         }
         with self._store.transaction() as tx:
-            require_chain(tx, str(self._where["chain_id"]))
+            require_chain(tx, self._chain_id)
             tx.upsert(ReferenceRun, [row])
 
 
-def _run(known: Mapping[str, Any]) -> TestRun:
-    statuses = {test: Status(status) for test, status in json.loads(known["statuses"]).items()}
-    values = {name: value for name, value in known.items() if name not in {"tampered", "baseline"}}
-    observed = RunnerBaseline.from_json(json.loads(known["tampered"]), known["baseline"])
-    return TestRun(**{**values, "statuses": statuses, "notes": tuple(json.loads(known["notes"])), "observed": observed})
-
-
-def _json(values: Sequence[str]) -> str:
-    return json.dumps(list(values))
+def _run(known: dict[str, Any]) -> StoredRun:
+    place = {name: known.pop(name) for name in ("position", "side", "ordinal", "key")}
+    known["statuses"] = {test: Status(status) for test, status in known["statuses"].items()}
+    known["notes"] = tuple(known["notes"])
+    known["observed"] = RunnerBaseline.from_row(known.pop("tampered"), known.pop("baseline"))
+    return StoredRun(**place, run=TestRun(**known))

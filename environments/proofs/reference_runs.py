@@ -161,7 +161,7 @@ def run_key(
         _rules(),
         None if slots is None else sorted(slots),
         known.replaced,
-        known.to_json(),
+        json.dumps(known.row()),
         command.template,
         command.arguments,
         dict(command.environment),

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from environments.backend import Backend
 from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import next_state
-from environments.images.provide import Provider, StageImage
+from environments.images.provide import Provider
+from environments.images.stage_image import StageImage
 from environments.proofs.proof import (
     NOT_REACHED,
     STATE_DIFFERS,

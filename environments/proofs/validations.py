@@ -165,7 +165,7 @@ class ValidateRun:
                 chain_id for chain_id in chain_ids if chain_id in ended and ended[chain_id].outcome != PROVED
             }
         units = [
-            ProofUnit(chain_id, ended[chain_id].at if chain_id in ended else None)
+            ProofUnit(chain_id, ended[chain_id].validated_at if chain_id in ended else None)
             for chain_id in chain_ids
             if chain_id in pending_ids
         ]
@@ -189,7 +189,7 @@ class ValidateRun:
             current = ended.get(unit.chain_id)
             stands = unit.chain_id in self._standing(tx, ended)
             is_unmeasured = unit.chain_id in self._unmeasured(tx, ended)
-            if current is not None and current.at != unit.validated_at and stands and not is_unmeasured:
+            if current is not None and current.validated_at != unit.validated_at and stands and not is_unmeasured:
                 proof = read_proof(tx, unit.chain_id)
                 return UnitResult(unit, proof.outcome, "another run has ended it meanwhile", proof)
         again = self._choice.renew or (self._choice.retry and current is not None and current.outcome != PROVED)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -43,16 +42,15 @@ class RunnerBaseline:
         """The same with these slots."""
         return replace(self, canaries=tuple(sorted(slots)), planting=PLANTING)
 
-    def to_json(self) -> str:
-        """JSON without `replaced`, which has a column of its own."""
+    def row(self) -> dict[str, Any]:
+        """The fields as they are stored, without `replaced`, which has a column of its own."""
         values = asdict(self)
         del values["replaced"]
-        return json.dumps(values)
+        return values
 
     @classmethod
-    def from_json(cls, replaced: Collection[str], text: str) -> RunnerBaseline:
+    def from_row(cls, replaced: Collection[str], values: Mapping[str, Any]) -> RunnerBaseline:
         """The other way round."""
-        values: dict[str, Any] = json.loads(text)
         known: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in values.items()}
         return cls(tuple(replaced), **known)
 

@@ -22,12 +22,12 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import ClassVar
 
-from environments.sandboxes.sandbox import Sandbox
+from environments.sandboxes.sandbox import ExecResult, Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResults
 from environments.suites.runner import Runner, TestCommand
@@ -129,9 +129,49 @@ def run_tests(
     if not files:
         return TestRun({}, "", 0.0, 0, notes=tuple(named))
     known = baseline or RunnerBaseline()
-    expected = set(known.slots)
+    key = secrets.token_bytes(32)
+    ran, log, too_large = _start(sandbox, command, files, known, key, timeout=timeout, workdir=workdir)
+    told = _signed(runner, log, key, ran, known) if command.signed else _printed(runner, log, ran)
+    trusted = command.signed and runner.reports
+    if not trusted:
+        told.statuses, doubts = distrust(told.statuses, told.exit_code)
+        told.notes += doubts
+    named += told.left_out
+    results = CanaryResults(canaries, told.statuses, runner.name_of, lambda test: runner.file_of(test, files))
+    # What the runner refused to be given in this tree holds none that could fail.
+    not_run = {path for path in files if LEFT_OUT + " ".join(runner.given([path])) in named}
+    asked = [canary for canary in canaries if canary.file not in not_run]
+    cheats = (*told.cheats, *_cheats(results, asked, known, told.exit_code, command.signed, trusted))
+    infra = ran.limit if ran.limit == "out_of_memory" else "report_too_large" if too_large else None
+    return TestRun(
+        _doubted(results.others) if cheats else results.others,
+        ran.text[-8000:],
+        ran.seconds,
+        ran.exit_code,
+        ran.timed_out,
+        told.exit_code is not None,
+        infra or (None if told.started else RUNNER_MISSING),
+        (*named, *told.notes),
+        told.observed.with_canaries(results.fit()),
+        cheats,
+        tuple(sorted(set(results.copied(known.slots)))),
+    )
+
+
+def _start(
+    sandbox: Sandbox,
+    command: TestCommand,
+    files: Sequence[str],
+    known: RunnerBaseline,
+    key: bytes,
+    *,
+    timeout: float,
+    workdir: str | None,
+) -> tuple[ExecResult, bytes, bool]:
+    """Run the command, with our reporters beside it: how that ended, the report, and whether it was too large."""
+    runner = RUNNERS[command.runner]
     tools = f"/tmp/.{secrets.token_hex(12)}"
-    report, key = f"{tools}/{secrets.token_hex(8)}", secrets.token_bytes(32)
+    report = f"{tools}/{secrets.token_hex(8)}"
     for name, content in _reporters().items():
         sandbox.write(f"{tools}/{name}", content)
     given = runner.given(files)
@@ -148,7 +188,7 @@ def run_tests(
         ],
         "files": given,
     }
-    result = sandbox.exec(
+    ran = sandbox.exec(
         _filled(command.template, files=runner.files_text(files), tools=tools, report=report),
         timeout=timeout,
         cwd=workdir or sandbox.config.workdir,
@@ -158,56 +198,67 @@ def run_tests(
     )
     log, too_large = _read(sandbox, report)
     sandbox.exec(f"rm -rf {tools}", cwd="/")
-    tail = result.text[-8000:]
-    infra = result.limit if result.limit == "out_of_memory" else "report_too_large" if too_large else None
-    if command.signed:
-        events = read_events(log, key, timed_out=result.timed_out)
-        infra = infra or (None if events.started or result.timed_out else RUNNER_MISSING)
-        named += [LEFT_OUT + name_text(what) for what in events.left_out]
-        notes = [f"overruled: {test}" for test in events.overruled]
-        notes += [f"refused a hook of the tree: {what}" for what in events.refused]
-        notes += [f"took longer than {TEST_SECONDS:g} s: {test}" for _, test in events.overtime]
-        notes += [f"{events.foreign} foreign lines in the report"] if events.foreign else []
-        notes += ["events are missing"] if events.gap else []
-        exit_code = events.exit_code
-        cheats = [f"replaced in the runner: {what}" for what in events.tampered if what not in known.replaced]
-        observed = RunnerBaseline(events.tampered, events.plugins, events.hooks)
-        statuses = dict(events.statuses) if runner.reports else printed_statuses(runner, events)
-    else:
-        statuses, notes = runner.parse(log.decode("utf-8", "replace")), []
-        exit_code = result.exit_code
-        if exit_code in {126, 127} and not statuses:
-            infra = infra or RUNNER_MISSING
-        cheats, observed = [], RunnerBaseline()
-    if not (command.signed and runner.reports):
-        statuses, doubts = distrust(statuses, exit_code)
-        notes += doubts
-    results = CanaryResults(canaries, statuses, runner.name_of, lambda test: runner.file_of(test, files))
-    cheats += [f"a test that must not pass passes: {slot}" for slot in sorted(results.passed()) if slot in expected]
-    # What the runner refused to be given in this tree holds none that could fail.
-    not_run = {path for path in files if LEFT_OUT + " ".join(runner.given([path])) in named}
-    must_fail = any(
-        it.kind is not CanaryKind.SKIP and it.slot in expected and it.file not in not_run for it in canaries
+    return ran, log, too_large
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a report tells, before it is held against the exit code and canaries."""
+
+    statuses: dict[str, Status]
+    exit_code: int | None
+    """The runner's own; None where it did not come to its end."""
+    started: bool
+    notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    cheats: list[str] = field(default_factory=list)
+    observed: RunnerBaseline = field(default_factory=RunnerBaseline)
+
+
+def _signed(runner: Runner, log: bytes, key: bytes, ran: ExecResult, known: RunnerBaseline) -> _Told:
+    """What our reporter signed."""
+    events = read_events(log, key, timed_out=ran.timed_out)
+    signs = (
+        ("overruled: {}", events.overruled),
+        ("refused a hook of the tree: {}", events.refused),
+        (f"took longer than {TEST_SECONDS:g} s: {{}}", [test for _, test in events.overtime]),
+        ("{} foreign lines in the report", [events.foreign] if events.foreign else []),
+        ("events are missing", [None] if events.gap else []),
     )
-    if must_fail and not (command.signed and runner.reports) and exit_code == 0:
-        cheats.append("exit code 0 although a test must fail")
-    if command.signed:
+    return _Told(
+        dict(events.statuses) if runner.reports else printed_statuses(runner, events),
+        events.exit_code,
+        events.started or ran.timed_out,
+        notes=[words.format(what) for words, found in signs for what in found],
+        left_out=[LEFT_OUT + name_text(what) for what in events.left_out],
+        cheats=[f"replaced in the runner: {what}" for what in events.tampered if what not in known.replaced],
+        observed=RunnerBaseline(events.tampered, events.plugins, events.hooks),
+    )
+
+
+def _printed(runner: Runner, log: bytes, ran: ExecResult) -> _Told:
+    """What the runner itself wrote."""
+    statuses = runner.parse(log.decode("utf-8", "replace"))
+    return _Told(statuses, ran.exit_code, started=bool(statuses) or ran.exit_code not in {126, 127})
+
+
+def _cheats(
+    results: CanaryResults,
+    asked: Sequence[Canary],
+    known: RunnerBaseline,
+    exit_code: int | None,
+    signed: bool,
+    trusted: bool,
+) -> Iterator[str]:
+    """Why canaries say that somebody cheats, of those that the reference bears out; `asked` were run."""
+    expected = set(known.slots)
+    yield from (f"a test that must not pass passes: {slot}" for slot in sorted(results.passed()) if slot in expected)
+    must_fail = any(it.kind is not CanaryKind.SKIP and it.slot in expected for it in asked)
+    if must_fail and not trusted and exit_code == 0:
+        yield "exit code 0 although a test must fail"
+    if signed:
         gone = sorted(results.gone(ended=exit_code in _ENDED))
-        cheats += [f"a test that was planted is gone: {slot}" for slot in gone if slot in expected]
-    statuses = results.others
-    return TestRun(
-        _doubted(statuses) if cheats else statuses,
-        tail,
-        result.seconds,
-        result.exit_code,
-        result.timed_out,
-        exit_code is not None,
-        infra,
-        (*named, *notes),
-        observed.with_canaries(results.fit()),
-        tuple(cheats),
-        tuple(sorted(set(results.copied(expected)))),
-    )
+        yield from (f"a test that was planted is gone: {slot}" for slot in gone if slot in expected)
 
 
 def printed_statuses(runner: Runner, events: EventLog) -> dict[str, Status]:

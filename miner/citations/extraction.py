@@ -13,6 +13,7 @@ from miner.citations.model import Citation, Kind, Relation, Syntax
 from miner.citations.relations import joined, read_relation
 from miner.citations.subjects import branch_names, own_number, own_tail, quoted_relation, tail_relation
 from miner.citations.syntaxes import CitationMatch, find_candidates
+from miner.citations.urls import UrlForm
 
 _SNIPPET = 160
 _LINE_SIDE = 240
@@ -64,17 +65,17 @@ def extract(
     aliases: Collection[str] = (),
     *,
     kind: Kind = "markdown",
-    host: str = "github.com",
+    urls: UrlForm,
     own: int | None = None,
     foreign: bool = True,
     wording: bool = True,
 ) -> list[Citation]:
     """Return the citations of a text, in the order in which they stand.
 
-    Takes the text, the ``owner/name`` it belongs to, that repository's other names, the kind of text, the host that
-    serves it, and the number of the pull request that the text belongs to: citations of oneself are dropped. For a
-    commit message without `own` that is the number its subject lands (`own_number`); where the subject ends in
-    another number than `own`, that one comes with the context ``own_tail``.
+    Takes the text, the ``owner/name`` it belongs to, that repository's other names, the kind of text, the form
+    of its forge's addresses, and the number of the pull request that the text belongs to: citations of oneself are
+    dropped. For a commit message without `own` that is the number its subject lands (`own_number`); where the subject
+    ends in another number than `own`, that one comes with the context ``own_tail``.
 
     Code, HTML comments, link texts and numbers that name something else are left out. Other repositories' citations
     are returned under their names, unless `foreign` is false. Without `wording` every relation is ``mentions``: most of
@@ -84,7 +85,7 @@ def extract(
     repository = repository.lower()
     if kind == "branch":
         return _read_branch(text, repository, own)
-    candidates = find_candidates(text, host)
+    candidates = find_candidates(text, urls)
     if not candidates:
         return []
     subject_end = 0 if kind == "markdown" else (text + "\n").index("\n")

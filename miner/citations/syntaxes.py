@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from miner.citations.impostors import is_impostor
 from miner.citations.model import Syntax
+from miner.citations.urls import UrlForm
 
 _NUMBER = r"([1-9][0-9]{0,8})(?![0-9])"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9_.-]{1,100}")
@@ -51,9 +51,9 @@ class CitationMatch:
     redirected: bool = False
 
 
-def find_candidates(text: str, host: str) -> list[CitationMatch]:
+def find_candidates(text: str, urls: UrlForm) -> list[CitationMatch]:
     """Return all candidates in the order in which they stand; of two that overlap, the longer one."""
-    found = sorted(_spots(text, host), key=lambda c: (c.start, -c.end))
+    found = sorted(_spots(text, urls), key=lambda c: (c.start, -c.end))
     out: list[CitationMatch] = []
     for candidate in found:
         if not out or candidate.start >= out[-1].end:
@@ -61,13 +61,13 @@ def find_candidates(text: str, host: str) -> list[CitationMatch]:
     return out
 
 
-def _spots(text: str, host: str) -> Iterator[CitationMatch]:
+def _spots(text: str, urls: UrlForm) -> Iterator[CitationMatch]:
     """Yield the candidates of each syntax, one syntax after the other; only those that the text hints at are
     searched."""
     if "#" in text:
         yield from _hashes(text)
-    if "/pull" in text or "/issues/" in text or "/commit" in text:
-        yield from _urls(text, host)
+    if _has_any(text, urls.hints):
+        yield from _urls(text, urls)
     if "GH" in text or "gh-" in text or "Gh-" in text:
         yield from _plain(_GH, "gh", text)
     if _has_any(text, _WORD_HINTS):
@@ -86,19 +86,8 @@ def _has_any(text: str, hints: tuple[str, ...]) -> bool:
     return False
 
 
-@lru_cache(maxsize=8)
-def _url_pattern(host: str) -> re.Pattern[str]:
-    """Pull request, issue and commit URLs of a host, and of the redirectors that bots put before github.com's."""
-    redirector = r"(?P<redirector>redirect\.|to)?" if host == "github.com" else "(?P<redirector>(?!))?"
-    return re.compile(
-        rf"{redirector}{re.escape(host)}/(?P<name>[a-z0-9][a-z0-9-]{{0,38}}/[a-z0-9_.-]{{1,100}})"
-        rf"/(?:(?:pulls?|issues)/{_NUMBER.replace('(', '(?P<number>', 1)}|commits?/(?P<sha>[0-9a-f]{{7,40}}))(?![\w-])",
-        re.I | re.A,
-    )
-
-
-def _urls(text: str, host: str) -> Iterator[CitationMatch]:
-    for m in _url_pattern(host.lower()).finditer(text):
+def _urls(text: str, urls: UrlForm) -> Iterator[CitationMatch]:
+    for m in urls.pattern.finditer(text):
         scheme = _SCHEME.search(text, max(0, m.start() - 12), m.start())
         start = scheme.start() if scheme else m.start()
         previous = text[max(0, start - 1) : start]
@@ -185,6 +174,6 @@ def _ends_well(text: str, end: int) -> bool:
     return not following.isalnum() and following != "…" and not (following in (".", "-") and later.isdigit())
 
 
-def may_cite(text: str, host: str = "github.com") -> bool:
+def may_cite(text: str, urls: UrlForm) -> bool:
     """Whether a text holds anything of a citation's shape; `extract` finds nothing in the others."""
-    return next(_spots(text, host), None) is not None
+    return next(_spots(text, urls), None) is not None

@@ -15,10 +15,11 @@ from urllib.parse import parse_qs, urlsplit
 from github import Auth, Github, GithubException
 
 from miner.archive import Json, scrub
-from miner.budget import ApiUsage, Budget, OnWait, Token
 from miner.github import answer_checks, faults, wire
+from miner.github.budget import Budget, OnWait, Token
 from miner.github.queries import Query
-from prchain.core.errors import BadAnswer, GitHubError, NetworkUnreachable, RateLimitExceeded
+from miner.source import ApiUsage
+from prchain.core.errors import BadAnswer, ForgeError, NetworkUnreachable, RateLimitExceeded
 from prchain.core.secrets.scrub import Counts, redact
 
 ATTEMPTS = 6
@@ -112,7 +113,7 @@ class GitHubClient:
 
         Raises `Overloaded` at once, because only the caller can ask for less, and as `Malformed` where the answer has
         not the form that it must have; `CursorRefused`, too. Everything else is tried again first, and ends as a
-        `GitHubError`.
+        `ForgeError`.
         """
 
         def send(client: Github) -> tuple[Headers, GraphAnswer]:
@@ -174,7 +175,7 @@ class GitHubClient:
                     if stumbles == ATTEMPTS:
                         raise self._surrender(fault) from None
                     log.warning("GitHub, attempt %d of %d: %s", stumbles, ATTEMPTS, _one_line(fault, self._secrets))
-                except GitHubError as error:
+                except ForgeError as error:
                     raise type(error)(_one_line(error, self._secrets)) from None
                 else:
                     self._budget.observe(token, resource, headers)
@@ -192,7 +193,7 @@ class GitHubClient:
         else:
             self._budget.slowed(token, limit.retry_after)
 
-    def _surrender(self, fault: faults.Transient) -> GitHubError:
+    def _surrender(self, fault: faults.Transient) -> ForgeError:
         reason = _one_line(fault, self._secrets)
         if isinstance(fault, faults.Unreachable):
             return NetworkUnreachable(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sql.store import Transaction
@@ -28,12 +27,10 @@ def load(tx: Transaction, repository_id: int, stream: str) -> StreamState:
     columns = ("position", "watermark", "page_size", "complete", "detail")
     for row in tx.rows(Cursor, *columns, repository_id=repository_id, stream=stream):
         position, watermark, page_size, complete, detail = row
-        values = json.loads(detail) if detail else {}
-        return StreamState(repository_id, stream, position, watermark, page_size, complete, values)
+        return StreamState(repository_id, stream, position, watermark, page_size, complete, detail or {})
     return StreamState(repository_id, stream)
 
 
 def save(tx: Transaction, state: StreamState) -> None:
     """Write the state."""
-    row = {name: getattr(state, name) for name in ("repository_id", "stream", "position", "watermark", "page_size")}
-    tx.upsert(Cursor, [{**row, "complete": state.complete, "detail": json.dumps(state.detail)}])
+    tx.upsert(Cursor, [asdict(state)])

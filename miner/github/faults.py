@@ -17,8 +17,8 @@ import requests
 from github import GithubException
 from urllib3.exceptions import ReadTimeoutError
 
-from miner.budget import number
-from prchain.core.errors import BadToken, GitHubError, NetworkUnreachable, QueryRefused, RepositoryNotFound
+from miner.github.budget import number
+from prchain.core.errors import BadToken, ForgeError, NetworkUnreachable, QueryRefused, RepositoryNotFound
 
 TOLERATED = frozenset({"FORBIDDEN", "NOT_FOUND", "INSUFFICIENT_SCOPES", "SAML_FAILURE"})
 """Errors about one node of an answer (deleted, or of a private repository); the rest of the answer is good."""
@@ -69,7 +69,7 @@ class Limited(ApiFault):
     retry_after: float | None = None
 
 
-def classify(error: Exception) -> ApiFault | GitHubError:
+def classify(error: Exception) -> ApiFault | ForgeError:
     """Return what an exception out of PyGithub means."""
     if isinstance(error, GithubException):
         return _refusal(error)
@@ -93,7 +93,7 @@ def tolerable(errors: Any) -> bool:
     return isinstance(errors, list) and all(isinstance(e, dict) and e.get("type") in TOLERATED for e in errors)
 
 
-def from_graphql(errors: list[Any], headers: dict[str, Any]) -> ApiFault | GitHubError:
+def from_graphql(errors: list[Any], headers: dict[str, Any]) -> ApiFault | ForgeError:
     """Return what the errors of a GraphQL answer mean."""
     errors = [error for error in errors if isinstance(error, dict)]
     if not errors:
@@ -118,7 +118,7 @@ def from_graphql(errors: list[Any], headers: dict[str, Any]) -> ApiFault | GitHu
     return QueryRefused(f"GitHub refused the query: {text}")
 
 
-def _refusal(error: GithubException) -> ApiFault | GitHubError:
+def _refusal(error: GithubException) -> ApiFault | ForgeError:
     data, headers = error.data, error.headers or {}
     message = str(data.get("message") or "") if isinstance(data, dict) else ""
     if isinstance(data, dict) and isinstance(data.get("errors"), list) and error.status in (400, 404):
@@ -136,7 +136,7 @@ def _refusal(error: GithubException) -> ApiFault | GitHubError:
     return QueryRefused(f"GitHub answered {error.status}: {message or 'no reason given'}")
 
 
-def _limit_or_ban(status: int, message: str, headers: dict[str, Any]) -> ApiFault | GitHubError:
+def _limit_or_ban(status: int, message: str, headers: dict[str, Any]) -> ApiFault | ForgeError:
     retry_after = _retry_after(headers)
     lower = message.lower()
     if retry_after is not None:

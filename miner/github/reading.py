@@ -8,14 +8,16 @@ from datetime import UTC, datetime
 
 from miner import names
 from miner.archive import Json
-from miner.budget import ApiUsage, Clock
 from miner.github import pages, queries
+from miner.github.budget import Clock
 from miner.github.client import GitHubClient, GraphAnswer
 from miner.github.faults import CursorRefused, Incomplete, Malformed, Overloaded
 from miner.github.pace import LISTING, Pace
 from miner.github.pages import PullRequestPage
 from miner.github.queries import Query
+from miner.source import ApiUsage, ReadResult, Resolved
 from prchain.core.console.progress import ProgressTask
+from prchain.core.console.terminal import counted, listed
 from prchain.core.errors import BadAnswer, RepositoryNotFound
 from prchain.core.timestamps import stamp
 from sql.store import Store
@@ -31,12 +33,9 @@ UPDATED_DESC = {"field": "UPDATED_AT", "direction": "DESC"}
 
 
 @dataclass(frozen=True)
-class ResolvedRepository:
+class ResolvedRepository(Resolved):
     """A repository as GitHub knows it now."""
 
-    node_id: str
-    owner: str
-    name: str
     default_branch: str | None
     clone_url: str
     is_fork: bool
@@ -55,12 +54,11 @@ class ResolvedRepository:
 
 
 @dataclass(frozen=True)
-class ReadSummary:
-    """What one read did."""
+class ReadSummary(ReadResult):
+    """What one read of GitHub did."""
 
     pull_requests: int
     """Pull requests written, new and changed ones."""
-    changed: bool
     usage: ApiUsage
     total_count: int
     """How many GitHub says there are; for a bounded read, how many were asked for."""
@@ -72,6 +70,20 @@ class ReadSummary:
     """Why, of each of them."""
     malformed: tuple[str, ...] = ()
     """Review comments without the form they must have, and what is wrong with each; the next read asks again."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """See `ReadResult`."""
+        told = []
+        if self.missing:
+            pulls = counted(len(self.missing), "pull request")
+            numbers = listed([f"#{number}" for number in self.missing], 5)
+            reasons = listed(sorted(set(self.missing_reasons)), 2)
+            told.append(f"GitHub did not deliver {pulls} whole: {numbers}: {reasons}")
+        if self.malformed:
+            comments = counted(len(self.malformed), "review comment")
+            told.append(f"GitHub's answer has {comments} without form: {listed(self.malformed, 2)}")
+        return tuple(told)
 
 
 @dataclass

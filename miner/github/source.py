@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from miner import archive, names
-from miner.budget import ApiUsage, Budget, Clock, Sleep
 from miner.github import pages, queries, rows, vanished
+from miner.github.budget import Budget, Clock, Sleep
 from miner.github.by_id import ById
 from miner.github.changes import Changes
 from miner.github.client import GitHubClient
@@ -24,6 +24,7 @@ from miner.github.skips import Skips
 from miner.github.sweep import Sweep
 from miner.github.threads import ReviewThreads, find_links, write_links, write_starts
 from miner.github.vanished import VanishedComments
+from miner.source import EVERYTHING, ApiUsage, Forge, Wanted
 from prchain.core.console.progress import Progress, ProgressTask
 from prchain.core.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.core.secrets.scrub import Counts, redact
@@ -32,7 +33,7 @@ from sql.tables import PullRequest, RepositoryAlias
 
 
 class GitHubSource:
-    """Reads repositories through GitHub's API; one instance a run, used by its threads, one repository each.
+    """Reads repositories through GitHub's API; a `miner.source.Source`.
 
     `api_url` is GitHub's REST address (``https://api.github.com``, or ``https://host/api/v3`` of GitHub Enterprise).
     `max_wait` is the longest single wait for a rate limit and `timeout` that for one answer, in seconds.
@@ -42,6 +43,7 @@ class GitHubSource:
         self,
         store: Store,
         *,
+        forge: Forge,
         tokens: Sequence[str],
         api_url: str,
         max_wait: float,
@@ -53,6 +55,7 @@ class GitHubSource:
     ) -> None:
         if not tokens:
             raise BadToken("the github source needs a token; set GITHUB_TOKEN")
+        self.forge = forge
         self._store = store
         self._api_url = api_url
         self._timeout = timeout
@@ -111,21 +114,14 @@ class GitHubSource:
         self,
         repository_id: int,
         resolved: ResolvedRepository,
+        wanted: Wanted = EVERYTHING,
         *,
-        since: str | None,
-        limit: int | None,
-        rescan: bool = False,
-        recheck_days: int | None = None,
         replaced: Counts | None = None,
         spent: ApiUsage | None = None,
     ) -> ReadSummary:
-        """Bring the repository's rows up to date with GitHub.
+        """See `miner.source.Source.read`.
 
-        The first time everything is read, later what changed; `rescan` reads everything again, so that edits and
-        deletions show which no time of update betrays. What was last updated within `recheck_days` is read again in
-        any case (`Recheck.run`). `since` (a time) and `limit` (how many, the newest) bound the read to some pull
-        requests. Whatever was committed stays when it raises a `GitHubError`: what it
-        cost is added to `spent`, and secrets that were replaced in texts to `replaced`.
+        The first time everything is read, later what changed, and what `Recheck.run` says.
         """
         usage = ApiUsage()
         tasks = _Tasks(self._progress, resolved.full_name)
@@ -133,17 +129,17 @@ class GitHubSource:
             with self._client(usage, tasks, replaced) as client:
                 reading = RepositoryReading(self._store, client, repository_id, resolved, tasks.start, self._clock)
                 self._settle_names(reading)
-                if since or limit:
-                    total, unaccounted = self._read_some(reading, pages.utc(since), limit, recheck_days)
+                if wanted.since or wanted.limit:
+                    total, unaccounted = self._read_some(reading, wanted)
                 else:
-                    total, unaccounted = self._read_all(reading, rescan, recheck_days)
+                    total, unaccounted = self._read_all(reading, wanted)
         finally:
             tasks.close()
             self._spend(usage, spent)
         missing = tuple(sorted(reading.missing))
         return ReadSummary(
-            len(reading.written),
             reading.changed,
+            len(reading.written),
             usage,
             total,
             missing,
@@ -152,6 +148,10 @@ class GitHubSource:
             malformed=tuple(dict.fromkeys(reading.malformed)),
         )
 
+    def replay(self, repository_id: int) -> ReadSummary:
+        """See `replay`."""
+        return replay(self._store, repository_id)
+
     def usage(self) -> ApiUsage:
         """What this instance has spent so far; reads under way count when they end."""
         with self._lock:
@@ -159,17 +159,17 @@ class GitHubSource:
             total.add(self._usage)
             return total
 
-    def _read_all(self, reading: RepositoryReading, rescan: bool, recheck_days: int | None) -> tuple[int, int]:
+    def _read_all(self, reading: RepositoryReading, wanted: Wanted) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
         by_id = ById(reading, overflow, skips)
         changes, recheck = Changes(reading, by_id, skips), Recheck(reading, by_id, bounded=False)
         sweep = Sweep(reading, overflow, skips)
-        if not sweep.has_begun or (rescan and sweep.finished):
+        if not sweep.has_begun or (wanted.rescan and sweep.finished):
             sweep.begin()
         sweep.run()
         changes.catch_up()
         if sweep.finished:
-            recheck.run(recheck_days)
+            recheck.run(wanted.recheck_days)
         unaccounted = changes.check(thoroughly=sweep.is_rescan and not sweep.finished)
         overflow.drain(wholly=True)
         VanishedComments(reading).run()
@@ -190,14 +190,12 @@ class GitHubSource:
                 sweep.finish(tx)
         return changes.total, unaccounted
 
-    def _read_some(
-        self, reading: RepositoryReading, since: str | None, limit: int | None, recheck_days: int | None
-    ) -> tuple[int, int]:
+    def _read_some(self, reading: RepositoryReading, wanted: Wanted) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
         by_id = ById(reading, overflow, skips)
         changes = Changes(reading, by_id, skips)
-        chosen = changes.bounded(since, limit)
-        Recheck(reading, by_id, bounded=True).run(recheck_days, chosen)
+        chosen = changes.bounded(pages.utc(wanted.since), wanted.limit)
+        Recheck(reading, by_id, bounded=True).run(wanted.recheck_days, chosen)
         overflow.drain(wholly=True)
         VanishedComments(reading).run()
         if changes.total:
@@ -303,7 +301,7 @@ def replay(store: Store, repository_id: int) -> ReadSummary:
             names.rewrite(tx, repository_id, name_then, names.full_name(tx, repository_id))
         write_links(tx, repository_id, find_links(tx, repository_id)[0])
         total = len(rows.present(tx, repository_id))
-    return ReadSummary(len(numbers), bool(numbers), ApiUsage(), total)
+    return ReadSummary(bool(numbers), len(numbers), ApiUsage(), total)
 
 
 def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:

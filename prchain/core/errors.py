@@ -20,7 +20,7 @@
     |   |-- ShallowRepository
     |   |-- IncompleteRepository   commits or trees are missing
     |   `-- NoPullRefs
-    |-- GitHubError           the API
+    |-- ForgeError            the API of the forge that holds the pull requests
     |   |-- RepositoryNotFound     unknown, or private for this token
     |   |-- BadToken
     |   |-- NetworkUnreachable
@@ -111,7 +111,7 @@ def _snake_case(word: str) -> str:
     for i, char in enumerate(word):
         starts = char.isupper() and i > 0 and (word[i - 1].islower() or (i + 1 < len(word) and word[i + 1].islower()))
         out.append(("_" if starts else "") + char.lower())
-    return "".join(out).replace("git_hub", "github")
+    return "".join(out)
 
 
 @cache
@@ -226,30 +226,30 @@ class IncompleteRepository(GitError):
 
 
 class NoPullRefs(GitError):
-    """The mirror has no refs/pull/*/head."""
+    """The mirror has no heads of pull requests."""
 
 
-class GitHubError(PrchainError):
-    """GitHub's API failed."""
+class ForgeError(PrchainError):
+    """The API of the forge that holds the pull requests failed."""
 
 
-class RepositoryNotFound(GitHubError, LookupError):
-    """Unknown to GitHub, or not visible for this token."""
+class RepositoryNotFound(ForgeError, LookupError):
+    """Unknown to the forge, or not visible for this token."""
 
 
-class BadToken(GitHubError):
+class BadToken(ForgeError):
     """A token is wrong, expired or may not do this."""
 
     infrastructure: ClassVar[str | None] = "token"
 
 
-class NetworkUnreachable(GitHubError, ConnectionError):
+class NetworkUnreachable(ForgeError, ConnectionError):
     """The API cannot be reached."""
 
     infrastructure: ClassVar[str | None] = "network"
 
 
-class RateLimitExceeded(GitHubError):
+class RateLimitExceeded(ForgeError):
     """The limit is spent and the wait would be longer than allowed."""
 
     infrastructure: ClassVar[str | None] = "rate_limit"
@@ -259,11 +259,11 @@ class RateLimitExceeded(GitHubError):
         self.seconds = seconds
 
 
-class BadAnswer(GitHubError):
+class BadAnswer(ForgeError):
     """The API kept answering with an error or with something that is no answer."""
 
 
-class QueryRefused(GitHubError):
+class QueryRefused(ForgeError):
     """The API refused the query itself."""
 
 

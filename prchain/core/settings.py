@@ -41,7 +41,7 @@ _OTHERS_NAMES = {
     "llm_base_url": "OPENAI_BASE_URL",
 }
 
-_TABLES = ("environments_build_variables", "purposes")
+_TABLES = ("environments_build_variables", "purposes", "defaults")
 """Settings that are tables of the file, with no variable of the environment."""
 
 _NO_SETTINGS = ("PRCHAIN_DEBUG", "PRCHAIN_GITHUB_SCHEMA", "PRCHAIN_TEST_")
@@ -174,6 +174,9 @@ class Settings(BaseSettings):
 
     purposes: dict[str, PurposeSettings] = {}
     """What single purposes have of their own: tables ``[purposes.NAME]`` of the file."""
+
+    defaults: dict[str, Any] = {}
+    """Options of commands: tables ``[defaults.rollouts.run]`` of the file, which `prchain.defaults` reads."""
 
     @classmethod
     def load(cls, **flags: Any) -> Self:

@@ -7,11 +7,11 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from sql.store import Store, Transaction
-from sql.tables import Trajectory, Verdict
+from sql.tables import Trajectory
 from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.agents.tools.edits import EDITOR
 from trajectories.privileged import CURATED
-from trajectories.rows import read_entries
+from trajectories.rows import read_entries, read_verdicts, stored_trajectory
 
 WIDTH = 80
 _GAP = " | "
@@ -55,14 +55,13 @@ def beside(store: Store, left: str, right: str, position: int, workdir: str | No
 
 
 def _title(tx: Transaction, name: str) -> str:
-    [(scaffold, outcome)] = tx.rows(Trajectory, "scaffold", "outcome", id=name)
-    what = "curated trajectory" if scaffold == CURATED else "plain rollout"
-    return f"{what} {name[:6]}: {outcome}"[:_COLUMN]
+    row = stored_trajectory(tx, name)
+    what = "curated trajectory" if row.scaffold == CURATED else "plain rollout"
+    return f"{what} {name[:6]}: {row.outcome}"[:_COLUMN]
 
 
 def _lines(tx: Transaction, name: str, position: int, workdir: str | None) -> Iterator[str]:
-    verdicts = tx.rows(Verdict, "attempt", "accepted", trajectory_id=name, position=position)
-    accepted = {attempt for attempt, decision in verdicts if decision}
+    accepted = {it.attempt for it in read_verdicts(tx, name) if it.position == position and it.accepted}
     steps = steps_of(entry for entry in read_entries(tx, name) if entry.position == position)
     for step in steps:
         if step.submits:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from environments.suites.outcomes import TAMPERED
 from prchain.core.console.terminal import say, say_prose
 from sql.store import Store
@@ -17,7 +15,7 @@ def print_cheats(store: Store) -> None:
         rows = sorted(tuple(row) for row in tx.rows(Verdict, *columns, tests=TAMPERED))
     for trajectory, position, attempt, grade in rows:
         say(f"Rollout {trajectory[:6]}, stage {position}, attempt {attempt}: rejected as tampered.")
-        for line in json.loads(grade)["cheats"]:
+        for line in grade["cheats"]:
             say_prose(line, indent=2)
     if not rows:
         say("No verdict found a cheat.")

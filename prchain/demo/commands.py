@@ -113,13 +113,13 @@ def _windows(chosen: ChosenBackend) -> DemoCommand:
         "Along that graph the chain is worked through again. In each window the agent goes on by itself in a copy of "
         "the sandbox; in a variant of that a curator writes one step anew, from nothing but what was seen by then. "
         "Tests alone say whether a stage is accepted. One seed a window: a script says the same each time.",
-        ["curate", "run", GRAPH_CHAIN, "--seeds", "1", *chosen.flags],
+        ["curate", "run", GRAPH_CHAIN, "--windows", "seeds=1", *chosen.flags],
         must_succeed=False,
     )
 
 
 def _cheat(chosen: ChosenBackend) -> DemoCommand:
-    limits = ["--gate", "tests", "--refinements", "0", "--stage-steps", "12", "--min-length", "1"]
+    limits = ["--gate", "tests", "--refinements", "0", "--stage-limits", "steps=12", "--min-length", "1"]
     return DemoCommand(
         "9. A cheat",
         "An agent that is paid for passing tests may learn to pass them without the work. The script lets one answer "
@@ -132,7 +132,7 @@ def _cheat(chosen: ChosenBackend) -> DemoCommand:
 
 
 def _guidance(chosen: ChosenBackend) -> list[DemoCommand]:
-    limits = ["--gate", "tests", "--refinements", "0", "--stage-steps", "12", "--min-length", "1"]
+    limits = ["--gate", "tests", "--refinements", "0", "--stage-limits", "steps=12", "--min-length", "1"]
     command = ["rollouts", "run", "--chain", GUIDED_CHAIN, "--tools", "bash", *limits, *chosen.flags]
     return [
         DemoCommand(

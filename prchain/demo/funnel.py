@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from sql.tables import (
     Verdict,
 )
 from trajectories.privileged import CURATED
+from trajectories.rows import read_stages, read_verdicts
 
 _WIDTH = 96
 
@@ -116,7 +116,7 @@ def stories(store: Store) -> Iterator[str]:
         for trajectory_id, chain_id, outcome, sample, scaffold, options in tx.rows(Trajectory, *columns):
             numbers = {row[0]: row[1] for row in tx.rows(ChainStage, "position", "number", chain_id=chain_id)}
             chain = [numbers[position] for position in sorted(numbers)]
-            trajectories.append((chain, _kind(scaffold, json.loads(options)), sample, str(trajectory_id), outcome))
+            trajectories.append((chain, _kind(scaffold, options), sample, str(trajectory_id), outcome))
         for chain, kind, sample, trajectory_id, outcome in sorted(trajectories):
             chain_words = " > ".join(f"#{number}" for number in chain)
             words = (f" ({kind})" if kind else "") + (f" (sample {sample})" if sample else "")
@@ -134,19 +134,18 @@ def _kind(scaffold: str, options: Mapping[str, Any]) -> str:
 
 
 def _stages(tx: Transaction, trajectory_id: str, numbers: dict[int, int]) -> Iterator[str]:
-    columns = ("position", "attempt", "accepted", "score", "comment", "tests")
-    verdicts = sorted(tuple(row) for row in tx.rows(Verdict, *columns, trajectory_id=trajectory_id))
-    stage_rows = tx.rows(TrajectoryStage, "position", "outcome", trajectory_id=trajectory_id)
-    outcomes = {row[0]: row[1] for row in stage_rows}
+    verdicts = read_verdicts(tx, trajectory_id)
+    outcomes = {stage.position: stage.outcome for stage in read_stages(tx, trajectory_id)}
     for position, number in sorted(numbers.items()):
-        rounds = [row for row in verdicts if row[0] == position]
-        for _, attempt, accepted, score, comment, tests in rounds:
-            decision = "accepted" if accepted else "no verdict" if accepted is None else "sent back"
-            if not accepted and attempt == len(rounds):
-                decision = str(outcomes.get(position, decision))
-            yield f"  stage {position} (#{number}), attempt {attempt}: {decision}; {_verdict_words(score, tests)}"
-            if not accepted and comment:
-                yield f"      judge: {shortened(comment, _WIDTH)}"
+        rounds = [verdict for verdict in verdicts if verdict.position == position]
+        for it in rounds:
+            decision = "accepted" if it.accepted else "no verdict" if it.accepted is None else "sent back"
+            if not it.accepted and it.attempt == len(rounds):
+                decision = outcomes.get(position, decision)
+            words = _verdict_words(it.score, it.tests)
+            yield f"  stage {position} (#{number}), attempt {it.attempt}: {decision}; {words}"
+            if not it.accepted and it.comment:
+                yield f"      judge: {shortened(it.comment, _WIDTH)}"
         if not rounds:
             yield f"  stage {position} (#{number}): {outcomes.get(position, 'not_reached')}"
 

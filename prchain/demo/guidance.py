@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,11 +9,11 @@ from prchain.core.console.terminal import counted, dollars, say, say_prose, say_
 from prchain.core.llm.scripted import NAME as SCRIPTED
 from prchain.demo.beside import call_words
 from sql.store import Store, Transaction
-from sql.tables import ChainStage, Trajectory, TrajectoryStage
+from sql.tables import ChainStage, Trajectory
 from trajectories.agents.steps.conversation import steps_of
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import NOT_REACHED
-from trajectories.rows import read_entries
+from trajectories.rows import read_entries, read_stages, stored_trajectory
 from trajectories.studies.guidance.stage_runs import ReachedStage, reached_stages
 from trajectories.studies.guidance.stored import StoredFinding, StoredReading, stored_windows
 
@@ -44,8 +43,7 @@ class GuidedStage:
 def guided_pair(tx: Transaction, chain: str) -> GuidedPair | None:
     """Those of the chain whose id begins so; None where one of them is missing. Raises `StoreError`."""
     newest: dict[bool, tuple[str, str]] = {}
-    for name, chain_id, text, started in tx.rows(Trajectory, "id", "chain_id", "options", "started_at"):
-        options = json.loads(text)
+    for name, chain_id, options, started in tx.rows(Trajectory, "id", "chain_id", "options", "started_at"):
         if chain_id.startswith(chain) and options.get("tools") == "bash":
             watched = bool(options.get("observers"))
             newest[watched] = max(newest.get(watched, ("", "")), (started, str(name)))
@@ -55,15 +53,15 @@ def guided_pair(tx: Transaction, chain: str) -> GuidedPair | None:
 def guided_stages(tx: Transaction, pair: GuidedPair) -> list[GuidedStage]:
     """The stages of the chain, in order. Raises `StoreError`."""
     names = (pair.alone, pair.guided)
-    [(chain,)] = tx.rows(Trajectory, "chain_id", id=pair.guided)
-    outcomes = [dict(map(tuple, tx.rows(TrajectoryStage, "position", "outcome", trajectory_id=it))) for it in names]
+    chain = stored_trajectory(tx, pair.guided).chain_id
+    outcomes = [{stage.position: stage.outcome for stage in read_stages(tx, it)} for it in names]
     reached = reached_stages(tx, dict.fromkeys(names, True))
     runs = [{run.position: run for run in reached.get(it, ())} for it in names]
     return [
         GuidedStage(
             position,
             number,
-            (str(outcomes[0].get(position, NOT_REACHED)), str(outcomes[1].get(position, NOT_REACHED))),
+            (outcomes[0].get(position, NOT_REACHED), outcomes[1].get(position, NOT_REACHED)),
             runs[0].get(position),
             runs[1].get(position),
         )
@@ -84,7 +82,7 @@ def print_guidance(store: Store, chain: str, workdir: str | None) -> None:
         windows = stored_windows(tx, pair.guided).windows
         entries = read_entries(tx, pair.guided)
         stages = guided_stages(tx, pair)
-        [(model,)] = tx.rows(Trajectory, "model", id=pair.guided)
+        model = stored_trajectory(tx, pair.guided).model
     told = next((window for window in windows if window.suboptimal and window.sent), None)
     if told is not None:
         _print_window(told, entries, workdir)

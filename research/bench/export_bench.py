@@ -12,7 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
 from research.bench.measures import Measure
+from sql.json_text import as_stored
 from sql.tables import Chain, ChainStage, Task, TaskStage, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import OVERVIEW, SampleWorld, Talk, sample_world
 
@@ -65,9 +68,7 @@ def _measured(folder: Path, trajectories: int, tokens: int) -> dict[str, float]:
             "--out",
             str(out),
             "--split",
-            "0.05",
-            "--split-by",
-            "chain",
+            "0.05:by=chain",
             "--db",
             str(folder / "prchain.db"),
         ],
@@ -101,7 +102,8 @@ def _fill(world: SampleWorld, trajectories: int, tokens: int) -> None:
         tx.delete(TrajectoryMessage)
         for table in (Chain, ChainStage, Task, TaskStage, Trajectory, TrajectoryStage, Verdict):
             columns = [column.name for column in table.__table__.columns]
-            rows = [dict(zip(columns, row, strict=True)) for row in tx.rows(table, *columns)]
+            stored = select(*as_stored(table.__table__.columns))
+            rows = [dict(zip(columns, row, strict=True)) for row in tx.connection.execute(stored)]
             tx.bulk(table, columns, _copies(rows, trajectories))
         tx.delete(Trajectory, id="t")
         columns = [column.name for column in TrajectoryMessage.__table__.columns]

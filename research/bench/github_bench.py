@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import closing
 
 from miner.github import GitHubSource
+from miner.sources.github import forge_at
 from prchain.core.console.progress import open_progress
 from research.bench.measures import Measure
 from sql.store import Store
@@ -60,6 +61,7 @@ def _read(store: Store, emulator: Emulator) -> float:
     with open_progress(io.StringIO()) as progress:
         source = GitHubSource(
             store,
+            forge=forge_at("github.com"),
             tokens=list(emulator.tokens),
             api_url=emulator.api_url,
             max_wait=4000,
@@ -69,7 +71,7 @@ def _read(store: Store, emulator: Emulator) -> float:
             sleep=emulator.clock.sleep,
         )
         resolved = source.resolve(*emulator.world.home.name_with_owner.split("/"))
-        summary = source.read(1, resolved, since=None, limit=None)
+        summary = source.read(1, resolved)
     assert summary.total_count == len(emulator.world.home.pulls) and not summary.missing
     return time.perf_counter() - started
 

@@ -202,10 +202,10 @@ def begin_rows(store: Store, scaffold: str, opening: Sequence[Entry], name: str 
         "scaffold": scaffold,
         "model": "said",
         "judge": None,
-        "options": "{}",
+        "options": {},
         "options_hash": "",
-        "prompts": "{}",
-        "tools": "[]",
+        "prompts": {},
+        "tools": [],
     }
     with store.transaction() as tx:
         tx.upsert(Repository, [repository])

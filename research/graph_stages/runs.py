@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.settings import Settings
 from research.graph_stages.cases import HandChain, HandStage
 from research.graph_stages.report import StageResult

@@ -6,7 +6,7 @@
 
 DIR holds mirrors with all their refs, each named owner+name: of SWE-agent/mini-swe-agent, whose history holds real
 trajectories, and of the repositories in `selection.REPOSITORIES`. Every window is the only one of a replay with
-``--prm-every 8``. Whoever answers sees the prompt alone.
+``--prm D:every=8``. Whoever answers sees the prompt alone.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _candidates(
 
 def cut(trajectory: RealTrajectory, window: StepWindow) -> RealTrajectory:
     """The trajectory without the steps before the window and with one step after it, so that a replay with
-    ``--prm-every 8`` reads this window alone. Steps are numbered from 1."""
+    ``--prm D:every=8`` reads this window alone. Steps are numbered from 1."""
     before = window.first - 1
     kept = [it for it in trajectory.entries if not it.step or window.first <= it.step <= window.last + 1]
     return replace(trajectory, entries=tuple(_renumbered(kept, before)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,10 @@ def _write_trajectory(tx: Transaction, trajectory: RealTrajectory) -> None:
             "scaffold": options.scaffold,
             "model": trajectory.model[:255],
             "judge": None,
-            "options": options.to_json(),
+            "options": asdict(options),
             "options_hash": options.hash(),
-            "prompts": "{}",
-            "tools": json.dumps(tools),
+            "prompts": {},
+            "tools": tools,
             "decided_by": None,
         },
     )
@@ -68,10 +68,10 @@ def _write_task(tx: Transaction, trajectory: RealTrajectory, number: int) -> Non
     chain = trajectory.name
     tx.upsert(Chain, [{"id": chain, "repository_id": 1, "length": 1, "licence": None, "language": None}])
     tx.upsert(ChainStage, [_chain_stage(chain, number)])
-    task = {"outcome": "ready", "reason": None, "findings": "[]", "attempts": 1}
-    overview = {"overview": None, "model": None, "prompts": "{}", "created_at": now()}
+    task: dict[str, Any] = {"outcome": "ready", "reason": None, "findings": [], "attempts": 1}
+    overview: dict[str, Any] = {"overview": None, "model": None, "prompts": {}, "created_at": now()}
     tx.upsert(Task, [{"chain_id": chain, **task, **overview}])
-    query = {"position": 1, "plan": "", "query": trajectory.task, "interface": "[]", "files": "[]"}
+    query = {"position": 1, "plan": "", "query": trajectory.task, "interface": [], "files": []}
     tx.upsert(TaskStage, [{"chain_id": chain, **task, **query}])
 
 

@@ -25,7 +25,8 @@ from typing import Any
 import click
 
 from environments.backends import BACKENDS
-from environments.images.provide import Provider, StageImage
+from environments.images.provide import Provider
+from environments.images.stage_image import StageImage
 from environments.workplace import Workplace
 from prchain.core.console.terminal import say
 from prchain.core.git import path_text

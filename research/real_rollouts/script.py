@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,15 +57,15 @@ def ensure_task(store: Store, chain_id: str) -> bool:
         if [outcome for (outcome,) in tx.rows(Task, "outcome", chain_id=chain_id)] == ["ready"]:
             return False
         positions = [position for (position,) in tx.rows(ChainStage, "position", chain_id=chain_id)]
-        task = {
+        task: dict[str, Any] = {
             "chain_id": chain_id,
             "outcome": "ready",
             "reason": None,
             "overview": OVERVIEW,
-            "findings": "[]",
+            "findings": [],
             "attempts": 1,
             "model": "scripted",
-            "prompts": json.dumps({}),
+            "prompts": {},
             "created_at": "2026-01-01T00:00:00Z",
         }
         tx.upsert(Task, [task])
@@ -80,9 +79,9 @@ def ensure_task(store: Store, chain_id: str) -> bool:
                     "reason": None,
                     "plan": None,
                     "query": QUERY.format(position=position),
-                    "interface": "[]",
-                    "files": "[]",
-                    "findings": "[]",
+                    "interface": [],
+                    "files": [],
+                    "findings": [],
                     "attempts": 1,
                 }
                 for position in positions

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from environments.checkouts.state import Carry, StageState
+from environments.checkouts.carry import Carry
+from environments.checkouts.state import StageState
 from environments.stages import Stage
 from prchain.core.git import path_text
 from prchain.core.git.merge import Conflict, merge3

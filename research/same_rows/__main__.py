@@ -18,6 +18,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from sql.json_text import as_stored
 from sql.store import Store, Transaction
 from sql.tables import Base, Repository, Trajectory
 
@@ -40,7 +41,7 @@ def facts(tx: Transaction, table: Any, names: Mapping[str, str]) -> Counter[str]
         if column.name not in drop and not column.name.endswith("_at") and column.name != "at"
     ]
     found: Counter[str] = Counter()
-    for row in tx.connection.execute(select(*columns)):
+    for row in tx.connection.execute(select(*as_stored(columns))):
         text = json.dumps([_plain(value) for value in row], default=str)
         for name, label in names.items():
             text = text.replace(name, label)

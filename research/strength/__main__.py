@@ -94,13 +94,13 @@ def read_measured(tx: Transaction) -> Iterator[MeasuredStage]:
         .where(StageTests.outcome == PROVED, StageTests.strength.is_not(None))
         .order_by(Repository.owner, Repository.name, ChainStage.number)
     )
-    for owner, name, chain, position, number, text in tx.connection.execute(query).all():
+    for owner, name, chain, position, number, row in tx.connection.execute(query).all():
         runs = tx.rows(ReferenceRun, "side", "seconds", chain_id=chain, position=position)
         seconds: Counter[bool] = Counter()
         for side, taken in runs:
             seconds[side in _PROOF] += taken
         yield MeasuredStage(
-            f"{owner}/{name}", chain, position, number, Strength.from_json(str(text)), seconds[True], seconds[False]
+            f"{owner}/{name}", chain, position, number, Strength.from_row(row), seconds[True], seconds[False]
         )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from sql.json_text import JsonText
 from sql.tables.base import Base
 
 
@@ -31,7 +34,7 @@ class Dependency(Base):
     """The most telling relation among the citations of this pair; ``changes_code`` where there is none."""
     confidence: Mapped[float]
     """0 to 1; `chains.edges.evidence`."""
-    signs: Mapped[str] = mapped_column(Text)
+    signs: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list of ``{"sign": name, "weight": number, "detail": text}``: why the confidence is what it is."""
     sources: Mapped[str] = mapped_column(String(32), default="citation", server_default="citation")
     """Comma-separated: ``citation``, ``stack``, ``lineage``; `chains.edges.pairs`."""
@@ -97,11 +100,11 @@ class ChainStage(Base):
     relation: Mapped[str | None] = mapped_column(String(16))
     """To the stage before; null for the first."""
     confidence: Mapped[float | None]
-    signs: Mapped[str | None] = mapped_column(Text)
+    signs: Mapped[list[Any] | None] = mapped_column(JsonText())
     """As in `Dependency`."""
     worth: Mapped[float | None]
     """0 to 1: how likely it makes a sensible task; `chains.stages.worth`. Null where it has no program text."""
-    worth_signs: Mapped[str | None] = mapped_column(Text)
+    worth_signs: Mapped[list[Any] | None] = mapped_column(JsonText())
     """As `signs`."""
 
 
@@ -147,12 +150,12 @@ class Task(Base):
     """``ready``, ``chain_rejected``, ``query_rejected``, ``overview_rejected`` or the name of an error."""
     reason: Mapped[str | None] = mapped_column(Text)
     overview: Mapped[str | None] = mapped_column(Text)
-    findings: Mapped[str] = mapped_column(Text)
+    findings: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list of what the leak check says of the overview as it stands; warnings, where the task is ready."""
     attempts: Mapped[int]
     """How often the overview was written."""
     model: Mapped[str | None] = mapped_column(String(255))
-    prompts: Mapped[str] = mapped_column(Text)
+    prompts: Mapped[dict[str, Any]] = mapped_column(JsonText(sort_keys=True))
     """JSON object of prompt name to its hash."""
     created_at: Mapped[str] = mapped_column(String(32))
 
@@ -170,11 +173,11 @@ class TaskStage(Base):
     plan: Mapped[str | None] = mapped_column(Text)
     """The execution plan that the query was written from; never shown to an agent."""
     query: Mapped[str | None] = mapped_column(Text)
-    interface: Mapped[str] = mapped_column(Text)
+    interface: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list of what the hidden tests need and B_t does not have, an object each
     (`prchain.core.code.needs.Need`)."""
-    files: Mapped[str] = mapped_column(Text)
+    files: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list of the paths of the source patch."""
-    findings: Mapped[str] = mapped_column(Text)
+    findings: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list of what the leak check, and the reviewer where it was asked, say of the query as it stands."""
     attempts: Mapped[int]

@@ -3,9 +3,12 @@ curated trajectories, their candidates, and what each step established."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from sql.json_text import JsonText
 from sql.tables.base import Base
 
 
@@ -25,11 +28,11 @@ class GraphRow(Base):
     """S_t: the graph belongs to no other tree."""
     target_tree: Mapped[str] = mapped_column(String(64))
     """S_t with the reference patch of the stage."""
-    models: Mapped[str] = mapped_column(Text)
+    models: Mapped[dict[str, Any]] = mapped_column(JsonText(sort_keys=True))
     """JSON object: purpose (``proposer``, ``critic``) to model and sampling settings."""
-    options: Mapped[str] = mapped_column(Text)
+    options: Mapped[dict[str, Any]] = mapped_column(JsonText(sort_keys=True))
     """JSON object: every option, also those at their default (`trajectories.curation.graphs.options.GraphOptions`)."""
-    decided_by: Mapped[str] = mapped_column(Text)
+    decided_by: Mapped[dict[str, Any]] = mapped_column(JsonText(sort_keys=True))
     """JSON object: all that decides the graph (`trajectories.curation.graphs.identity.GraphIdentity`)."""
     outcome: Mapped[str] = mapped_column(String(32))
     """``running``; ``converged``, ``dry`` or ``capped`` (how its rounds ended); ``insufficient``, ``cyclic``,
@@ -44,9 +47,9 @@ class GraphRow(Base):
     """Rounds of which an agent gave no answer that fits."""
     dropped_edges: Mapped[int]
     """Edges that would have closed a cycle."""
-    feedback: Mapped[str] = mapped_column(Text)
+    feedback: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: what the next round's proposer is told."""
-    notes: Mapped[str] = mapped_column(Text)
+    notes: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: why rounds were dropped."""
     usd: Mapped[float | None]
     """What its calls cost; null where a price is not known."""
@@ -74,7 +77,7 @@ class GraphNode(Base):
     statement: Mapped[str] = mapped_column(Text)
     statement_hash: Mapped[str] = mapped_column(String(16))
     """Of the canonical statement."""
-    action: Mapped[str] = mapped_column(Text)
+    action: Mapped[dict[str, Any]] = mapped_column(JsonText(sort_keys=True))
     """JSON object: the action of its unlocker (`trajectories.curation.graphs.nodes.Action`)."""
     claimed: Mapped[str] = mapped_column(Text)
     """The evidence as the model quoted it."""
@@ -86,7 +89,7 @@ class GraphNode(Base):
     """One of `trajectories.curation.graphs.candidates.NodeVerdict`."""
     verdict_round: Mapped[int]
     """The round of the verdict: a node that was kept can fall later."""
-    reasons: Mapped[str] = mapped_column(Text)
+    reasons: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list of ``{"rule", "words"}``: why it was not kept as it was."""
     level: Mapped[int | None]
     """In the graph: 0 needs no other node; null for one that was not kept, and while rounds go on."""
@@ -116,7 +119,7 @@ class GraphMessage(Base):
     """``proposer`` or ``critic``."""
     ordinal: Mapped[int] = mapped_column(primary_key=True)
     """0 is the first message."""
-    entry: Mapped[str] = mapped_column(Text)
+    entry: Mapped[dict[str, Any]] = mapped_column(JsonText())
     """JSON object: the fields of `trajectories.model.Entry`."""
 
 
@@ -133,11 +136,11 @@ class CurationWindow(Base):
     graph_id: Mapped[str] = mapped_column(String(16))
     step: Mapped[int]
     """The last step that was committed before."""
-    frontier: Mapped[str] = mapped_column(Text)
+    frontier: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: the nodes that could be established next; empty for a window without scores."""
-    established: Mapped[str] = mapped_column(Text)
+    established: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: the nodes that were established before."""
-    waiting: Mapped[str] = mapped_column(Text)
+    waiting: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: nodes that were established before one of their predecessors, and are not counted yet."""
     floor: Mapped[float]
     """In the unit of the options: a sum of progress, or a number of nodes."""
@@ -180,7 +183,7 @@ class CurationCandidate(Base):
     its sandbox; of a variant that was dropped: ``no_place``, ``no_reply``, ``malformed``, ``ungrounded``."""
     reason: Mapped[str | None] = mapped_column(Text)
     steps: Mapped[int]
-    progress: Mapped[str] = mapped_column(Text)
+    progress: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list, one object a step: ``progress`` (Prog), ``counted`` and ``premature`` (names of nodes)."""
     grounded: Mapped[bool | None]
     """Ground; null for a seed, and where it was not looked at."""
@@ -189,16 +192,16 @@ class CurationCandidate(Base):
     """In the unit of the options."""
     tree: Mapped[str | None] = mapped_column(String(64))
     """The tree after its last step."""
-    rewrite: Mapped[str | None] = mapped_column(Text)
+    rewrite: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
     """JSON object: what the curator wrote (``text``, ``calls``); null for a seed, and without a reply."""
-    faults: Mapped[str] = mapped_column(Text)
+    faults: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list of ``{"rule", "words"}``: why a rewritten step was not taken."""
-    entries: Mapped[str] = mapped_column(Text)
+    entries: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: its messages from the window's start on (`trajectories.model.Entry`)."""
-    notes: Mapped[str] = mapped_column(Text)
+    notes: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: answers of the verifier that could not be used."""
     verifier_calls: Mapped[int]
-    leftovers: Mapped[str] = mapped_column(Text)
+    leftovers: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: background processes after each step."""
     usd: Mapped[float | None]
     """What its calls cost; null where a price is not known."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from sql.json_text import JsonText
 from sql.tables.base import Base
 
 
@@ -29,7 +32,7 @@ class PrmWindow(Base):
     last_step: Mapped[int]
     variant: Mapped[str] = mapped_column(String(64))
     """``S``, ``C``, ``CG``, ``D``, ``DN``, ``DG``, ``DNG``, ``DR``, or the axes in words."""
-    settings: Mapped[str] = mapped_column(Text)
+    settings: Mapped[dict[str, Any]] = mapped_column(JsonText(sort_keys=True))
     """JSON object: settings that decide a reading (`trajectories.agents.guidance.settings.PrmSettings`)."""
     model: Mapped[str] = mapped_column(String(255))
     prompt_hash: Mapped[str] = mapped_column(String(16))
@@ -50,7 +53,7 @@ class PrmWindow(Base):
     fault: Mapped[str | None] = mapped_column(String(32))
     """``unreadable`` (no status, or no guidance), ``bad_reply``, ``model_refused``, ``context_too_long``; null for a
     reply that was read."""
-    leaks: Mapped[str] = mapped_column(Text)
+    leaks: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: what the leak check says of the guidance. The model knows no reference: these are guesses."""
     tokens_in: Mapped[int | None]
     tokens_out: Mapped[int | None]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, Text
+from typing import Any
+
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
+from sql.json_text import JsonText
 from sql.tables.base import Base
 
 
@@ -80,7 +83,7 @@ class Lineage(Base):
     """Real lines of the earlier one that the later one takes away in one place and puts in another."""
     inserted_lines: Mapped[int]
     """Real lines that the later one puts beside lines of the earlier one, where it removes none."""
-    functions: Mapped[str] = mapped_column(Text)
+    functions: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list of functions and classes that the earlier one introduced and the later one changes."""
-    names: Mapped[str] = mapped_column(Text)
+    names: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list of names that the earlier one introduced and the later one begins to use."""

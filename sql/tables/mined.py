@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     ForeignKey,
@@ -15,6 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
+from sql.json_text import JsonText
 from sql.tables.base import Base
 
 
@@ -446,7 +449,7 @@ class Cursor(Base):
     page_size: Mapped[int | None]
     """The page size that last worked, remembered across runs."""
     complete: Mapped[bool] = mapped_column(default=False)
-    detail: Mapped[str | None] = mapped_column(Text)
+    detail: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
     """Small JSON of the stream's own."""
 
 
@@ -469,5 +472,5 @@ class MineRun(Base):
     rest_requests: Mapped[int] = mapped_column(default=0)
     points: Mapped[int] = mapped_column(default=0)
     waited_seconds: Mapped[float] = mapped_column(default=0.0)
-    replaced: Mapped[str | None] = mapped_column(Text)
+    replaced: Mapped[dict[str, Any] | None] = mapped_column(JsonText(sort_keys=True))
     """JSON: how many secrets of each kind were replaced in the texts that it read; null for none."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from sql.json_text import JsonText
 from sql.tables.base import Base
 
 
@@ -20,9 +23,9 @@ class BuiltImage(Base):
     recipe: Mapped[str] = mapped_column(String(64))
     outcome: Mapped[str] = mapped_column(String(32))
     """``built``, or the name of the error that ended the build."""
-    reason: Mapped[str | None] = mapped_column(Text)
+    reason: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
     """JSON object ``{"message", "step", "lines"}``: the log's decisive lines; null where it was built."""
-    notes: Mapped[str] = mapped_column(Text)
+    notes: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: where the image is less than the manifests asked for."""
     as_of: Mapped[str | None] = mapped_column(String(32))
     """The date as of which dependencies were resolved; null for the newest that the index had."""
@@ -64,19 +67,19 @@ class StageTests(Base):
     """A name of `environments.suites.runners`."""
     command: Mapped[str | None] = mapped_column(Text)
     """One line of shell that runs `files` and prints how each test ended (`environments.suites.plaincommands`)."""
-    files: Mapped[str] = mapped_column(Text)
+    files: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list of the test files that are run; paths of M_t."""
-    classes: Mapped[str] = mapped_column(Text)
+    classes: Mapped[dict[str, Any]] = mapped_column(JsonText())
     """JSON object: the fields of `environments.suites.outcomes.ClassifiedTests`, each a list of test ids."""
-    removed: Mapped[str] = mapped_column(Text)
+    removed: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: F2P tests of earlier stages that upstream removed or rewrote before M_t; they do not gate."""
-    tampered: Mapped[str] = mapped_column(Text)
+    tampered: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: functions of the runner that the reference itself replaces."""
-    baseline: Mapped[str] = mapped_column(Text, default="{}", server_default="{}")
+    baseline: Mapped[dict[str, Any]] = mapped_column(JsonText(), default=dict, server_default="{}")
     """JSON object: what else M_t's runs show of the runner (`environments.suites.baseline.RunnerBaseline`)."""
     stage_image: Mapped[str | None] = mapped_column(String(255))
     """An image whose work folder is a checkout of S_t = B_t, where one was asked for (SWE-bench's harness needs it)."""
-    strength: Mapped[str | None] = mapped_column(Text)
+    strength: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
     """JSON object: what the proof is worth (`sql.strength.Strength`); null where nobody has measured it."""
     seconds: Mapped[float]
 
@@ -95,17 +98,17 @@ class ReferenceRun(Base):
     key: Mapped[str] = mapped_column(String(64))
     """Hash of all that decides the run (tree with overlay, image, command, files): a stored run with another key is of
     another day, and not used."""
-    statuses: Mapped[str] = mapped_column(Text)
+    statuses: Mapped[dict[str, Any]] = mapped_column(JsonText())
     """JSON object: test id to status."""
     exit_code: Mapped[int | None]
     timed_out: Mapped[bool]
     complete: Mapped[bool]
     infra: Mapped[str | None] = mapped_column(String(32))
-    notes: Mapped[str] = mapped_column(Text)
+    notes: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list."""
-    tampered: Mapped[str] = mapped_column(Text)
+    tampered: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list."""
-    baseline: Mapped[str] = mapped_column(Text, default="{}", server_default="{}")
+    baseline: Mapped[dict[str, Any]] = mapped_column(JsonText(), default=dict, server_default="{}")
     """JSON object: as in `StageTests`, of this run."""
     tail: Mapped[str] = mapped_column(Text)
     seconds: Mapped[float]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from sql.json_text import JsonText
 from sql.tables.base import Base
 
 
@@ -26,15 +29,15 @@ class Trajectory(Base):
     model: Mapped[str] = mapped_column(String(255))
     judge: Mapped[str | None] = mapped_column(String(255))
     """The model that judged; null where the gate asks none."""
-    options: Mapped[str] = mapped_column(Text)
+    options: Mapped[dict[str, Any]] = mapped_column(JsonText(sort_keys=True))
     """JSON object: every option, also those at their default (`trajectories.options.RolloutOptions`)."""
     options_hash: Mapped[str] = mapped_column(String(64))
     """SHA-256 of the options that are not at their default; of a row without `decided_by`, of all of them."""
-    prompts: Mapped[str] = mapped_column(Text)
+    prompts: Mapped[dict[str, Any]] = mapped_column(JsonText(sort_keys=True))
     """JSON object of prompt name to its hash."""
-    tools: Mapped[str] = mapped_column(Text)
+    tools: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: the tools as the model was told of them, in OpenAI's form."""
-    decided_by: Mapped[str | None] = mapped_column(Text)
+    decided_by: Mapped[dict[str, Any] | None] = mapped_column(JsonText(sort_keys=True))
     """JSON object: all that decides the trajectory (`trajectories.identity.Identity`); null for one that was begun
     before it was kept."""
     outcome: Mapped[str] = mapped_column(String(32))
@@ -74,13 +77,13 @@ class TrajectoryStage(Base):
     """S_t."""
     end_tree: Mapped[str | None] = mapped_column(String(64))
     """A_t of the last attempt."""
-    conflicts: Mapped[str] = mapped_column(Text)
+    conflicts: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list of ``{"path", "kind", "hunks", "lost_lines"}``: where the merge took the agent's side."""
-    reset_tests: Mapped[str] = mapped_column(Text)
+    reset_tests: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list: paths of earlier test patches where the agent had something else than M_{t-1}."""
-    check: Mapped[str] = mapped_column(Text)
+    check: Mapped[dict[str, Any]] = mapped_column(JsonText(unicode=True))
     """JSON object: the fields of `environments.suites.outcomes.StateCheck`; empty where no tests ran on S_t."""
-    endings: Mapped[str] = mapped_column(Text)
+    endings: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list: how each attempt ended (`trajectories.model.Ending`)."""
     attempts: Mapped[int]
     steps: Mapped[int]
@@ -106,14 +109,14 @@ class TrajectoryMessage(Base):
     role: Mapped[str] = mapped_column(String(16))
     content: Mapped[str] = mapped_column(Text)
     reasoning: Mapped[str | None] = mapped_column(Text)
-    tool_calls: Mapped[str] = mapped_column(Text)
+    tool_calls: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list of ``{"id", "name", "arguments"}``; arguments are the raw text, decoded where it was encoded twice."""
     tool_call_id: Mapped[str | None] = mapped_column(String(255))
     tool_name: Mapped[str | None] = mapped_column(String(64))
     error: Mapped[str | None] = mapped_column(String(32))
     """Of an assistant turn: what was wrong with it (`trajectories.model.TurnFault`); of an observation: why the tool
     did not do what was asked. Null where nothing was."""
-    details: Mapped[str] = mapped_column(Text)
+    details: Mapped[dict[str, Any]] = mapped_column(JsonText(unicode=True))
     """JSON object: for an assistant turn ``finish``, ``refusal``, ``model``, ``dropped`` (messages that the request
     left out to fit the context), ``decoded_twice`` (ids of calls whose arguments were JSON text of JSON text); for an
     observation ``exit_code``, ``timed_out``, ``omitted``, ``limit``, ``view`` (a path that was shown, with its
@@ -158,7 +161,7 @@ class Verdict(Base):
     """The judge's words as it wrote them."""
     shown: Mapped[str | None] = mapped_column(Text)
     """The words that went back to the agent, after the leak check; null where none did."""
-    findings: Mapped[str] = mapped_column(Text)
+    findings: Mapped[list[Any]] = mapped_column(JsonText(unicode=True))
     """JSON list: what the leak check says of the comment."""
     judge_error: Mapped[str | None] = mapped_column(String(32))
     """Why there is no score."""
@@ -166,7 +169,7 @@ class Verdict(Base):
     """What the judge was shown: ``patches`` (and the query), or ``tests``: their results, too; null: no judge."""
     tests: Mapped[str | None] = mapped_column(String(32))
     """`environments.suites.outcomes.Grade.outcome`; null where no tests ran."""
-    grade: Mapped[str] = mapped_column(Text)
+    grade: Mapped[dict[str, Any]] = mapped_column(JsonText(unicode=True))
     """JSON object: the fields of `environments.suites.outcomes.Grade`; empty where no tests ran."""
     usd: Mapped[float | None]
     seconds: Mapped[float]

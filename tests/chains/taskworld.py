@@ -5,7 +5,6 @@ Three pull requests build on each other (`CHAIN`); `crowd` makes any number of s
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -152,9 +151,7 @@ class TaskWorld:
                 "test_lines": 2,
                 "relation": "follow_up" if place > 1 else None,
                 "confidence": 0.9 if place > 1 else None,
-                "signs": json.dumps([{"sign": "shared_files", "weight": 0.2, "detail": "src/till/cart.py"}])
-                if place > 1
-                else None,
+                "signs": [{"sign": "shared_files", "weight": 0.2, "detail": "src/till/cart.py"}] if place > 1 else None,
             }
             for place, number in enumerate(numbers, 1)
         ]

@@ -35,15 +35,15 @@ def edges(store: Store) -> dict[tuple[int, int], str]:
 
 
 def make_task(store: Store, chain: str, outcome: str = "ready") -> None:
-    row = {
+    row: dict[str, Any] = {
         "chain_id": chain,
         "outcome": outcome,
         "reason": None,
         "overview": "",
-        "findings": "[]",
+        "findings": [],
         "attempts": 1,
         "model": None,
-        "prompts": "{}",
+        "prompts": {},
         "created_at": "2026-01-01T00:00:00Z",
     }
     with store.transaction() as tx:

@@ -80,7 +80,7 @@ def test_list_filters_and_show_explains(database: str) -> None:
         (("build", "--keep", "nonsense"), "nonsense is no filter"),
         (("build", "--language", "Klingon"), "Klingon is no language"),
         (("build", "--licence", "nope"), "nope is no licence"),
-        (("build", "--overlap", "--strategy", "single"), "--strategy single does not look at who builds"),
+        (("build", "--shared", "--strategy", "single"), "--strategy single does not look at who builds"),
         (("build", "nobody/nothing"), "nobody/nothing has not been mined"),
         (("build", "--benchmark-list", "missing.txt"), "missing.txt"),
         (("list", "--repository", "nobody/nothing"), "nobody/nothing has not been mined"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -71,7 +70,7 @@ def test_a_pull_request_that_changes_anothers_lines_is_paired_with_it(tmp_path: 
         assert (report.landed, report.is_whole, report.why) == (3, True, "it is the first")
         found = pairs(store)
         assert found[2, 1]["real_lines"] == found[2, 1]["source_lines"] == found[2, 1]["removed_lines"] == 3
-        assert json.loads(found[2, 1]["functions"]) == ["round_amount"]
+        assert found[2, 1]["functions"] == ["round_amount"]
         assert outcomes(store) == {1: "unpaired", 2: "paired", 3: "paired"}
 
 
@@ -80,7 +79,7 @@ def test_lines_put_into_anothers_function_are_enough_for_a_pair(tmp_path: Path) 
         traced(store, tmp_path)
         found = pairs(store)
         assert (found[3, 1]["real_lines"], found[3, 1]["inserted_lines"]) == (0, 1)
-        assert json.loads(found[3, 1]["functions"]) == ["round_amount"]
+        assert found[3, 1]["functions"] == ["round_amount"]
 
 
 def test_the_view_tells_shares_and_that_nobody_cites(tmp_path: Path) -> None:
@@ -100,7 +99,7 @@ def test_names_that_another_introduced_count_inside_a_function_that_was_there(tm
     shop.land(2, {"src/till/cart.py": cart}, "Use it")
     with mined(tmp_path, shop) as store:
         traced(store, tmp_path)
-        assert json.loads(pairs(store)[2, 1]["names"]) == ["round_half_even"]
+        assert pairs(store)[2, 1]["names"] == ["round_half_even"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +144,7 @@ def test_a_rebase_landing_owns_the_lines_of_all_its_commits(tmp_path: Path) -> N
     shop.land(2, {PRICES: both}, "Mend both")
     with mined(tmp_path, shop) as store:
         traced(store, tmp_path)
-        assert json.loads(pairs(store)[2, 1]["functions"]) == ["refund", "round_amount"]
+        assert pairs(store)[2, 1]["functions"] == ["refund", "round_amount"]
 
 
 def branched(folder: Path) -> Shop:

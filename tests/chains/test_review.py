@@ -283,7 +283,7 @@ class TestRun:
         model = FakeModel()
         assert world.run(model, review=True, renew=True).run().counts == {"ready": 1}
         assert [request.purpose for request in model.asked].count("review") == 3
-        assert "review" in json.loads(world.rows(Task, "prompts")[0][0])
+        assert "review" in world.rows(Task, "prompts")[0][0]
         assert world.run(FakeModel(), review=True).run().outdated == 0
         assert world.run(FakeModel()).run().outdated == 1
 

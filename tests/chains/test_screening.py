@@ -284,7 +284,7 @@ class TestRun:
         world.run(gateway_of(screened(screening(3) | {"worth": 3}), ledger), least_worth=4).run()
         with world.store.transaction() as tx:
             [(prompts,)] = list(tx.rows(Task, "prompts"))
-            tx.connection.execute(update(Task).values(prompts=json.dumps(json.loads(prompts) | {"screen": "another"})))
+            tx.connection.execute(update(Task).values(prompts=prompts | {"screen": "another"}))
         assert world.run(gateway_of(FakeModel(), ledger), least_worth=3).pending().units == ()
 
 

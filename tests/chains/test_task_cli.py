@@ -172,12 +172,12 @@ class TestBuild:
 
     def test_show_diff_prints_the_reference_after_each_query(self, world: TaskWorld) -> None:
         call(world, "build")
-        page = call(world, "show", world.chains[0], "--diff").stdout
+        page = call(world, "show", world.chains[0], "--reference").stdout
         for position, number in enumerate(CHAIN, 1):
             query, heading = QUERIES[position], f"reference of stage {position}, #{number}:\ndiff --git a/"
             assert -1 < page.find(" ".join(query.split()[:6])) < page.find(heading), position
         assert "\n+" in page and "diff --git" not in call(world, "show", world.chains[0]).stdout
-        stages = json.loads(call(world, "show", world.chains[0], "--diff", "--json").stdout)["stages"]
+        stages = json.loads(call(world, "show", world.chains[0], "--reference", "--json").stdout)["stages"]
         assert all(stage["reference"].startswith("diff --git a/") for stage in stages)
 
     def test_one_chain_can_be_named_by_the_beginning_of_its_id(self, world: TaskWorld) -> None:
@@ -271,14 +271,14 @@ class TestPages:
     def test_an_id_that_names_several_is_said(self, world: TaskWorld) -> None:
         first = world.chains[0]
         twin = first[:4] + ("0" if first[4] != "0" else "1") + first[5:]
-        row = {
+        row: dict[str, Any] = {
             "outcome": "ready",
             "reason": None,
             "overview": None,
-            "findings": "[]",
+            "findings": [],
             "attempts": 0,
             "model": None,
-            "prompts": "{}",
+            "prompts": {},
             "created_at": "2026-01-01T00:00:00Z",
         }
         with world.store.transaction() as tx:
@@ -326,14 +326,14 @@ class TestExport:
 
     def test_rejected_tasks_are_named_beside_the_ready_ones(self, world: TaskWorld, tmp_path: Path) -> None:
         rejected = world.add_chain([2])
-        row = {
+        row: dict[str, Any] = {
             "outcome": "bad_reply",
             "reason": None,
             "overview": None,
-            "findings": "[]",
+            "findings": [],
             "attempts": 4,
             "model": None,
-            "prompts": "{}",
+            "prompts": {},
             "created_at": "2026-01-01T00:00:00Z",
         }
         with world.store.transaction() as tx:
@@ -390,10 +390,10 @@ class TestExportForSweBench:
             "recipe": "python",
             "runner": "pytest",
             "command": "python -m pytest -rp tests/test_cart.py",
-            "files": "[]",
-            "classes": json.dumps({"f2p": ["tests/t.py::new"], "p2p": ["tests/t.py::old"], "flaky": []}),
-            "removed": "[]",
-            "tampered": "[]",
+            "files": [],
+            "classes": {"f2p": ["tests/t.py::new"], "p2p": ["tests/t.py::old"], "flaky": []},
+            "removed": [],
+            "tampered": [],
             "stage_image": "shop:stage-1",
             "seconds": 1.0,
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +75,7 @@ class TestOutcomes:
         assert "round_half_even_cents" in names_of(draft.stages[0].needs)
         assert {finding["severity"] for stage in draft.stages for finding in stage.findings} <= {"warning"}
         ((name, prompts),) = world.rows(Task, "model", "prompts")
-        assert name == "fake" and set(json.loads(prompts)) == {"material", "plan", "query", "overview", "again"}
+        assert name == "fake" and set(prompts) == {"material", "plan", "query", "overview", "again"}
         assert len(model.asked) == 7
 
     def test_a_stage_that_leaks_on_ends_the_task_and_later_ones_are_not_reached(self, world: TaskWorld) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import git
 
-from environments.images.provide import StageImage
+from environments.images.stage_image import StageImage
 from environments.proofs.proof import prove
 from environments.proofs.proof_rows import StageProof
 from environments.proofs.strength_runs import StrengthMeter

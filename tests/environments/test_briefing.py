@@ -12,8 +12,8 @@ import pytest
 
 from environments.briefing import Briefing, briefing, typed_command
 from environments.images.plans import ImagePlan
-from environments.images.provide import StageImage
 from environments.images.recipes import Recipe
+from environments.images.stage_image import StageImage
 from environments.suites.runners import RUNNERS
 from tests.environments.folder_sandbox import FolderSandbox
 

@@ -427,6 +427,6 @@ def test_other_rules_of_planting_have_another_number() -> None:
 
 def test_canaries_of_other_rules_are_none() -> None:
     known = RunnerBaseline().with_canaries(["f:1"])
-    assert known.slots == ("f:1",) and RunnerBaseline.from_json((), known.to_json()) == known
-    old = '{"plugins": null, "hooks": null, "canaries": ["f:1"]}'
-    assert RunnerBaseline.from_json((), old).slots == ()
+    assert known.slots == ("f:1",) and RunnerBaseline.from_row((), known.row()) == known
+    old = {"plugins": None, "hooks": None, "canaries": ["f:1"]}
+    assert RunnerBaseline.from_row((), old).slots == ()

@@ -16,7 +16,8 @@ from sqlalchemy import update
 from environments.images.build_run import Build
 from environments.images.images import Image
 from environments.images.plans import ImagePlan
-from environments.images.provide import Provider, StageImage
+from environments.images.provide import Provider
+from environments.images.stage_image import StageImage
 from environments.proofs.proof_rows import ChainProof, forget, needed_images, own_images, write_stage_image
 from environments.proofs.validations import ProofUnit, ValidateReport
 from environments.report import BuildHelp, print_builds, print_validations, size_text
@@ -245,13 +246,13 @@ def an_image(name: str, **fields: Any) -> Image:
 
 
 def image_row(name: str, **fields: Any) -> dict[str, Any]:
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "repository": "shop/till",
         "recipe": "python",
         "outcome": "built",
         "reason": None,
-        "notes": "[]",
+        "notes": [],
         "as_of": None,
         "size_bytes": None,
         "seconds": 1.0,
@@ -266,10 +267,10 @@ def stage_row(chain_id: str, **fields: Any) -> dict[str, Any]:
         "chain_id": chain_id,
         "position": 1,
         "outcome": "proved",
-        "files": "[]",
-        "classes": "{}",
-        "removed": "[]",
-        "tampered": "[]",
+        "files": [],
+        "classes": {},
+        "removed": [],
+        "tampered": [],
         "seconds": 1.0,
     }
     return {**row, **fields}

@@ -261,6 +261,23 @@ PYTEST: dict[str, tuple[str, dict[str, Status]]] = {
         {"a": P, "b": P},
     ),
     "a rerun": (session("t.py::a xRERUN   [ 50%]\nt.py::a yPASSED [100%]\n", "1 passed, 1 rerun"), {"a": P}),
+    "subtests": (
+        session(
+            "t.py::a xSUBPASSED(i=0)y\nt.py::a SUBSKIPPED(i=1) (no)\nt.py::a zPASSED\nt.py::b SUBPASSED[one]\n"
+            "t.py::b SUBFAILED[two] (i=1)\nt.py::b PASSED\nt.py::c PASSED\n",
+            "1 failed, 2 passed, 1 skipped, 2 subtests passed",
+            "SUBFAILED[two] (i=1) t.py::b - assert 0\n",
+        ),
+        {"a": P, "b": F, "c": P},
+    ),
+    "subtests of a plugin": (
+        session("t.py::a SUBFAIL\nt.py::a PASSED\n", "1 failed, 1 passed", "SUBFAIL t.py::a - assert 0\n"),
+        {"a": F},
+    ),
+    "a subtest alone": (
+        session("t.py::a SUBPASSED\nt.py::b PASSED\n", "1 passed, 1 subtests passed"),
+        {"a": E, "b": P},
+    ),
     "a name of C++": (session("t.py::a \nstd::vector x\nPASSED\n", "1 passed"), {"a": P}),
     "before the result": ("t.py::a PASSED\nbye" + session("", "1 passed").strip(), {"a": P}),
     "no word": (session("t.py::a \nt.py::b PASSED\n", "1 passed"), {"a": E, "b": P}),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, TESTS_UNUSABLE
-from environments.proofs.proof_report import earlier_broken, proof_page
+from environments.proofs.proof_report import earlier_broken, proof_report
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_strength
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
@@ -165,9 +165,9 @@ def test_the_run_that_was_out_of_time_is_the_one_whose_end_is_shown(world: Stage
     runs = StoredRuns(world.store, world.chain_id, 1)
     runs.keep("after", 1, "key", a_run("fine"))
     runs.keep("before", 1, "key", a_run("it hung here", timed_out=True))
-    found = proof_page(world.store, world.chain_id)["stages"][0]
-    assert found["last_lines"] == ["it hung here"]
-    assert [(run["side"], run["timed_out"]) for run in found["runs"]] == [("before", True), ("after", False)]
+    found = proof_report(world.store, world.chain_id).stages[0]
+    assert found.last_lines == ("it hung here",)
+    assert [(run.side, run.timed_out) for run in found.runs] == [("before", True), ("after", False)]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from environments.images.plans import ImagePlan
 from environments.images.provide import Provider, version_at
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
+from environments.images.stage_image import StageImage
 from prchain.core.errors import BuildFailed, EngineUnavailable, NoRecipe
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
@@ -104,7 +105,7 @@ class Workshop:
         settings = Settings.load(data_dir=self.folder / "data")
         return Provider(settings, engine=object(), store=self.store, **options)
 
-    def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False) -> provide.StageImage:
+    def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False) -> StageImage:
         return provider.provide(REPOSITORY, self.trees, self.git, stage, rebuild=rebuild)
 
     def rows(self) -> dict[str, tuple[Any, ...]]:
@@ -161,7 +162,7 @@ def test_of_many_threads_one_builds_and_the_others_wait_for_it(shop: Workshop) -
 
     shop.builds.verdict = slow
     provider = shop.provider()
-    found: list[provide.StageImage] = []
+    found: list[StageImage] = []
     threads = [threading.Thread(target=lambda: found.append(shop.provide(provider, stage))) for _ in range(6)]
     for thread in threads:
         thread.start()

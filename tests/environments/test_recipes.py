@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from environments.images.recipes import choose, matches, override_name, parse_recipe, shipped_recipes, with_values
+from environments.images.globs import matches
+from environments.images.recipes import choose, override_name, parse_recipe, shipped_recipes, with_values
 from environments.suites.runners import RUNNERS
 from prchain.core.errors import NoRecipe, RecipeError
 

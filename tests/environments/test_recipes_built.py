@@ -18,7 +18,8 @@ import pytest
 
 from environments.backends import BACKENDS
 from environments.images.images import prune_images
-from environments.images.provide import Provider, StageImage
+from environments.images.provide import Provider
+from environments.images.stage_image import StageImage
 from environments.sandboxes.engine import connect
 from environments.stages import Stage
 from environments.suites.testlogs import Status

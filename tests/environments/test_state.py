@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from environments.checkouts.state import Carry, StageState, first_state, next_state
+from environments.checkouts.carry import Carry
+from environments.checkouts.state import StageState, first_state, next_state
 from prchain.core.errors import IncompleteRepository, MergeUnsupported, NoneUnavailable
 from prchain.core.git.trees import SUBMODULE, TreeStore
 from tests.prchain.treeworld import Content, harvest, new_store, plant

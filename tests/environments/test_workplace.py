@@ -13,7 +13,7 @@ import pytest
 
 from environments.backends import BACKENDS
 from environments.images.images import list_images
-from environments.images.provide import StageImage
+from environments.images.stage_image import StageImage
 from environments.proofs.stage_images import stage_image
 from environments.sandboxes import leftovers
 from environments.sandboxes.engine import IMAGE_LABEL, connect

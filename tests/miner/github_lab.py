@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import select
 
 from miner.github import GitHubSource, ReadSummary
+from miner.source import Wanted
+from miner.sources.github import forge_at
 from prchain.core.console.progress_state import Cost
 from sql.store import Store
 from sql.tables import (
@@ -91,6 +93,7 @@ def opened(path: Path) -> Iterator[Store]:
 def source(store: Store, emulator: Emulator, **options: Any) -> GitHubSource:
     """A source on an emulator, in the emulator's virtual time."""
     defaults: dict[str, Any] = {
+        "forge": forge_at("github.com"),
         "tokens": list(emulator.tokens),
         "api_url": emulator.api_url,
         "max_wait": 4000.0,
@@ -117,7 +120,7 @@ def mine(
     """Resolve and read acme/NAME."""
     github = source(store, emulator, **options)
     resolved = github.resolve("acme", name)
-    return github.read(REPOSITORY, resolved, since=since, limit=limit, rescan=rescan, recheck_days=recheck_days)
+    return github.read(REPOSITORY, resolved, Wanted(since, limit, rescan, recheck_days))
 
 
 def facts(store: Store) -> dict[str, list[tuple[Any, ...]]]:

@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from miner.git_source import ApiKnowledge, GitFacts, read, read_refs
+from miner.git_facts import ApiKnowledge, GitFacts, read, read_refs
 from miner.landing import LandingCandidate
+from miner.sources.github import forge_at
 from prchain.core.git import GitRepository
 
 FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
@@ -23,6 +24,8 @@ Entry = tuple[str, bytes]
 """Mode and content; a submodule's content is the sha it names."""
 Content = str | bytes | Entry | None
 """What a path is to hold; None takes it away."""
+
+GITHUB = forge_at("github.com")
 
 _ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
@@ -318,7 +321,7 @@ def lines(*words: str | int, count: int = 12) -> str:
 def facts_of(world: World | Path, api: Mapping[int, str] | None = None) -> GitFacts:
     """What the git source reads off a world."""
     repository = GitRepository.open(world if isinstance(world, Path) else world.save())
-    return read(repository, read_refs(repository), ApiKnowledge(api or {}))
+    return read(repository, read_refs(repository, GITHUB.pull_heads), ApiKnowledge(api or {}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from miner.budget import LONGEST_PAUSE, MAX_STRIKES, SECONDARY_PAUSE, ApiUsage, Budget
+from miner.github.budget import LONGEST_PAUSE, MAX_STRIKES, SECONDARY_PAUSE, Budget
+from miner.source import ApiUsage
 from prchain.core.errors import BadToken, RateLimitExceeded
 
 

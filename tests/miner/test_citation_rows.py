@@ -25,6 +25,7 @@ from sql.tables import (
     TimelineEvent,
 )
 from tests.databases import open_new
+from tests.miner.gitworld import GITHUB
 
 TIME = "2024-01-01T00:00:00Z"
 COLUMNS = [column.name for column in Citation.__table__.columns]
@@ -153,7 +154,7 @@ def fill(tx: Transaction) -> None:
 
 def rebuild(store: Store) -> list[tuple[Any, ...]]:
     with store.transaction() as tx:
-        count = citation_rows.rebuild(tx, 1, "O/N", "github.com")
+        count = citation_rows.rebuild(tx, 1, "O/N", GITHUB)
         rows = [tuple(row) for row in tx.rows(Citation, *COLUMNS, repository_id=1)]
     assert count == len(rows)
     return rows
@@ -245,7 +246,7 @@ def test_another_repository_is_left_alone(store: Store) -> None:
         tx.upsert(Repository, [{"id": 2, "host": "github.com", "owner": "p", "name": "q", "location": "/y"}])
         tx.upsert(PullRequest, [{"repository_id": 2, "number": n, "outcome": "open"} for n in (1, 2)])
         tx.upsert(PullRequestText, [{**text_row(2, "body", "see #1"), "repository_id": 2}])
-        assert citation_rows.rebuild(tx, 2, "p/q", "github.com") == 1
+        assert citation_rows.rebuild(tx, 2, "p/q", GITHUB) == 1
     rebuild(store)
     rebuild(store)
     with store.reading() as tx:

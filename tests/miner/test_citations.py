@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from miner.citations import Citation, Kind, extract, is_dependency_bump, looks_like_release_notes, own_number
+from miner.sources.github import forge_at
 from tests.miner.citations_table import CITATIONS, ELSEWHERE, NOTHING, Row
+from tests.miner.gitworld import GITHUB
 
 REPOSITORY = "acme/rocket"
 
 
 def read(text: str, kind: Kind = "markdown", own: int | None = None) -> list[Citation]:
-    return extract(text, "Acme/Rocket", ["Old/Rocket"], kind=kind, own=own)
+    return extract(text, "Acme/Rocket", ["Old/Rocket"], urls=GITHUB.urls, kind=kind, own=own)
 
 
 def summary(citation: Citation) -> tuple[int | str, str, str]:
@@ -93,8 +95,8 @@ def test_another_number_at_the_end_of_ones_subject_is_told_apart() -> None:
 
 def test_a_hosts_own_urls_are_read_and_no_others() -> None:
     ours, public = "https://git.acme.example/acme/rocket/pull/26", "https://github.com/acme/rocket/pull/27"
-    assert [c.number for c in extract(f"{ours} {public}", REPOSITORY, host="git.acme.example")] == [26]
-    assert [c.number for c in extract(f"{ours} {public}", REPOSITORY)] == [27]
+    assert [c.number for c in extract(f"{ours} {public}", REPOSITORY, urls=forge_at("git.acme.example").urls)] == [26]
+    assert [c.number for c in extract(f"{ours} {public}", REPOSITORY, urls=GITHUB.urls)] == [27]
 
 
 def test_an_indented_line_is_code_in_markdown_only() -> None:

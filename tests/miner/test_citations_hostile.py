@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from miner.citations import extract, is_dependency_bump, looks_like_release_notes, own_number
 from miner.citations.model import Kind
 from tests.growth import assert_linear
+from tests.miner.gitworld import GITHUB
 
 REPOSITORY = "acme/rocket"
 KINDS: tuple[Kind, ...] = ("markdown", "commit", "title", "branch")
@@ -99,8 +100,8 @@ texts = st.one_of(st.text(st.characters(codec=None)), st.lists(pieces, max_size=
 def test_any_text_gives_ordered_disjoint_spans_and_the_same_answer_twice(
     text: str, kind: Kind, own: int | None
 ) -> None:
-    citations = extract(text, REPOSITORY, kind=kind, own=own)
-    assert citations == extract(text, REPOSITORY, kind=kind, own=own)
+    citations = extract(text, REPOSITORY, urls=GITHUB.urls, kind=kind, own=own)
+    assert citations == extract(text, REPOSITORY, urls=GITHUB.urls, kind=kind, own=own)
     end = 0
     for citation in citations:
         assert end <= citation.start < citation.end <= len(text)
@@ -121,7 +122,7 @@ def test_the_other_readers_take_any_text(text: str) -> None:
 
 @given(st.text(st.characters(codec=None, exclude_characters="#`"), max_size=30), st.integers(1000, 99999))
 def test_a_reference_on_a_line_of_its_own_is_found_before_any_text(after: str, number: int) -> None:
-    assert extract(f"#{number}\n\n{after}", REPOSITORY)[0].number == number
+    assert extract(f"#{number}\n\n{after}", REPOSITORY, urls=GITHUB.urls)[0].number == number
 
 
 ADVERSARIAL: dict[str, str] = {
@@ -188,7 +189,7 @@ def test_time_grows_linearly(name: str, kind: Kind) -> None:
     piece = ADVERSARIAL[name]
 
     def work(text: str) -> None:
-        extract(text, REPOSITORY, kind=kind)
+        extract(text, REPOSITORY, urls=GITHUB.urls, kind=kind)
         looks_like_release_notes(text)
         is_dependency_bump(text)
         own_number(text)

@@ -21,6 +21,7 @@ from miner.edges import (
 )
 from miner.stacks import MOST_STACKED
 from tests.growth import assert_linear
+from tests.miner.gitworld import GITHUB
 
 CITING, CITED = 50, 40
 KINDS: Mapping[str, Any] = {"title": "title", "branch": "branch", "commit": "commit", "landing": "commit"}
@@ -61,7 +62,7 @@ def landscape(
     provenance = Provenance()
     for number, subject in (subjects or {}).items():
         provenance.add_subject(number, subject)
-    return PullRequestIndex("o/n", aliases, "github.com", everyone, provenance, shas or {})
+    return PullRequestIndex("o/n", aliases, GITHUB, everyone, provenance, shas or {})
 
 
 def judged(
@@ -558,7 +559,7 @@ def synthetic(count: int) -> PullRequestIndex:
         each = pull(number, text("body", body), own=[own[0].sha], head_sha=own[0].sha, at=number)
         each.events = [(max(1, number - 1), "E", "mentions")]
         pulls.append(each)
-    return PullRequestIndex("o/n", (), "github.com", {each.number: each for each in pulls}, provenance, shas)
+    return PullRequestIndex("o/n", (), GITHUB, {each.number: each for each in pulls}, provenance, shas)
 
 
 def test_time_grows_with_the_number_of_pull_requests_and_not_with_its_square() -> None:

@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import update
 
 from miner import git_rows
+from miner.git_facts import ApiKnowledge, read, read_refs
 from miner.git_rows import ApiState, PullRequestSelection, settle_without_history, utc, write
-from miner.git_source import ApiKnowledge, read, read_refs
 from prchain.core.git import GitRepository
 from sql.store import Store
 from sql.tables import Base, Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim, Repository
-from tests.miner.gitworld import World, lines
+from tests.miner.gitworld import GITHUB, World, lines
 from tests.prchain.secrets_table import DRAWN_TOKEN
 
 TOKEN = DRAWN_TOKEN
@@ -50,9 +50,9 @@ def store_world(
 ) -> None:
     repository = GitRepository.open(world.save())
     merges = {number: state.merge_sha for number, state in (api or {}).items() if state.merge_sha}
-    facts = read(repository, read_refs(repository), ApiKnowledge(merges))
+    facts = read(repository, read_refs(repository, GITHUB.pull_heads), ApiKnowledge(merges))
     with store.transaction() as tx:
-        write(tx, 1, repository, facts, selection, api or {}, **options)
+        write(tx, 1, repository, facts, selection, api or {}, forge="GitHub", **options)
 
 
 def rows(store: Store, table: type[Base], *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
@@ -222,7 +222,7 @@ def test_without_history_the_apis_word_settles_and_landings_stay(store: Store, w
                 for n, state in states.items()
             ],
         )
-        settle_without_history(tx, 1)
+        settle_without_history(tx, 1, "GitHub")
     assert dict(rows(store, PullRequest, "number", "outcome")) == {
         1: "landed",
         2: "open",

@@ -417,7 +417,7 @@ def live_to_the_end(path: Path, github: Emulator, rng: random.Random, *, rescan:
 
 def rescan_finished(path: Path) -> bool:
     with opened(path) as store, store.reading() as tx:
-        detail = json.loads(next(tx.rows(Cursor, "detail", stream="sweep"))[0])
+        detail = next(tx.rows(Cursor, "detail", stream="sweep"))[0]
     return detail["turn"] == 1 and "finished" in detail
 
 

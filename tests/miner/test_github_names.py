@@ -12,6 +12,7 @@ import pytest
 from miner.github import GitHubSource, replay
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.repositories import parse_entry
+from miner.sources.github import forge_at
 from prchain.core.console.progress import open_progress
 from sql.store import Store
 from sql.tables import Issue, MineRun, PullRequest, PullRequestText, Repository, RepositoryAlias, TimelineEvent
@@ -122,6 +123,7 @@ class Lab:
         with open_progress(stream=io.StringIO()) as progress:
             source = GitHubSource(
                 self.store,
+                forge=forge_at("github.com"),
                 tokens=("test-token",),
                 api_url=self.emulator.api_url,
                 max_wait=4000,
@@ -131,7 +133,7 @@ class Lab:
                 sleep=self.emulator.clock.sleep,
             )
             mirrors = self.folder / "mirrors"
-            miner = Miner(self.store, MineOptions(**options), mirrors=mirrors, progress=progress, github=source)
+            miner = Miner(self.store, MineOptions(**options), mirrors=mirrors, progress=progress, sources=[source])
             return [miner.mine(spec) for spec in specs]
 
     def rows(self, table: Any, *columns: str, **equals: Any) -> list[tuple[Any, ...]]:

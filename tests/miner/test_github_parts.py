@@ -18,7 +18,7 @@ from miner.github.faults import Incomplete
 from miner.github.pace import MORE, PATIENCE, SWEEP, Pace
 from miner.github.page_rows import Key, PageRows, PendingConnection
 from miner.github.pages import CONNECTIONS
-from prchain.core.errors import BadToken, GitHubError, QueryRefused, RepositoryNotFound
+from prchain.core.errors import BadToken, ForgeError, QueryRefused, RepositoryNotFound
 from sql.tables import Commit, PullRequest, PullRequestText, TimelineEvent
 
 
@@ -156,7 +156,7 @@ def test_each_limit_has_its_wait(status: int, message: str, headers: dict[str, s
 
 @given(st.integers(0, 599), st.none() | st.text() | st.dictionaries(st.text(), st.none() | st.text()))
 def test_no_answer_is_beyond_classification(status: int, body: Any) -> None:
-    assert isinstance(faults.classify(GithubException(status, body, None)), faults.ApiFault | GitHubError)
+    assert isinstance(faults.classify(GithubException(status, body, None)), faults.ApiFault | ForgeError)
 
 
 def test_nodes_that_this_token_may_not_see_cost_only_themselves() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from miner.github import replay
 from miner.github.pages import UNKNOWN_PARENTS
-from prchain.core.errors import BadToken, GitHubError, NetworkUnreachable, RepositoryNotFound
+from prchain.core.errors import BadToken, ForgeError, NetworkUnreachable, RepositoryNotFound
 from prchain.core.secrets.scrub import clean_text, redact_mined
 from sql.store import Store
 from sql.tables import ArchivedPage, Commit, Cursor, PullRequest, PullRequestText, Repository, RepositoryAlias
@@ -392,7 +392,7 @@ def test_a_token_planted_everywhere_appears_nowhere(
         opened(tmp_path / "mined.db") as store,
     ):
         mine(store, github, progress=progress)
-        with pytest.raises(GitHubError) as caught:
+        with pytest.raises(ForgeError) as caught:
             source(store, github, progress=progress).resolve(token, "x")
         with store.reading() as tx:
             bodies = [zlib.decompress(body).decode() for (body,) in tx.rows(ArchivedPage, "body")]
@@ -416,7 +416,7 @@ def test_threads_read_their_repositories_side_by_side(world: World, tmp_path: Pa
 
         def read(number: int) -> None:
             try:
-                shared.read(number, resolved, since=None, limit=None)
+                shared.read(number, resolved)
             except BaseException as error:
                 failures.append(error)
 

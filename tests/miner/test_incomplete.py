@@ -215,7 +215,7 @@ def test_the_run_status_and_show_say_what_is_incomplete_and_the_rest_is_usable(
             out = capsys.readouterr().out.splitlines()
             assert out[0].startswith(f"acme/widgets: {outcome}: {PULLS} pull requests")
             assert out[1] == (
-                f"acme/widgets: {len(closing)} pull requests incomplete: GitHub counts more than it gives;"
+                f"acme/widgets: {len(closing)} pull requests incomplete: their forge counts more than it gives;"
                 " see `prchain sql incomplete`"
             )
     assert cli.run(["sql", "incomplete", "--csv", "--db", "p.db"]) == 0

@@ -26,6 +26,7 @@ from miner.github.client import GitHubClient
 from miner.github.sweep import Sweep
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
+from miner.sources.github import forge_at
 from prchain.core.console.progress import open_progress
 from prchain.core.git import process
 from sql.store import Store, Transaction
@@ -142,6 +143,7 @@ def live(
     with open_progress(stream=io.StringIO()) as progress:
         source = GitHubSource(
             store,
+            forge=forge_at("github.com"),
             tokens=("test-token",),
             api_url=api_url,
             max_wait=4000,
@@ -151,7 +153,7 @@ def live(
             sleep=clock.sleep,
         )
         mirrors = folder / "mirrors"
-        miner = Miner(store, MineOptions(**options), mirrors=mirrors, progress=progress, github=source)
+        miner = Miner(store, MineOptions(**options), mirrors=mirrors, progress=progress, sources=[source])
         places.watch(store)
         report = miner.mine(parse_entry(f"acme/widgets = {folder / 'r.git'}", "github.com", folder))
     store.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.outcomes import GIT_NOT_READ
 from miner.report import funnel, print_funnel
 from miner.repositories import parse_entry
+from miner.sources.github import forge_at
 from prchain.core.console.progress import open_progress
 from sql.tables import ArchivedPage, Base, Citation, Commit, Issue, Landing, MineRun, PullRequest, PullRequestText
 from tests.databases import open_new
@@ -42,6 +42,7 @@ class Lab:
         with open_progress(stream=io.StringIO()) as progress:
             source = GitHubSource(
                 self.store,
+                forge=forge_at("github.com"),
                 tokens=("test-token",),
                 api_url=self.emulator.api_url,
                 max_wait=10,
@@ -55,7 +56,7 @@ class Lab:
                 MineOptions(**options),
                 mirrors=self.folder / "mirrors",
                 progress=progress,
-                github=source,
+                sources=[source],
             ).mine(spec)
 
     def rows(self, table: type[Base], *columns: str) -> list[tuple[Any, ...]]:
@@ -256,7 +257,7 @@ def test_issue_20_a_run_tells_and_stores_what_it_replaced_and_keeps_what_only_lo
     expected = {"github": 2, "url": 1}
     assert (report.outcome, report.replaced) == ("mined", expected)
     assert unchanged.replaced == {}
-    assert lab.rows(MineRun, "replaced") == [(json.dumps(expected),), (None,)]
+    assert lab.rows(MineRun, "replaced") == [(expected,), (None,)]
     [body] = [
         body
         for number, field, body in lab.rows(PullRequestText, "number", "field", "body")

@@ -27,7 +27,7 @@ EVERYTHING = [
     [
         (Evidence(landed="squash on main"), "landed", "squash on main"),
         (Evidence(landed="squash on main", gone_at="2024", state="closed"), "landed", "squash on main"),
-        (Evidence(gone_at="2024", state="open", carried="x"), "gone", "not on GitHub since 2024"),
+        (Evidence(gone_at="2024", state="open", carried="x"), "gone", "not on the forge since 2024"),
         (Evidence(carried="with #2", state="merged"), "carried", "with #2"),
         (
             Evidence(state="merged", merge_sha="f" * 40),

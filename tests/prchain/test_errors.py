@@ -13,7 +13,7 @@ def tree(base: type[errors.PrchainError]) -> set[type[errors.PrchainError]]:
     ("error", "name"),
     [
         (errors.NoPullRefs("x"), "no_pull_refs"),
-        (errors.GitHubError("x"), "github_error"),
+        (errors.ForgeError("x"), "forge_error"),
         (errors.NotARepository("x"), "not_a_repository"),
         (errors.StoreTooNew("x"), "store_too_new"),
         (errors.RateLimitExceeded("x", 5.0), "rate_limit_exceeded"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from miner.git_source import read_refs
+from miner.git_facts import read_refs
 from prchain.core.errors import (
     CloneFailed,
     DiskFull,
@@ -25,7 +25,7 @@ from prchain.core.errors import (
 from prchain.core.git import GitRepository, RawCommit, environment, is_clone_url, path_text, process, update_mirror
 from prchain.core.git.standins import StandInRepository
 from prchain.core.git.trees import TreeStore
-from tests.miner.gitworld import EXECUTABLE, FILE, LINK, SUBMODULE, World, facts_of, git, lines
+from tests.miner.gitworld import EXECUTABLE, FILE, GITHUB, LINK, SUBMODULE, World, facts_of, git, lines
 
 
 @pytest.fixture
@@ -348,7 +348,7 @@ class TestRefs:
             git(world.path, "update-ref", f"refs/pull/{2 if kind == 'commit' else 3}/head", tag)
         git(world.path, "update-ref", "refs/pull/4/head", blob)
         repository = GitRepository.open(world.path)
-        assert read_refs(repository).heads == {1: world.sha(head), 2: world.sha(head)}
+        assert read_refs(repository, GITHUB.pull_heads).heads == {1: world.sha(head), 2: world.sha(head)}
         assert set(facts_of(world.path).refs.heads) == {1, 2}
 
     def test_pull_refs_of_other_shapes_are_none(self, world: World) -> None:
@@ -356,7 +356,7 @@ class TestRefs:
         world.save()
         for name in ("1/merge", "x/head", "\u0663/head", "12", "1/2/head", "01x/head"):
             git(world.path, "update-ref", f"refs/pull/{name}", world.sha(head))
-        assert read_refs(GitRepository.open(world.path)).heads == {1: world.sha(head)}
+        assert read_refs(GitRepository.open(world.path), GITHUB.pull_heads).heads == {1: world.sha(head)}
 
 
 class TestDefaultBranch:
@@ -365,7 +365,7 @@ class TestDefaultBranch:
         world.commit("trunk", {"a": "1"})
         world.commit("main", {"a": "1"})
         world.propose(1, {"a": "2"})
-        assert read_refs(GitRepository.open(world.save())).default_branch == "trunk"
+        assert read_refs(GitRepository.open(world.save()), GITHUB.pull_heads).default_branch == "trunk"
 
     @pytest.mark.parametrize(
         ("branches", "chosen"), [(("main", "master", "a"), "main"), (("master", "a"), "master"), (("b", "a"), "a")]
@@ -383,7 +383,7 @@ class TestDefaultBranch:
             (world.path / "HEAD").write_text(world.sha(branches[0]) + "\n")
         repository = GitRepository.open(world.path)
         assert repository.default_branch() is None
-        assert read_refs(repository).default_branch == chosen
+        assert read_refs(repository, GITHUB.pull_heads).default_branch == chosen
 
 
 class TestBadRepositories:
@@ -434,9 +434,9 @@ class TestBadRepositories:
 
     def test_empty_and_without_pull_heads(self, world: World, tmp_path: Path) -> None:
         with pytest.raises(IncompleteRepository, match="no branches"):
-            read_refs(GitRepository.open(World(tmp_path / "empty.git").path))
+            read_refs(GitRepository.open(World(tmp_path / "empty.git").path), GITHUB.pull_heads)
         with pytest.raises(NoPullRefs, match="refs/pull"):
-            read_refs(GitRepository.open(world.save()))
+            read_refs(GitRepository.open(world.save()), GITHUB.pull_heads)
 
     @pytest.mark.parametrize("what", ["commit", "root commit", "tree"])
     def test_missing_commits_and_trees_are_one_line(self, world: World, what: str) -> None:
@@ -633,15 +633,19 @@ class TestMirror:
 
     def test_clones_then_fetches_what_is_new_and_drops_what_is_gone(self, upstream: World, tmp_path: Path) -> None:
         url, path = f"file://{upstream.path}", tmp_path / "mirrors" / "o" / "r.git"
-        assert self.refs(update_mirror(url, path)) == self.refs(GitRepository.open(upstream.path))
+        assert self.refs(update_mirror(url, path, refs=[GITHUB.pull_heads])) == self.refs(
+            GitRepository.open(upstream.path)
+        )
         upstream.drop("old")
         upstream.commit("old/nested", {"n": "n"}, "a branch where a branch of that name was")
         upstream.branch("main", 1)
         upstream.commit("main", {"forced": "x"}, "force-pushed")
         upstream.propose(2, {"b.py": lines("b", 2)})
         upstream.save()
-        assert self.refs(update_mirror(url, path)) == self.refs(GitRepository.open(upstream.path))
-        assert read_refs(GitRepository.open(path)).default_branch == "main"
+        assert self.refs(update_mirror(url, path, refs=[GITHUB.pull_heads])) == self.refs(
+            GitRepository.open(upstream.path)
+        )
+        assert read_refs(GitRepository.open(path), GITHUB.pull_heads).default_branch == "main"
 
     def test_follows_the_default_branch(self, upstream: World, tmp_path: Path) -> None:
         url, path = f"file://{upstream.path}", tmp_path / "r2.git"
@@ -670,7 +674,7 @@ class TestMirror:
         path = outer / "data" / "mirrors" / "r.git"
         path.mkdir(parents=True)
         (path / "HEAD").write_text("ref: refs/heads/main\n")
-        mirror = update_mirror(f"file://{upstream.path}", path)
+        mirror = update_mirror(f"file://{upstream.path}", path, refs=[GITHUB.pull_heads])
         assert self.refs(mirror) == self.refs(GitRepository.open(upstream.path))
         assert set(GitRepository.open(outer).refs("refs/heads")) == {
             "refs/heads/main",
@@ -684,7 +688,7 @@ class TestMirror:
         git(tmp_path, "clone", "-q", "--bare", str(upstream.path), "own.git")
         git(tmp_path / "own.git", "branch", "precious", "main")
         monkeypatch.setenv("GIT_DIR", str(tmp_path / "own.git"))
-        mirror = update_mirror(f"file://{upstream.path}", tmp_path / "m.git")
+        mirror = update_mirror(f"file://{upstream.path}", tmp_path / "m.git", refs=[GITHUB.pull_heads])
         monkeypatch.delenv("GIT_DIR")
         assert set(self.refs(mirror)) == set(self.refs(GitRepository.open(upstream.path)))
         assert "refs/heads/precious" in GitRepository.open(tmp_path / "own.git").refs("refs/heads")
@@ -714,8 +718,8 @@ class TestMirror:
             return real(local, variables, *others)
 
         monkeypatch.setattr(process, "_start", start)
-        update_mirror("https://example.org/r.git", tmp_path / "m.git", token=token)
-        update_mirror(f"file://{upstream.path}", tmp_path / "n.git", token=token)
+        update_mirror("https://example.org/r.git", tmp_path / "m.git", credentials=f"x:{token}")
+        update_mirror(f"file://{upstream.path}", tmp_path / "n.git", credentials=f"x:{token}")
         sent = [
             any("Basic" in value for value in variables.values()) for command, variables in calls if "fetch" in command
         ]
@@ -727,7 +731,7 @@ class TestMirror:
     def test_the_token_is_not_in_the_error(self, tmp_path: Path) -> None:
         token = "secret-of-no-known-shape"
         with pytest.raises(CloneFailed) as caught:
-            update_mirror(f"https://x:{token}@localhost:1/r.git", tmp_path / "m.git", token=token)
+            update_mirror(f"https://x:{token}@localhost:1/r.git", tmp_path / "m.git", credentials=f"x:{token}")
         assert token not in str(caught.value)
 
 

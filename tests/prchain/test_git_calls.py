@@ -20,6 +20,7 @@ from prchain.core.git.environment import SETTINGS, local_environment, remote_env
 from prchain.core.git.standins import StandInRepository
 from prchain.demo import library
 from tests.environments.folder_sandbox import FolderSandbox
+from tests.miner.gitworld import GITHUB
 from tests.prchain.gitsetups import Machine, Setup, read
 
 ROOT = Path(__file__).parents[2]
@@ -242,7 +243,7 @@ def test_a_mirror_is_the_same_whatever_a_user_has_set(
 ) -> None:
     (machine.shop.path / "HEAD").write_text(f"{machine.shop.sha('main')}\n")  # the remote names no branch
     machine.set_up(Setup(user, variables=variables), monkeypatch)
-    mirror = update_mirror(f"file://{machine.shop.path}", tmp_path / "mirror.git")
+    mirror = update_mirror(f"file://{machine.shop.path}", tmp_path / "mirror.git", refs=[GITHUB.pull_heads])
     assert (mirror.refs("refs"), mirror.object_format) == (machine.refs, "sha1")
     assert (mirror.path / "HEAD").read_text() == "ref: refs/heads/main\n"
 
@@ -251,7 +252,8 @@ def test_an_address_is_replaced_as_the_user_has_set(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.set_up(Setup(f'[url "file://{machine.shop.path}"]\n\tinsteadOf = https://example.org/r.git\n'), monkeypatch)
-    assert update_mirror("https://example.org/r.git", tmp_path / "mirror.git").refs("refs") == machine.refs
+    mirror = update_mirror("https://example.org/r.git", tmp_path / "mirror.git", refs=[GITHUB.pull_heads])
+    assert mirror.refs("refs") == machine.refs
 
 
 @pytest.fixture(scope="module")

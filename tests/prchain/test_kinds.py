@@ -302,6 +302,7 @@ def test_the_time_to_read_hostile_paths_grows_as_they_do(unit: str) -> None:
         ("Makefile", True),
         ("bin/run", True),
         ("tests/data/a.png", False),
+        ("docs/logo.svg", True),
         ("src/lib.so", False),
         ("a.pyc", False),
         ("src/run", None),

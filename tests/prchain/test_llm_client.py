@@ -172,7 +172,7 @@ def test_a_message_of_odd_types_is_read_as_what_it_is_sure_to_say(
         {"choices": [5]},
         {"choices": [{}]},
         {"choices": [{"message": "hi"}]},
-        {"error": {"message": f"overloaded for {KEY}"}},
+        {"error": {"message": f"no luck for {KEY}"}},
     ],
 )
 def test_a_body_that_is_no_completion_is_the_endpoints_fault_and_may_have_been_paid_for(

@@ -38,6 +38,7 @@ FULL = {
     "deepseek": "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens.",
     "dashscope": "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 5000]",
     "zhipu": "Prompt 超长",
+    "a length of tokens": "token length 40000 exceeds the maximum allowed 32768",
     "moonshot": "Invalid request: Your request exceeded model token limit: 5000",
     "xai": "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
     "openrouter": "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 "
@@ -219,6 +220,19 @@ def test_a_code_says_it_whatever_the_words_are(code: str) -> None:
 def test_statuses_that_mean_something_else_are_believed_unless_the_context_is_named(status: int) -> None:
     assert cause_of("Token limit exceeded", status=status) is not Cause.CONTEXT
     assert cause_of(FULL["openai"], status=status) is Cause.CONTEXT
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("Incorrect API key provided: prompt_too_long", 401),
+        ("The model `long-context-length-exceeded` does not exist", 404),
+        ("model 'max-context-length-exceeded' not found, try pulling it first", 404),
+        ("The deployment context_length_exceeded was not found", 404),
+    ],
+)
+def test_a_key_or_a_model_that_is_quoted_is_no_context_whatever_its_name(words: str, status: int) -> None:
+    assert cause_of(words, status=status) is Cause.OTHER
 
 
 def test_a_body_that_is_too_large_for_a_server_is_a_long_prompt_only_where_the_status_says_so() -> None:

@@ -205,6 +205,13 @@ CLOSED = said("Upstream closed the stream", 502)
         (b'data: {"error": {"code": 503, "message": "oops"}}\n\ndata: [DONE]\n\n', DOWN, "oops"),
         (b": ping\n\nevent: error\ndata: " + encoded(said("oops", type="overloaded_error")), DOWN, "oops"),
         ({"error": "429 Too Many Requests"}, LIMITED, "Too Many"),
+        ({"error": "Rate limit reached, slow down"}, LIMITED, "slow down"),
+        ({"error": "The model is overloaded"}, DOWN, "overloaded"),
+        ({"error": True, "message": "Model gpt2 is currently loading"}, DOWN, "loading"),
+        (said("您的账户已达到速率限制", "1302"), LIMITED, "1302"),
+        (said("该模型当前访问量过大", "1305"), DOWN, "1305"),
+        (said("resource exhausted", 8), LIMITED, "resource exhausted"),
+        ({"code": "DataInspectionFailed", "message": "Output data may be inappropriate."}, REFUSED, "inappropriate"),
         ([said("slow down", 429)], LIMITED, "slow down"),
         ({"base_resp": {"status_code": 1002, "status_msg": "rate limit"}, "choices": None}, LIMITED, "rate limit"),
         ({"code": 429, "msg": "slow down", "success": False}, LIMITED, "slow down"),
@@ -240,6 +247,9 @@ CLOSED = said("Upstream closed the stream", 502)
         (choice("network_error", usage=NOTHING_USED), DOWN, "network_error"),
         (choice("insufficient_system_resource", usage=NOTHING_USED), DOWN, "resource"),
         (choice("cancelled"), DOWN, "cancelled"),
+        (choice("MALFORMED_FUNCTION_CALL", usage=NOTHING_USED), DOWN, "MALFORMED"),
+        (choice("function_call_filter: UNEXPECTED_TOOL_CALL", usage=NOTHING_USED), DOWN, "function_call_filter"),
+        (choice(None, usage=NOTHING_USED, native_finish_reason="MALFORMED_FUNCTION_CALL"), DOWN, "MALFORMED"),
     ],
 )
 def test_an_error_within_a_200_is_the_status_that_its_code_names_unbilled_and_in_its_real_words(
@@ -258,6 +268,7 @@ def test_an_error_within_a_200_is_the_status_that_its_code_names_unbilled_and_in
         choice("error", "half a reply"),
         choice("failed", "", {"completion_tokens": 7}),
         choice("abort", "{", {"completion_tokens": 1}),
+        choice("malformed_function_call", "", {"completion_tokens": 7}),
     ],
 )
 def test_a_reply_that_broke_off_after_a_model_worked_may_have_been_paid_for(body: Any) -> None:
@@ -284,6 +295,23 @@ def test_a_reply_that_broke_off_after_a_model_worked_may_have_been_paid_for(body
 def test_a_reply_beside_a_field_that_says_no_error_is_a_reply(finish: str, error: Any) -> None:
     for body in (choice(finish, "fine", error=error), choice(finish, "fine") | {"error": error}):
         assert isinstance(reply_of(encoded(body), "m"), Reply)
+
+
+@pytest.mark.parametrize(
+    ("own", "native", "finish"),
+    [
+        ("tool_calls", "MAX_TOKENS", "MAX_TOKENS"),
+        ("stop", "length", "length"),
+        (None, "end_turn", "end_turn"),
+        (None, None, "stop"),
+        ("tool_calls", "STOP", "tool_calls"),
+        ("length", "STOP", "length"),
+        ("stop", 5, "stop"),
+    ],
+)
+def test_an_upstreams_finish_counts_where_it_tells_of_a_cut(own: str | None, native: Any, finish: str) -> None:
+    found = reply_of(encoded(choice(own, "fine", native_finish_reason=native)), "m")
+    assert isinstance(found, Reply) and found.finish == finish
 
 
 @pytest.mark.parametrize(

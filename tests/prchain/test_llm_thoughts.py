@@ -73,6 +73,41 @@ TOLD_APART = {
         "a",
     ),
     "gpt-oss without its special tokens": ("analysisWe need four.assistantfinalfour", "four", "We need four."),
+    "gpt-oss without its special tokens, a call": (
+        'analysisI list it.assistantcommentary to=functions.bash json{"command": "ls"}',
+        'assistantcommentary to=functions.bash json{"command": "ls"}',
+        "I list it.",
+    ),
+    "gpt-oss, the answer alone": ("assistantfinalDone.", "Done.", ""),
+    "gpt-oss, a half head": (
+        "analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Done.<|return|>",
+        "Done.",
+        "hm",
+    ),
+    "gpt-oss, the answer behind a half head": ("final<|message|>Done.<|return|>", "Done.", ""),
+    "gpt-oss, a message without a name": ("<|message|>Done.", "Done.", ""),
+    "MedGemma": ("<unused94>thought\nhm\n<unused95>Done.", "Done.", "hm"),
+    "Marco": ("<Thought>\nhm\n</Thought>\n<Output>\nDone.\n</Output>", "Done.", "hm"),
+    "GLM-4.5V": ("<think>hm</think>\n<|begin_of_box|>Done.<|end_of_box|>", "Done.", "hm"),
+    "Apriel": (
+        "Here are my reasoning steps:\nhm\n[BEGIN FINAL RESPONSE]\nDone.\n[END FINAL RESPONSE]\n",
+        "Done.",
+        "hm",
+    ),
+    "Apriel, its phrase in the prompt": (f"{DRAFT}\n[BEGIN FINAL RESPONSE]\n{SAYS}", SAYS, DRAFT),
+    "special tokens that begin and end": ("<|begin_of_thinking|>hm<|end_of_thinking|>Done.", "Done.", "hm"),
+    "special tokens that start and end": ("<|reasoning_start|>hm<|reasoning_end|>Done.", "Done.", "hm"),
+    "a special token that ends alone": ("hm.<|/thinking|>Done.", "Done.", "hm."),
+    "special tokens with DeepSeek's bars": (
+        "<\uff5cbegin▁of▁thinking\uff5c>hm<\uff5cend▁of▁thinking\uff5c>Done.",
+        "Done.",
+        "hm",
+    ),
+    "ended twice, with a draft between": (
+        f"{LOOK}\n</think>\n\n{DRAFT}\n</think>\n\n{SAYS}",
+        SAYS,
+        f"{LOOK}\n\n{DRAFT}",
+    ),
     "a thought opened twice": ("<think>\n<think>\nhm\n</think>\nDone.", "Done.", "<think>\nhm"),
     "a thought in a thought": ("<think>\na\n<think>\nb\n</think>\nc\n</think>\nDone.", "Done.", "a\n<think>\nb\n\nc"),
     "two thoughts": ("<think>a</think>\n<thinking>b</thinking>\nDone.", "Done.", "a\n\nb"),
@@ -164,6 +199,12 @@ SPEAKS_OF_IT = {
     "in a raw text of Python": "I use re.split(r'</think>', text, maxsplit=1) there.",
     "in code by its indentation": 'It does this:\n\n    text.partition(\n        "</think>"\n    )\n\nI keep it.',
     "in a diff": "Patch:\n--- a/t.j2\n+++ b/t.j2\n@@ -1 +1,3 @@\n-{{ x }}\n+<think>\n+{{ y }}\n+</think>\n",
+    "an added line of a patch": "--- a/t.j2\n+++ b/t.j2\n@@ -1 +1,2 @@\n {{ x }}\n+</think>\n",
+    "a removed line of a patch": "--- a/t.j2\n+++ b/t.j2\n@@ -1,2 +1 @@\n {{ x }}\n-</think>\n",
+    "between tags": "It renders <div></think></div> there",
+    "Apriel's, in backticks": "The mark is `[BEGIN FINAL RESPONSE]`, at the start of a line.",
+    "a head in a sentence": "The head ends with <|message|> there.",
+    "a special token in backticks": "It strips `<|begin_of_thinking|>` and `<|end_of_thinking|>`.",
     "in a table": "| tag | meaning |\n|---|---|\n| `<think>` | open |\n| `</think>` | close |",
     "in a quoted block": "> ```\n> <think>\n> x\n> </think>\n> ```\nThat is it.",
     "in Chinese": "解析器在 </think> 处分割文本，然后返回内容。",  # noqa: RUF001
@@ -290,7 +331,8 @@ def test_no_word_is_lost_and_none_is_said_twice(text: str, cut: bool, parsed: bo
 
 @pytest.mark.parametrize(
     "unit", ["<think>", "</think>", "<think>a</think>", "<think>a</think>\nb\n", "`</think>", '"</think>" ', "```\n",
-             "analysisassistant", "<|channel|>final<|message|>", "<|start|>assistant<|channel|>", "[THINK]x "],
+             "analysisassistant", "\n[BEGIN FINAL RESPONSE] ", "[END FINAL RESPONSE] ", "a\n</think>\n",
+             "<|channel|>final<|message|>", "<|start|>assistant<|channel|>", "[THINK]x ", "<|end_of_thinking|>"],
 )  # fmt: skip
 def test_the_time_grows_as_the_text_does(unit: str) -> None:
     assert_linear(lambda size: unit * (size // len(unit)), lambda text: separated(text, cut=True), 12_000)

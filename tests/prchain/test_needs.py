@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from prchain.core.code.needs import Need, full_query, interface_of, names_of, parse_needs, unmet, verdict_of, worst
@@ -58,9 +56,9 @@ def test_where_tests_are_proved_only_what_these_use_is_needed() -> None:
 
 def test_what_is_stored_is_read_again_and_a_bare_name_too() -> None:
     needs = (SIZE, LARGE, LONG)
-    assert parse_needs(json.dumps([need.row() for need in needs])) == needs
-    assert parse_needs('["now"]') == (Need("name", "now"),)
-    assert parse_needs('[{"kind": "no such", "text": "now"}]') == (Need("name", "now"),)
+    assert parse_needs([need.row() for need in needs]) == needs
+    assert parse_needs(["now"]) == (Need("name", "now"),)
+    assert parse_needs([{"kind": "no such", "text": "now"}]) == (Need("name", "now"),)
 
 
 def test_the_ids_of_cargo_name_no_file() -> None:

@@ -29,6 +29,11 @@ MARKS = (
     "<|vision_start|>",
     f"<{BAR}Assistant{BAR}>",
     f"<{BAR}end▁of▁sentence{BAR}>",
+    "<SPECIAL_11>",
+    "<extra_id_1>",
+    "<unused94>",
+    "<reserved_106>",
+    "[unused9]",
     *NAMED,
 )
 
@@ -54,7 +59,25 @@ def test_a_text_is_whole_again_with_what_stands_broken_in_it(text: str) -> None:
     assert mended(shown, broken_tokens(shown)) == text
 
 
-@pytest.mark.parametrize("text", ["a <| b |> c", "x = a<|>b", "<||>", "if a <b> c", "[INSTALL]", "</s> <s>", "f |> g"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a <| b |> c",
+        "x = a<|>b",
+        "<||>",
+        "if a <b> c",
+        "[INSTALL]",
+        "</s> <s>",
+        "f |> g",
+        "[|x|]",
+        "prog [ARGS]...",
+        "<role>ADMIN</role>",
+        "<unused>",
+        "[unused]",
+        "[e~]",
+        "<SPECIAL_X>",
+    ],
+)
 def test_code_that_only_looks_like_one_stays(text: str) -> None:
     assert without_special_tokens(text) == text
 

@@ -111,9 +111,9 @@ def stored(folder: Path, chosen: Any) -> Path:
     write_database([cut(*one) for one in chosen.values()], file, folder)
     window: dict[str, Any] = dict.fromkeys(("taxonomy_hash", "recommended_action", "fault", "tokens_in", "tokens_out"))
     window |= {"id": "w", "trajectory_id": NAME, "replay": "r", "position": 1, "attempt": 1, "subject": f"{NAME}/1"}
-    window |= {"first_step": 1, "last_step": 8, "variant": "D", "settings": "{}", "model": "m", "prompt_hash": "h"}
+    window |= {"first_step": 1, "last_step": 8, "variant": "D", "settings": {}, "model": "m", "prompt_hash": "h"}
     window |= {"status": "on_track", "suboptimal": True, "guidance": "Call `add_all_things`.", "sent": False}
-    window |= {"why_not": "replay", "leaks": "[]", "usd": 0.5, "seconds": 1.0}
+    window |= {"why_not": "replay", "leaks": [], "usd": 0.5, "seconds": 1.0}
     finding = {"window_id": "w", "evidence": "e", "step": 1, "recovery": "Look.", "kept": True, "why": None}
     found = [
         finding | {"ordinal": 0, "category": "hallucination", "found_by": "model"},

@@ -47,7 +47,7 @@ def strength(*outcomes: UndoingOutcome, own: int | None = 1, stub: UndoingOutcom
 def test_worth_and_filters_follow_from_the_counts(found: Strength, worth: Worth, own: bool, caught: bool) -> None:
     assert found.worth is worth
     assert [found.meets(it) for it in ProofFilter] == [True, own, caught]
-    assert Strength.from_json(found.to_json()) == found
+    assert Strength.from_row(found.row()) == found
     assert strength_row(found)["worth"] == worth and strength_words(found).startswith(worth)
 
 

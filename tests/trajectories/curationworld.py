@@ -49,6 +49,7 @@ from trajectories.curation.graphs.options import CRITIC, PROPOSER, GraphOptions
 from trajectories.curation.graphs.run import GraphContext
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, WindowOptions
 from trajectories.curation.windows.run import CuratedRun, CurationChoice, rollout_options
+from trajectories.model import AgentLimits
 from trajectories.rollouts.rollout import RunContext
 
 PRICE = Price(1.0, 4.0)
@@ -251,7 +252,9 @@ def curated_run(
     gateway = Gateway(SqlLedger(store, run), default=route, budget_usd=budget, pause=lambda tries: None)
     backend = BACKENDS["unsafe-local"]
     provider = Provider(settings, images=backend.needs_image)
-    rollout = rollout_options(gateway, backend="unsafe-local", steps=steps, **{"min_length": 1, **options})
+    rollout = rollout_options(
+        gateway, backend="unsafe-local", stage_limits=AgentLimits(steps=steps), **{"min_length": 1, **options}
+    )
 
     def workplace(_: Any, trees: TreeStore) -> CurationPlace:
         return CurationPlace(trees, folder, before)

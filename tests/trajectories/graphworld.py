@@ -327,17 +327,17 @@ class GraphWorld:
     def prove(self, chain_id: str, outcomes: Mapping[int, str]) -> None:
         """The rows that `prchain environments validate` writes: position to outcome."""
         classes = {"f2p": ["tests/test_parts.py::test_part"]}
-        values = {
+        values: dict[str, Any] = {
             "chain_id": chain_id,
             "reason": None,
             "image": None,
             "recipe": None,
             "runner": "pytest",
             "command": None,
-            "files": "[]",
-            "classes": json.dumps(classes),
-            "removed": "[]",
-            "tampered": "[]",
+            "files": [],
+            "classes": classes,
+            "removed": [],
+            "tampered": [],
             "stage_image": None,
             "seconds": 1.0,
         }
@@ -368,7 +368,7 @@ class GraphWorld:
     def reasons(self, graph_id: str) -> dict[str, str]:
         """Name to the reasons of each candidate that has some."""
         rows = self.rows(GraphNode, "name", "reasons", graph_id=graph_id)
-        return {name: " ".join(f"{it['rule']}: {it['words']}" for it in json.loads(text)) for name, text in rows}
+        return {name: " ".join(f"{it['rule']}: {it['words']}" for it in reasons) for name, reasons in rows}
 
     def whole(self) -> dict[str, Any]:
         """All stored rows of the graphs, by natural key: without times, costs and workers."""
@@ -435,8 +435,8 @@ def graph_facts(store: Store, *, tokens: bool = True) -> dict[str, Any]:
     columns = _GRAPH if tokens else tuple(name for name in _GRAPH if not name.startswith("tokens"))
     with store.reading() as tx:
         messages = []
-        for *key, text in tx.rows(GraphMessage, "graph_id", "round", "purpose", "ordinal", "entry"):
-            entry = {name: value for name, value in json.loads(text).items() if name not in _PASSING}
+        for *key, values in tx.rows(GraphMessage, "graph_id", "round", "purpose", "ordinal", "entry"):
+            entry = {name: value for name, value in values.items() if name not in _PASSING}
             messages.append((*key, entry))
         return {
             "graphs": [dict(zip(columns, row, strict=True)) for row in tx.rows(GraphRow, *columns)],

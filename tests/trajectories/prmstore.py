@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,10 @@ def add_trajectory(
         "scaffold": "react",
         "model": "m",
         "judge": None,
-        "options": RolloutOptions(context=context).to_json(),  # type: ignore[arg-type]
+        "options": asdict(RolloutOptions(context=context)),  # type: ignore[arg-type]
         "options_hash": "h",
-        "prompts": "{}",
-        "tools": "[]",
+        "prompts": {},
+        "tools": [],
         "decided_by": None,
     }
     with store.transaction() as tx:
@@ -102,7 +102,7 @@ def add_window(
         "first_step": steps[0],
         "last_step": steps[1],
         "variant": "D",
-        "settings": json.dumps({"every": 5}),
+        "settings": {"every": 5},
         "model": "prm-model",
         "prompt_hash": "p",
         "taxonomy_hash": "t",
@@ -113,7 +113,7 @@ def add_window(
         "sent": True,
         "why_not": None,
         "fault": None,
-        "leaks": "[]",
+        "leaks": [],
         "tokens_in": 1,
         "tokens_out": 1,
         "usd": None,
@@ -157,9 +157,9 @@ def add_curation(
         "number": number,
         "graph_id": "g",
         "step": step,
-        "frontier": "[]",
-        "established": "[]",
-        "waiting": "[]",
+        "frontier": [],
+        "established": [],
+        "waiting": [],
         "floor": 0.0,
         "chosen": chosen,
         "how": None,
@@ -175,17 +175,17 @@ def add_curation(
         "outcome": "open",
         "reason": None,
         "steps": 8,
-        "progress": "[]",
+        "progress": [],
         "grounded": None,
         "effectiveness": 0.0,
         "length": 8,
         "tree": None,
         "rewrite": None,
-        "faults": "[]",
-        "entries": "[]",
-        "notes": "[]",
+        "faults": [],
+        "entries": [],
+        "notes": [],
         "verifier_calls": 0,
-        "leftovers": "[]",
+        "leftovers": [],
         "usd": 0.0,
         "seconds": 0.0,
     }

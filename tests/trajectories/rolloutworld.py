@@ -259,9 +259,9 @@ class RolloutWorld:
                     "reason": None,
                     "plan": "p",
                     "query": query(number),
-                    "interface": "[]",
-                    "files": json.dumps([f"src/part_{number}.py"]),
-                    "findings": "[]",
+                    "interface": [],
+                    "files": [f"src/part_{number}.py"],
+                    "findings": [],
                     "attempts": 1,
                 }
             )
@@ -292,10 +292,10 @@ class RolloutWorld:
                         "outcome": "ready",
                         "reason": None,
                         "overview": OVERVIEW,
-                        "findings": "[]",
+                        "findings": [],
                         "attempts": 1,
                         "model": "m",
-                        "prompts": "{}",
+                        "prompts": {},
                         "created_at": "2026-01-01T00:00:00Z",
                     }
                 ],
@@ -377,7 +377,7 @@ class RolloutWorld:
         )
         for row in self.rows(TrajectoryMessage, *columns, trajectory_id=trajectory):
             message = dict(zip(columns, row, strict=True))
-            details = json.loads(message["details"])
+            details = message["details"]
             details.pop("restored", None)
             messages.append(message | {"details": details})
         stage = (

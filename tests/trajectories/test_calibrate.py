@@ -77,10 +77,10 @@ def prove(world: TaskWorld, outcomes: dict[int, str]) -> None:
                     "outcome": "ready",
                     "reason": None,
                     "overview": "All of it.",
-                    "findings": "[]",
+                    "findings": [],
                     "attempts": 1,
                     "model": "m",
-                    "prompts": "{}",
+                    "prompts": {},
                     "created_at": "",
                 }
             ],
@@ -95,9 +95,9 @@ def prove(world: TaskWorld, outcomes: dict[int, str]) -> None:
                     "reason": None,
                     "plan": "p",
                     "query": QUERIES[position],
-                    "interface": json.dumps(["round_half_even_cents"] if position == 1 else []),
-                    "files": "[]",
-                    "findings": "[]",
+                    "interface": ["round_half_even_cents"] if position == 1 else [],
+                    "files": [],
+                    "findings": [],
                     "attempts": 1,
                 }
                 for position in outcomes
@@ -114,10 +114,10 @@ def prove(world: TaskWorld, outcomes: dict[int, str]) -> None:
                     "image": None,
                     "recipe": None,
                     "runner": None,
-                    "files": "[]",
-                    "classes": "{}",
-                    "removed": "[]",
-                    "tampered": "[]",
+                    "files": [],
+                    "classes": {},
+                    "removed": [],
+                    "tampered": [],
                     "stage_image": None,
                     "seconds": 0.0,
                 }
@@ -140,10 +140,10 @@ def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | No
                     "parent_step": None,
                     "scaffold": "react",
                     "model": "m",
-                    "options": "{}",
+                    "options": {},
                     "options_hash": "",
-                    "prompts": "{}",
-                    "tools": "[]",
+                    "prompts": {},
+                    "tools": [],
                     "outcome": "running",
                     "reason": None,
                     "accepted": 0,
@@ -170,11 +170,11 @@ def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | No
                     "reason": None,
                     "start_tree": None,
                     "end_tree": None,
-                    "conflicts": "[]",
-                    "reset_tests": "[]",
-                    "check": "{}",
+                    "conflicts": [],
+                    "reset_tests": [],
+                    "check": {},
                     "attempts": 0,
-                    "endings": "[]",
+                    "endings": [],
                     "steps": 0,
                     "seconds": 0.0,
                 }
@@ -193,10 +193,10 @@ def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | No
                     "score": score,
                     "comment": None,
                     "shown": None,
-                    "findings": "[]",
+                    "findings": [],
                     "judge_error": error,
                     "tests": tests,
-                    "grade": "{}",
+                    "grade": {},
                     "usd": 0.0,
                     "seconds": 0.0,
                     "at": "",
@@ -208,7 +208,7 @@ def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | No
 def judged_by(world: TaskWorld, model: str, prompts: Mapping[str, str]) -> None:
     """Make the stored verdicts this judge's."""
     with world.store.transaction() as tx:
-        tx.connection.execute(update(Trajectory).values(judge=model, prompts=json.dumps(dict(prompts))))
+        tx.connection.execute(update(Trajectory).values(judge=model, prompts=dict(prompts)))
 
 
 def fenced(request: Request) -> dict[str, str]:

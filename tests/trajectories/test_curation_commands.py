@@ -45,7 +45,7 @@ def test_of_a_curated_chain_the_tokens_under_loss_are_those_of_the_committed_tur
     taught = [message for message in sample["messages"] if message["role"] == "assistant" and message[key]]
     rows = world.rows(TrajectoryMessage, "position", "content", "tool_calls", trajectory_id=name, kind="turn")
     assert {position for position, _, _ in rows} == {1, 2}
-    calls = [[json.loads(call["arguments"]) for call in json.loads(text)] for _, _, text in rows]
+    calls = [[json.loads(call["arguments"]) for call in made] for _, _, made in rows]
     exported = [
         [
             json.loads(arguments) if isinstance(arguments := call["function"]["arguments"], str) else arguments
@@ -101,7 +101,7 @@ def test_a_page_is_of_a_graph_or_of_a_curated_trajectory(
     ("arguments", "words"),
     [
         (["--backend", "unsafe-local"], "plain processes take no snapshots"),
-        (["--window", "3", "--stride", "4"], "a stride of 4 steps is more than the window of 3"),
+        (["--windows", "window=3,stride=4"], "a stride of 4 steps is more than the window of 3"),
         (["--graph", "zz"], "no graph's id begins with 'zz'"),
         (["nothing"], "chain"),
     ],

@@ -71,8 +71,8 @@ class TestARun:
         name = world.curate()
         first = world.windows(name)[0]
         assert (first["chosen"], first["how"], first["committed"]) == (2, "floor", 5)
-        marked = [turn for turn in turns(world, name) if "curated" in json.loads(turn["details"])]
-        assert json.loads(marked[0]["details"])["curated"] == {"window": 1, "candidate": 2}
+        marked = [turn for turn in turns(world, name) if "curated" in turn["details"]]
+        assert marked[0]["details"]["curated"] == {"window": 1, "candidate": 2}
         assert json.loads(json.loads(marked[0]["tool_calls"])[0]["arguments"]) == {
             "command": "grep -c till pyproject.toml"
         }
@@ -352,7 +352,7 @@ class TestRewrites:
         variants = [row for row in world.candidates(name) if row["place"] is not None]
         assert {row["outcome"] for row in variants} == {"ungrounded"}
         assert all(row["reason"].startswith("J1: ") for row in variants)
-        assert json.loads(variants[0]["rewrite"])["text"] == "It is obviously the loader."
+        assert variants[0]["rewrite"]["text"] == "It is obviously the loader."
 
     def test_a_dropped_place_is_not_tried_again_in_its_window(self, world: CurationWorld) -> None:
         leap = said("It is obviously the loader.", "bash", {"command": "ls src"})

@@ -48,11 +48,7 @@ PLAIN = ChosenBackend(BACKENDS["unsafe-local"], "a test")
 def bash_alone(ran: Ran, chain: str = "") -> dict[str, str]:
     """The rollouts with bash alone by id, of all chains or one, with their outcomes."""
     rows = ran.rows(Trajectory, "id", "outcome", "options", "chain_id")
-    return {
-        name: outcome
-        for name, outcome, options, of in rows
-        if json.loads(options)["tools"] == "bash" and of.startswith(chain)
-    }
+    return {name: outcome for name, outcome, options, of in rows if options["tools"] == "bash" and of.startswith(chain)}
 
 
 def guidance_page(printed: str) -> str:
@@ -162,7 +158,7 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
 
 def test_a_cheat_is_rejected_as_tampered_and_the_demo_says_how_it_was_seen(ran: Ran) -> None:
     ((name, grade),) = ran.rows(Verdict, "trajectory_id", "grade", tests="tampered")
-    cheats = json.loads(grade)["cheats"]
+    cheats = grade["cheats"]
     assert cheats[0] == "replaced in the runner: unittest.TestCase._callTestMethod"
     assert any(line.startswith("a test that must not pass passes: tests/test_parsing.py:") for line in cheats)
     assert ran.rows(Trajectory, "outcome", "accepted", id=name) == [("rejected", 0)]

@@ -141,8 +141,7 @@ class TestDisclosedRollouts:
         plain = queries[ids[0]].rstrip()
         for unit in pending.units:
             assert queries[unit.id].rstrip() == f"{plain}\n\n{unit.told.text}".rstrip()
-        for name, scaffold, text in world.rows(Trajectory, "id", "scaffold", "decided_by"):
-            decided = json.loads(text)
+        for name, scaffold, decided in world.rows(Trajectory, "id", "scaffold", "decided_by"):
             assert (name in ids, scaffold, decided["scaffold"]) == (True, "disclosed", "disclosed")
             assert set(decided["curation"]) == {"bundle", "graph", "text", "stages"}
 

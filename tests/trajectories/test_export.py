@@ -395,7 +395,7 @@ def test_the_command_writes_and_says_what_it_left_out(
                 "trl",
                 "--unmask",
                 "faulty",
-                "--refinements",
+                "--rejected",
                 "keep",
                 *db,
             ]

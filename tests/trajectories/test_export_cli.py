@@ -126,7 +126,7 @@ def test_predictions_refuse_the_options_of_samples(
     assert f"writes predictions, not samples: leave out {arguments[0]}" in message
 
 
-@pytest.mark.parametrize("arguments", [("--sample", "0"), ("--like", "t1")])
+@pytest.mark.parametrize("arguments", [("--predictions", "sample=0"), ("--predictions", "like=t1")])
 def test_samples_refuse_the_options_of_predictions(
     arguments: tuple[str, str], world: SampleWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,11 +321,11 @@ def test_without_predictions_no_file_is_written_and_the_report_is_printed(
     world: SampleWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = ("--format", "swebench", "--out", "out.jsonl")
-    printed, said = nothing_exported(capsys, *out, "--sample", "9", "--json")
+    printed, said = nothing_exported(capsys, *out, "--predictions", "sample=9", "--json")
     assert json.loads(printed) == {"predictions": 0, "left_out": 0, "file": None}
-    assert said == "nothing to export: no stage was tried that fits --sample"
+    assert said == "nothing to export: no stage was tried that fits --predictions"
     Path("out.jsonl").write_text("before")
-    nothing_exported(capsys, *out, "--sample", "9", "--force")
+    nothing_exported(capsys, *out, "--predictions", "sample=9", "--force")
     with world.store.transaction() as tx:
         tx.connection.execute(update(TrajectoryStage).values(attempts=0))
     assert run(["export", *out, "--force"]) == 1

@@ -123,13 +123,13 @@ def test_predictions_of_rollouts_made_in_two_ways_do_not_stand_in_one_file(
     talk = Talk().system().query(1).submit().query(2).submit()
     world.trajectory("s1", "c" * 16, talk, trees=[second, second], outcome="rejected", gate="both")
     with pytest.raises(
-        UsageError, match=r"choose with --like ID: t1 \(gate \"judge\"; 2 in all\), s1 \(gate \"both\"; 1"
+        UsageError, match=r"choose with --predictions like=ID: t1 \(gate \"judge\"; 2 in all\), s1 \(gate \"both\"; 1"
     ):
         predicted(world, tmp_path)
     ours, theirs = (predicted(world, tmp_path, like=like)[0] for like in ("t2", "s"))
     assert len(ours) == len(theirs) == 2 and ours[0] != theirs[0]
     alike = {"gate": "judge", "threshold": 0.8, "refinements": 3}
-    change(world, "s1", options=json.dumps(alike), judge="judge-2")
+    change(world, "s1", options=alike, judge="judge-2")
     with pytest.raises(UsageError, match='judge "judge-2"'):
         predicted(world, tmp_path)
     assert predicted(world, tmp_path, like="s1")[0] == theirs
@@ -194,6 +194,6 @@ def test_the_command_writes_predictions(
     assert "2 predictions written" in capsys.readouterr().out
     assert len([json.loads(line) for line in out.read_text().splitlines()]) == 2
     assert run(["export", "--format", "swebench", "--out", str(out), *db]) == 2
-    assert run(["export", "--sample", "1", "--out", str(out), "--force", *db]) == 2
-    assert run(["export", "--format", "swebench", "--like", "t2", "--sample", "2", "--out", "-", *db]) == 0
+    assert run(["export", "--predictions", "sample=1", "--out", str(out), "--force", *db]) == 2
+    assert run(["export", "--format", "swebench", "--predictions", "like=t2,sample=2", "--out", "-", *db]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2

@@ -163,8 +163,8 @@ def test_extensions_have_the_options_of_their_prefixes_and_the_run_one_budget(wo
     run = extension(world)
     assert len(run.runs) == 2 and run.run(2, 1).counts == {"accepted": 2}
     rows = world.rows(Trajectory, "parent_id", "options")
-    thresholds = {parent: json.loads(options)["threshold"] for parent, options in rows if parent}
-    own = {name: json.loads(text)["threshold"] for name, text in world.rows(Trajectory, "id", "options")}
+    thresholds = {parent: options["threshold"] for parent, options in rows if parent}
+    own = {name: options["threshold"] for name, options in world.rows(Trajectory, "id", "options")}
     assert len(thresholds) == 2 and all(own[parent] == value for parent, value in thresholds.items())
 
 

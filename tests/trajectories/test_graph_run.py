@@ -204,7 +204,7 @@ class TestDroppedRounds:
         name, outcome, reason = made(world, self.faulty(2, purpose))
         assert (outcome, reason) == ("converged", None)
         assert world.verdicts(name) == dict.fromkeys(KEPT, "keep") | FALLEN
-        entries = [json.loads(text) for (text,) in world.rows(GraphMessage, "entry", round=1, purpose=purpose)]
+        entries = [entry for (entry,) in world.rows(GraphMessage, "entry", round=1, purpose=purpose)]
         assert [entry["error"] for entry in entries].count("unfit_answer") == 2
 
     @pytest.mark.parametrize(("purpose", "nodes"), [("proposer", 0), ("critic", len(KEPT) + len(FALLEN) - 2)])
@@ -251,7 +251,7 @@ class TestDroppedRounds:
 
         _, outcome, reason = made(world, policy, options={"rounds": 1, "tool_calls": 3})
         assert outcome == "insufficient" and "it did not answer within its tool calls" in str(reason)
-        entries = [json.loads(text) for (text,) in world.rows(GraphMessage, "entry", purpose="proposer")]
+        entries = [entry for (entry,) in world.rows(GraphMessage, "entry", purpose="proposer")]
         observations = [entry for entry in entries if entry["role"] == "tool"]
         assert [entry["error"] for entry in observations[:3]] == [None] * 3
         assert {entry["error"] for entry in observations[3:]} == {"not_run"}
@@ -262,7 +262,7 @@ class TestDroppedRounds:
 
         _, _, reason = made(world, distilling(nodes_of, verdicts), options={"rounds": 1})
         assert "its answers did not fit" in str(reason)
-        entries = [json.loads(text) for (text,) in world.rows(GraphMessage, "entry", purpose="critic")]
+        entries = [entry for (entry,) in world.rows(GraphMessage, "entry", purpose="critic")]
         (words, *_) = [entry["content"] for entry in entries if entry["error"] == "unfit_answer"]
         assert "listing has no verdict" in words and "there is no candidate ghost" in words
 

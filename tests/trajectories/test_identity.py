@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -95,17 +95,17 @@ class TestRule:
         assert sorted((*PLACE, *CHOICES, *INPUTS)) == sorted(field.name for field in fields(Identity))
 
     def test_a_field_that_is_empty_is_not_named_so_that_a_new_one_changes_no_id(self) -> None:
-        assert json.loads(Identity("c", 0).to_json()) == {"rule": 2, "chain": "c", "sample": 0, "scaffold": "react"}
+        assert Identity("c", 0).row() == {"rule": 2, "chain": "c", "sample": 0, "scaffold": "react"}
 
     def test_a_proof_that_came_later_matters_where_the_judge_sees_tests(self) -> None:
-        known = stored(replace(WHOLE, proof=None, options={}).to_json())
-        assert differences(known, stored(replace(WHOLE, options={}).to_json())) == set()
+        known = stored(replace(WHOLE, proof=None, options={}).row())
+        assert differences(known, stored(replace(WHOLE, options={}).row())) == set()
         sees = {"judge_sees": "tests"}
-        known = stored(replace(WHOLE, proof=None, options=sees).to_json())
-        assert differences(known, stored(replace(WHOLE, options=sees).to_json())) == {"proof"}
+        known = stored(replace(WHOLE, proof=None, options=sees).row())
+        assert differences(known, stored(replace(WHOLE, options=sees).row())) == {"proof"}
 
     def test_what_is_partly_known_counts_as_equal_in_the_rest(self) -> None:
-        current = stored(WHOLE.to_json())
+        current = stored(WHOLE.row())
         known: dict[str, Any] = {"models": {"agent": {"model": "m"}}, "prompts": {"query": "2"}}
         assert differences(known, current, whole=False) == set()
         assert differences({"prompts": {"query": "3"}}, current, whole=False) == {"prompts"}
@@ -114,7 +114,7 @@ class TestRule:
 
 
 def differing_fields(known: Identity, current: Identity) -> set[str]:
-    return differences(stored(known.to_json()), stored(current.to_json()))
+    return differences(stored(known.row()), stored(current.row()))
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ class TestTable:
         assert {name: DEFAULTS[name] for name in frozen} == frozen
 
     def test_a_limit_that_is_added_later_changes_no_id(self) -> None:
-        later = {**json.loads(RolloutOptions().to_json())["stage_limits"], "calls": None}
+        later = {**asdict(RolloutOptions())["stage_limits"], "calls": None}
         assert {unit: most for unit, most in later.items() if most is not None} == DEFAULTS["stage_limits"]
 
     def test_scaffold_and_its_version(self, world: RolloutWorld) -> None:
@@ -315,7 +315,7 @@ def edit_prompt(monkeypatch: pytest.MonkeyPatch, prompt_name: str) -> None:
 
 
 def prove(world: RolloutWorld, f2p: str = "test_part") -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "chain_id": world.chains[0],
             "position": position,
@@ -325,10 +325,10 @@ def prove(world: RolloutWorld, f2p: str = "test_part") -> None:
             "recipe": None,
             "runner": None,
             "command": None,
-            "files": "[]",
-            "classes": json.dumps({"f2p": [f"{f2p}_{position}"]}),
-            "removed": "[]",
-            "tampered": "[]",
+            "files": [],
+            "classes": {"f2p": [f"{f2p}_{position}"]},
+            "removed": [],
+            "tampered": [],
             "stage_image": None,
             "seconds": 0.0,
         }
@@ -344,9 +344,9 @@ OLD_ID = "0123456789abcdef"
 def as_before(world: RolloutWorld, name: str, **columns: Any) -> None:
     """Give a trajectory the row of the time before identities were stored: another id, every option, fewer prompts."""
     ((prompts,),) = world.rows(Trajectory, "prompts", id=name)
-    known = {key: value for key, value in json.loads(prompts).items() if key != "prefix"}
+    known = {key: value for key, value in prompts.items() if key != "prefix"}
     rename(world, name, OLD_ID)
-    values = {"decided_by": None, "options_hash": "0" * 64, "prompts": json.dumps(known), **columns}
+    values = {"decided_by": None, "options_hash": "0" * 64, "prompts": known, **columns}
     with world.store.transaction() as tx:
         tx.connection.execute(update(Trajectory).where(Trajectory.id == OLD_ID).values(**values))
 
@@ -396,7 +396,7 @@ class TestOldRows:
         [
             {"model": "another"},
             {"judge": "another"},
-            {"options": RolloutOptions(refinements=2, backend="unsafe-local").to_json()},
+            {"options": asdict(RolloutOptions(refinements=2, backend="unsafe-local"))},
             {"parent_id": "p", "parent_step": 3},
             {"scaffold": "mini"},
         ],
@@ -408,7 +408,7 @@ class TestOldRows:
         assert existing.stored is None and existing.outdated == ()
 
     @pytest.mark.parametrize(
-        ("columns", "field"), [({"prompts": '{"judge": "as it was"}'}, "prompts"), ({"tools": "[]"}, "tools")]
+        ("columns", "field"), [({"prompts": {"judge": "as it was"}}, "prompts"), ({"tools": []}, "tools")]
     )
     def test_one_under_other_prompts_is_outdated(
         self, world: RolloutWorld, columns: dict[str, Any], field: str
@@ -432,10 +432,10 @@ class TestOldRows:
 
     def test_an_option_that_it_did_not_know_is_as_it_was_then(self, world: RolloutWorld) -> None:
         name = roll(world.context(), world.chains[0], 0)
-        options = json.loads(world.rows(Trajectory, "options", id=name)[0][0])
+        options = world.rows(Trajectory, "options", id=name)[0][0]
         for unknown in ("observers", "tests", "overflow"):
             del options[unknown]
-        as_before(world, name, options=json.dumps(options))
+        as_before(world, name, options=options)
         assert find(world).id == OLD_ID
 
 
@@ -594,7 +594,7 @@ class TestOutdated:
 
     def test_one_that_is_over_is_found_though_one_that_never_began_sorts_before_it(self, world: RolloutWorld) -> None:
         base = identity(world)
-        known = stored(base.to_json())
+        known = stored(base.row())
         unbegun = StoredTrajectory("0" * 16, "image_missing", known | {"prompts": {"query": "old"}}, True, False)
         over = StoredTrajectory("1" * 16, "accepted", known, True, True)
         also = StoredTrajectory("0" * 15 + "1", "image_missing", known, True, False)

@@ -519,7 +519,7 @@ def test_a_chain_is_worked_through_also_where_the_sandbox_is_lost_in_the_middle(
             trajectory = roll(world.context(model, scaffold="mini", overrides=overrides), world.chains[0], 0)
             assert world.outcome(trajectory) == ("accepted", 3, None)
             ((scaffold_name, tools),) = world.rows(Trajectory, "scaffold", "tools", id=trajectory)
-            assert (scaffold_name, len(json.loads(tools))) == ("mini", 1)
+            assert (scaffold_name, len(tools)) == ("mini", 1)
             error_rows = world.rows(TrajectoryMessage, "error", trajectory_id=trajectory)
             assert {error for (error,) in error_rows} == {None}
             columns = ("ordinal", "kind", "position", "attempt", "step", "tool_calls", "tool_call_id", "details")

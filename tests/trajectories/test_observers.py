@@ -287,7 +287,7 @@ class TestCommandLine:
         monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
         with rollout_world(tmp_path, [(1, 2, 3)]) as world:
             common = ["--db", world.database]
-            flags = ["--backend", "local", "--context", "stage", "--observer", "repetition:times=2"]
+            flags = ["--backend", "local", "--agent", "context=stage", "--observer", "repetition:times=2"]
             assert run_command(["rollouts", "run", *common, *flags]) == 0
             assert "1 accepted" in capsys.readouterr().out
             assert run_command(["rollouts", "list", *common]) == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.backends import BACKENDS
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.errors import UsageError
 from trajectories.model import AgentLimits
 from trajectories.options import DEFAULTS, ELSEWHERE, MAX_TOKENS, Gate, OnFail, RolloutOptions
@@ -35,7 +35,7 @@ options = st.builds(
 
 @given(options)
 def test_options_come_back_from_their_json_and_equal_ones_have_equal_hashes(rollout_options: RolloutOptions) -> None:
-    restored = RolloutOptions.from_json(rollout_options.to_json())
+    restored = RolloutOptions.from_row(json.loads(json.dumps(asdict(rollout_options))))
     assert restored == rollout_options and restored.hash() == rollout_options.hash()
 
 
@@ -56,11 +56,11 @@ def test_words_are_taken_for_the_values_they_name() -> None:
 
 
 def test_what_an_older_version_stored_is_read_as_it_was_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = json.loads(RolloutOptions(refinements=1).to_json())
+    stored = asdict(RolloutOptions(refinements=1))
     del stored["tests"]
-    assert RolloutOptions.from_json(json.dumps(stored | {"long_gone": 1})) == RolloutOptions(refinements=1)
+    assert RolloutOptions.from_row(stored | {"long_gone": 1}) == RolloutOptions(refinements=1)
     monkeypatch.setitem(DEFAULTS, "tests", "gate")
-    assert RolloutOptions.from_json(json.dumps(stored)).tests == "gate", "not what is the default today"
+    assert RolloutOptions.from_row(stored).tests == "gate", "not what is the default today"
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ class TestRejectionSampling:
     ("options", "said"),
     [
         ({"validation": 0.5}, "--split"),
-        ({"too_long": "split", "max_tokens": 9}, "--too-long split"),
+        ({"too_long": "split", "max_tokens": 9}, "too_long=split"),
         ({"per_chain": "shortest"}, "--per-chain shortest"),
         ({"outcomes": frozenset({"rejected"})}, "--outcome"),
     ],

@@ -164,8 +164,8 @@ class TestReplay:
         ("words", "says"),
         [
             (["--outcome", "nonsense"], "no trajectory with the outcome 'nonsense'"),
-            (["--prm", "Q"], "no variant 'Q'"),
-            (["--prm-every", "0"], "every"),
+            (["--prm", "Q"], "'Q' is not one of"),
+            (["--prm", "every=0"], "every"),
             (["--against", "no.csv"], "no.csv"),
         ],
     )
@@ -192,8 +192,8 @@ class TestSweep:
     def test_it_rolls_out_what_is_missing_under_each_setting_and_the_report_compares(
         self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands
     ) -> None:
-        words = ["sweep", "--variants", "base,D", "--gate", "judge", "--stage-steps", "12", "--backend", "unsafe-local"]
-        words += ["--unsafe-local", "--strategy", "reference"]
+        words = ["sweep", "--variants", "base,D", "--gate", "judge", "--stage-limits", "steps=12"]
+        words += ["--backend", "unsafe-local", "--unsafe-local", "--strategy", "reference"]
         estimate = prm.row(*words, "--dry-run")["settings"]
         assert estimate["D"]["calls"] > estimate["base"]["calls"] > 0
         # Sandboxes of this backend are folders of this machine, which the fixture's chains can do without an image.
@@ -211,8 +211,8 @@ class TestSweep:
             return PolicyReply("I cannot say.") if "You review code" in str(messages[0]) else works(messages)
 
         endpoint.part = answering(mute)
-        words = ["sweep", "--variants", "base", "--gate", "judge", "--stage-steps", "12", "--backend", "unsafe-local"]
-        words += ["--unsafe-local", "--strategy", "reference"]
+        words = ["sweep", "--variants", "base", "--gate", "judge", "--stage-limits", "steps=12"]
+        words += ["--backend", "unsafe-local", "--unsafe-local", "--strategy", "reference"]
         for _ in range(2):
             assert prm(*words, code=1).splitlines()[-1] == "no rollout came to a verdict"
         assert {row[0] for row in world.rows(Trajectory, "outcome")} == {"unscored"}
@@ -223,7 +223,7 @@ class TestSweep:
             (["--variants", "base,Q"], "no variant 'Q'"),
             (["--variants", "D,D"], "named twice"),
             (["--variants", ","], "names no setting"),
-            (["--prm", "S"], "--variants says which"),
+            (["--prm", "S"], "it takes KEY=VALUE,..., not 'S'"),
         ],
     )
     def test_bad_input_is_one_line(
@@ -249,6 +249,6 @@ class TestLabels:
         self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands
     ) -> None:
         stored(world)
-        prm("labels", "--pairs", "--out", "pairs.jsonl", code=1)
+        prm("labels", "--beginnings", "--out", "pairs.jsonl", code=1)
         assert not Path("pairs.jsonl").exists()
-        assert "takes no" in prm("labels", "--pairs", "--variant", "D", "--out", "x", code=2)
+        assert "takes no" in prm("labels", "--beginnings", "--variant", "D", "--out", "x", code=2)

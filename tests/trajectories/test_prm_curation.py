@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +56,7 @@ def test_words_that_are_committed_name_the_window_that_they_come_from(world: Cur
     assert guidance
     windows = dict(world.rows(PrmWindow, "id", "last_step", trajectory_id=name))
     for step, content, details in guidance:
-        assert "Go on with the part." in content and windows[json.loads(details)["window"]] == step
+        assert "Go on with the part." in content and windows[details["window"]] == step
 
 
 def test_it_counts_steps_of_the_candidate_s_own_prefix(world: CurationWorld) -> None:

@@ -100,7 +100,7 @@ class TestWhatIsStored:
         assert ("step_repetition", "model", 5, True) in [(*row[:3], bool(row[3])) for row in found]
         assert {by for _, by, *_ in found} > {"model"}, "detectors found it, too"
         ((details, content),) = world.rows(TrajectoryMessage, "details", "content", trajectory_id=name, kind="guidance")
-        assert json.loads(details) == {"observer": "prm", "window": id_}
+        assert details == {"observer": "prm", "window": id_}
         assert LOOK in content and TOLD in content and "needs correction" in content
 
     def test_a_quote_that_stands_nowhere_is_dropped_and_counted(self, world: RolloutWorld) -> None:
@@ -290,15 +290,15 @@ class TestCommands:
     @pytest.mark.parametrize(
         ("flags", "words"),
         [
-            (["--prm", "X"], "no variant 'X'"),
-            (["--prm", "--prm-every", "0"], "every"),
-            (["--prm", "--prm-window", "0"], "window"),
-            (["--prm", "D", "--prm-style", "simple"], "variant D says what style is"),
-            (["--prm", "S", "--prm-reply", "json"], "no reply in JSON"),
-            (["--prm-style", "simple", "--prm-example", "on"], "free prose"),
-            (["--prm-every", "3"], "ask for one with --prm"),
-            (["--prm", "--prm-taxonomy", "no/such.toml"], "cannot be read"),
-            (["--prm", "--prm-taxonomy", "pyproject.toml"], "the taxonomy"),
+            (["--prm", "X"], "'X' is not one of"),
+            (["--prm", "every=0"], "every"),
+            (["--prm", "D:window=0"], "window"),
+            (["--prm", "D:style=simple"], "variant D says what style is"),
+            (["--prm", "S:reply=json"], "no reply in JSON"),
+            (["--prm", "style=simple,example=on"], "free prose"),
+            (["--prm", "D:evry=3"], "did you mean every?"),
+            (["--prm", "taxonomy=no/such.toml"], "cannot be read"),
+            (["--prm", "taxonomy=pyproject.toml"], "the taxonomy"),
         ],
     )
     def test_bad_input_is_one_line(

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from environments.briefing import Briefing
-from environments.images.provide import StageImage
+from environments.images.stage_image import StageImage
 from environments.stages import StagePatch
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -431,7 +431,7 @@ class TestGates:
         assert world.outcome(name)[0] == "rejected"
         rows = world.rows(Verdict, "accepted", "tests", "grade", "shown", trajectory_id=name)
         assert {(accepted, tests) for accepted, tests, _, _ in rows} == {(False, "tampered")}
-        grade = json.loads(rows[0][2])
+        grade = rows[0][2]
         assert grade["cheats"] == ["a test that must not pass passes: tests/test_a.py:1"]
         assert grade["taken_back"] == ["conftest.py"]
         assert rows[0][3] == NEUTRAL and "must not pass" not in str(world.rows(TrajectoryMessage, "content"))
@@ -498,10 +498,10 @@ def prove(world: RolloutWorld, outcome: str = "proved") -> None:
                         "image": None,
                         "recipe": "python",
                         "runner": "pytest",
-                        "files": "[]",
-                        "classes": json.dumps(classes),
-                        "removed": "[]",
-                        "tampered": "[]",
+                        "files": [],
+                        "classes": classes,
+                        "removed": [],
+                        "tampered": [],
                         "stage_image": None,
                         "seconds": 0.0,
                     }
@@ -516,13 +516,13 @@ def prove(world: RolloutWorld, outcome: str = "proved") -> None:
                         "side": "before",
                         "ordinal": 1,
                         "key": "k",
-                        "statuses": json.dumps(statuses),
+                        "statuses": statuses,
                         "exit_code": 1,
                         "timed_out": False,
                         "complete": True,
                         "infra": None,
-                        "notes": "[]",
-                        "tampered": "[]",
+                        "notes": [],
+                        "tampered": [],
                         "tail": "",
                         "seconds": 0.0,
                         "ran_at": "2026-01-01T00:00:00Z",

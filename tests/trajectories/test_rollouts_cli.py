@@ -267,7 +267,7 @@ class TestCommands:
         capsys.readouterr()
         assert dry() == "2 rollouts to run; 4 others of these chains exist with other options or models"
         assert dry("--limit", "4") == "4 rollouts to run; 4 others of these chains exist with other options or models"
-        assert dry("--temperature", "1", "--refinements", "0").endswith(
+        assert dry("--agent", "temperature=1", "--refinements", "0").endswith(
             "4 others of these chains exist with other options or models"
         )
         assert dry("--samples", "3", "--refinements", "0") == "2 rollouts to run; 4 done before", "not others"
@@ -275,11 +275,11 @@ class TestCommands:
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["with_other_options"] == 4
 
-    def test_show_diff_prints_what_one_step_changed(
+    def test_show_step_prints_what_one_step_changed(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         name = roll(world.context(PolicyModel()), world.chains[0], 0)
-        show = ["rollouts", "show", name[:6], "--db", world.database, "--diff"]
+        show = ["rollouts", "show", name[:6], "--db", world.database, "--step"]
         monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.settings().data_dir))
         with world.store.reading() as tx:
             rows = list(tx.rows(TrajectoryMessage, "step", "tree", trajectory_id=name))
@@ -369,7 +369,7 @@ class TestCommands:
             (["--unsafe-local"], "give both"),
             (["--backend", "local", "--branch", "81c2"], "as in 81c2:17"),
             (["--backend", "local", "--branch", "81c2:4"], "no trajectory's id begins with"),
-            (["--backend", "local", "--context-tokens", "8192"], "no room for a prompt"),
+            (["--backend", "local", "--agent", "context_tokens=8192"], "no room for a prompt"),
             (["--backend", "local", "--chain", "ffff"], "no chain's id begins with"),
             (["--backend", "local", "--repository", "no/such"], "has not been mined"),
         ],
@@ -381,12 +381,14 @@ class TestCommands:
         err = capsys.readouterr().err
         assert said in err and len(err.strip().splitlines()) == 1
 
-    @pytest.mark.parametrize("flag", ["--stage-usd", "--chain-usd", "--stage-minutes", "--chain-tokens"])
+    @pytest.mark.parametrize("of", ["stage", "chain"])
+    @pytest.mark.parametrize("unit", ["usd", "minutes", "tokens"])
     def test_a_limit_under_which_nothing_could_be_asked_is_refused(
-        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str], flag: str
+        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str], of: str, unit: str
     ) -> None:
-        assert run_command(["rollouts", "run", "--db", world.database, "--backend", "local", flag, "0"]) == 2
-        assert f"'{flag}'" in capsys.readouterr().err and world.rows(Trajectory, "id") == []
+        base = ["rollouts", "run", "--db", world.database, "--backend", "local"]
+        assert run_command([*base, f"--{of}-limits", f"{unit}=0"]) == 2
+        assert f"'--{of}-limits': {unit}: " in capsys.readouterr().err and world.rows(Trajectory, "id") == []
 
     def test_replies_are_as_flags_say_then_as_the_settings_and_the_trajectory_keeps_which(
         self, world: RolloutWorld, script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -394,7 +396,7 @@ class TestCommands:
         def options(*flags: str) -> tuple[float | None, int]:
             base = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "1"]
             assert run_command([*base, "--gate", "judge", "--refinements", "0", *flags]) == 1, "none was accepted"
-            stored = [json.loads(text) for (text,) in world.rows(Trajectory, "options")]
+            stored = [options for (options,) in world.rows(Trajectory, "options")]
             assert len(stored) == len(known_options) + 1, "other values make another trajectory"
             (new,) = [row for row in stored if row not in known_options]
             known_options.append(new)
@@ -404,15 +406,15 @@ class TestCommands:
         assert options() == (None, 8192)
         (tmp_path / "prchain.toml").write_text("[purposes.agent]\ntemperature = 0.2\nmax_tokens = 1000\n")
         assert options() == (0.2, 1000)
-        assert options("--temperature", "0", "--max-tokens", "4000") == (0.0, 4000)
-        assert options("--temperature", "1") == (1.0, 1000)
+        assert options("--agent", "temperature=0,max_tokens=4000") == (0.0, 4000)
+        assert options("--agent", "temperature=1") == (1.0, 1000)
 
-    @pytest.mark.parametrize("flag", ["--stage-usd", "--chain-usd"])
+    @pytest.mark.parametrize("flag", ["--stage-limits", "--chain-limits"])
     def test_a_limit_in_usd_without_prices_is_refused_before_anything_is_done(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flag: str
     ) -> None:
         monkeypatch.setenv("PRCHAIN_LLM_MODEL", "some")
-        assert run_command(["rollouts", "run", "--db", world.database, "--backend", "local", flag, "1"]) == 2
+        assert run_command(["rollouts", "run", "--db", world.database, "--backend", "local", flag, "usd=1"]) == 2
         assert "a limit in USD needs the price of some" in capsys.readouterr().err
         assert world.rows(Trajectory, "id") == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -39,10 +40,10 @@ ROW = {
     "scaffold": "react",
     "model": "m",
     "judge": None,
-    "options": RolloutOptions().to_json(),
+    "options": asdict(RolloutOptions()),
     "options_hash": "h",
-    "prompts": "{}",
-    "tools": "[]",
+    "prompts": {},
+    "tools": [],
     "decided_by": None,
 }
 

@@ -11,14 +11,20 @@ import click
 
 from environments.backends import BACKENDS
 from prchain.core.cli_options import (
-    CatalogueOption,
-    choice_option,
+    WHICH,
+    Group,
+    backend_options,
+    chain_option,
     db_option,
+    given,
     json_option,
+    limit_option,
+    option,
     proof_option,
     repository_option,
     spending_options,
     strategy_option,
+    told_options,
 )
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next, tally
@@ -26,6 +32,7 @@ from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
 from prchain.core.settings import Settings
 from sql.store import Store
+from trajectories.curation.graphs.options import GraphOptions
 from trajectories.curation.windows.cli import run
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     from trajectories.curation.graphs.run import GraphReport, PendingGraphs
 
 
-@click.group()
+@click.group(cls=Group)
 def curate() -> None:
     """Distil reference patches into process graphs, and grow trajectories along them.
 
@@ -48,75 +55,23 @@ def curate() -> None:
 
 @curate.command()
 @click.argument("chain", metavar="[CHAIN]", required=False)
-@click.option(
+@option(
     "--from",
     "trajectory",
     metavar="TRAJECTORY",
+    heading=WHICH,
     help="Of the stage after the last one that this trajectory had accepted, on its work.",
 )
 @strategy_option
 @repository_option
-@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task and proved tests.")
-@choice_option(
-    "--carry", ["agent", "reference"], "agent: the first stage; reference: all stages, each on the developers' work."
-)
-@click.option("--stage", type=click.IntRange(min=1), metavar="N", help="Only this stage of each chain.")
-@click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True, help="Rounds at most.")
-@click.option(
-    "--empty-rounds",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="So many rounds in a row without a proposal end the loop.",
-)
-@click.option(
-    "--tool-calls", type=click.IntRange(min=0), default=40, show_default=True, help="Of each agent in a round."
-)
-@click.option(
-    "--schema-repeats",
-    type=click.IntRange(min=0),
-    default=2,
-    show_default=True,
-    help="How often an agent is told that its answer does not fit, before its round is dropped.",
-)
-@click.option("--nodes", type=click.IntRange(min=1), default=30, show_default=True, help="Of one answer at most.")
-@click.option(
-    "--wide-view",
-    type=click.IntRange(min=1),
-    default=60,
-    show_default=True,
-    help="Views of so many lines are narrowed to their evidence.",
-)
-@click.option(
-    "--most-dropped",
-    type=click.FloatRange(0, 1),
-    default=0.25,
-    show_default=True,
-    help="The share of edges by name that may be dropped for a cycle.",
-)
-@click.option(
-    "--observation-chars",
-    type=click.IntRange(min=200),
-    default=10_000,
-    show_default=True,
-    help="Characters of an observation; more is cut out of its middle.",
-)
-@click.option(
-    "--command-timeout",
-    type=click.FloatRange(min=1),
-    default=120.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Of one command.",
-)
-@click.option(
-    "--backend",
-    cls=CatalogueOption,
-    of=BACKENDS,
-    help="Where commands run.  [default: docker, or environments_backend]",
-)
-@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
+@limit_option("Only the N best chains that have a task and proved tests.")
+@told_options(GraphOptions, "carry")
+@option("--stage", type=click.IntRange(min=1), heading=WHICH, help="Only this stage of each chain.")
 @spending_options("Graphs")
+@told_options(GraphOptions, "rounds", "empty_rounds", "tool_calls", "nodes")
+@told_options(GraphOptions, "observation_chars")
+@backend_options(BACKENDS)
+@told_options(GraphOptions, "command_timeout")
 @proof_option
 @db_option
 @json_option
@@ -152,12 +107,11 @@ def graphs(
     """
     from environments.backends import chosen_backend
     from sql.strength import ProofFilter, say_proofs
-    from trajectories.curation.graphs.options import GraphOptions
     from trajectories.curation.graphs.run import GraphChoice, open_run
 
     settings = Settings.load(db=db, workers=workers)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
-    options = GraphOptions(backend=where.name, **flags)
+    options = GraphOptions(backend=where.name, **given(flags))
     if trajectory is not None and (options.carry != "agent" or stage is not None):
         raise UsageError("--from goes on as the trajectory did; leave --carry and --stage out")
     begun_with = _trajectory(settings, trajectory)
@@ -169,7 +123,7 @@ def graphs(
         pending = runner.pending()
         say_proofs(pending.doubts, pending.weak)
         if dry_run:
-            _print_forecast(runner.forecast(pending), pending, as_json)
+            _print_forecast(runner.forecast(pending), pending, options, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
@@ -190,7 +144,7 @@ def _trajectory(settings: Settings, prefix: str | None) -> str | None:
         return find_trajectory(tx, prefix)
 
 
-def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, as_json: bool) -> None:
+def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, options: GraphOptions, as_json: bool) -> None:
     row = {
         "graphs": forecast.graphs,
         "purposes": {purpose: asdict(estimate) for purpose, estimate in forecast.purposes.items()},
@@ -198,6 +152,7 @@ def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, as_json: bo
         "basis": forecast.basis,
         "stood_before": pending.standing,
         "unproved": pending.unproved,
+        "options": options.chosen,
     }
 
     def print_text() -> None:
@@ -252,7 +207,7 @@ curate.add_command(run)
 @curate.command("list")
 @click.option("--graphs", is_flag=True, help="The process graphs instead.")
 @repository_option
-@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@chain_option
 @click.option("--outcome", metavar="NAME", help="Of one outcome only: accepted, unfinished, ...; converged, ...")
 @db_option
 @json_option

@@ -175,7 +175,7 @@ def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
     columns = ("id", "options", "prompts")
     for trajectory, options, prompt_hashes in tx.rows(Trajectory, *columns):
         if trajectory in kept:
-            chosen = json.loads(options)
+            chosen = options
             values = {name: chosen.get(name) for name in _SETTINGS} | {"observers": chosen.get("observers") or []}
             settings[json.dumps(values, sort_keys=True)] += 1
             prompts.update(_owned_prompts("trajectories", prompt_hashes))
@@ -196,9 +196,9 @@ def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
     }
 
 
-def _owned_prompts(owner: str, hashes: str) -> list[tuple[str, str]]:
+def _owned_prompts(owner: str, hashes: Mapping[str, str]) -> list[tuple[str, str]]:
     """Name and hash of each prompt; tasks and agents both have a ``query``, so the owner is part of the name."""
-    return [(f"{owner}/{name}", digest) for name, digest in json.loads(hashes).items()]
+    return [(f"{owner}/{name}", digest) for name, digest in hashes.items()]
 
 
 def _guidance(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _guidance(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
     there was none."""
     counts: Counter[str] = Counter()
     inserted = {
-        json.loads(details).get("window")
+        details.get("window")
         for trajectory, details in tx.rows(TrajectoryMessage, "trajectory_id", "details", kind=str(EntryKind.GUIDANCE))
         if trajectory in kept
     }
@@ -216,7 +216,7 @@ def _guidance(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
         # Of curation's candidates only what was committed is in the conversation.
         if trajectory in kept and (subject.count("/") == 1 or id_ in inserted):
             counts.update(
-                {"windows": 1, "sent": int(sent), "faults": int(fault is not None), "leaks": int(leaks != "[]")}
+                {"windows": 1, "sent": int(sent), "faults": int(fault is not None), "leaks": int(bool(leaks))}
             )
     return {"guidance": dict(counts)} if counts else {}
 

@@ -6,199 +6,117 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from prchain.core.cli_options import choice_option, db_option, json_option, proof_option, repository_option
+from prchain.core.cli_options import (
+    WHICH,
+    Command,
+    db_option,
+    given,
+    json_option,
+    option,
+    proof_option,
+    repository_option,
+    told_options,
+)
 from prchain.core.console.terminal import counted, present, say, say_some, tally
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
 from prchain.core.settings import Settings
 from sql.store import Store
 from trajectories.export.formats import FORMATS
+from trajectories.export.options import ExportOptions, PredictionChoice
 
 if TYPE_CHECKING:
+    from prchain.core.keyed import Given
     from trajectories.export.export import ExportReport
     from trajectories.export.format import PredictionFormat
-    from trajectories.export.options import ExportOptions, PairKind
 
 MASKS = ("faulty", "tool_errors", "command_errors", "guidance")
 
 _SHARED_PARAMETERS = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
-_PREDICTION_PARAMETERS = frozenset({"sample", "like"})
+_PREDICTION_PARAMETERS = frozenset({"predictions"})
 """Parameters of every format, and parameters of formats of predictions; all others are for formats of samples."""
 
-_CHOICES = ("outcome", "repository", "model", "sample", "like")
+_CHOICES = ("outcome", "repository", "model", "predictions")
 """Parameters that choose trajectories."""
 
 _HITS_SHOWN = 100
 """As many as in the card."""
 
 
-@click.command()
-@click.option(
+@click.command(cls=Command)
+@option(
     "--format",
     "form",
     type=click.Choice([*FORMATS]),
     default="slime",
     show_default=True,
+    heading="File",
     help="Who reads it; docs/export.md tells what each can express.",
 )
-@click.option(
+@option(
     "--out",
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Where to write: JSON lines, or Parquet where the name ends in .parquet and the format has columns; with mini "
-    "a folder; - is standard output.",
+    heading="File",
+    help="JSON lines, or Parquet where the name ends in .parquet; with mini a folder; - is standard output.",
 )
-@choice_option(
-    "--rows",
-    ["conversations", "turns"],
-    "turns: a row for every turn under loss, for trainers that cannot leave turns out of it.",
-)
-@click.option(
-    "--mask",
-    metavar="LIST",
-    default="",
-    help="Leave these out of the loss, too: tool_errors (a tool refused), command_errors (a command failed; not tests "
-    "that ran, nor grep that found nothing), guidance.",
-)
-@click.option("--unmask", metavar="LIST", default="", help="Put these under loss: faulty.")
-@choice_option(
-    "--refinements",
-    ["mask", "keep", "drop"],
-    "Rejected rounds: out of the loss, under loss as any other, or leave their samples out.",
-)
-@choice_option(
-    "--guidance", ["keep", "drop"], "Whether an observer's words stay in the conversation; they are never under loss."
-)
-@click.option(
-    "--grounded",
-    is_flag=True,
-    help="With --guidance drop: a turn right after such words is under loss only where all paths, names and numbers "
-    "in it were shown otherwise.",
-)
-@choice_option(
-    "--reasoning",
-    ["field", "inline", "drop"],
-    "A turn's reasoning: a field of its own where the format has one; before the content in <think>; nowhere.",
-)
-@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The longest sample that is wanted.")
-@choice_option("--too-long", ["drop", "split"], "Longer ones: leave them out, or split them at stage boundaries.")
-@click.option(
-    "--tokenizer",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="A tokenizer.json to count with, and the chat template beside it; else tokens are estimated.",
-)
-@click.option(
-    "--split",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    metavar="SHARE",
-    help="So much of the samples goes into a second file, for validation.",
-)
-@choice_option(
-    "--split-by",
-    ["repository", "chain"],
-    "What is never in both files; chain: nor any chain that shares a pull request with it.",
-)
-@choice_option(
-    "--per-chain",
-    ["all", "shortest"],
-    "shortest: of a chain's trajectories that passed the most stages, the one in which the model said the least.",
-)
-@choice_option(
-    "--pairs",
-    ["none", "short-long", "rejection-sampling"],
-    "Two sets of the same chains in two files: accepted prefixes and what they were extended to; or rollouts as they "
-    "came and kept ones, with equal queries.",
-)
-@click.option(
-    "--at-most",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Only N samples (or pairs), drawn at random of all that would be written: as many as another file has.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of --split, --at-most and --pairs.")
-@choice_option(
-    "--duplicates",
-    ["trees", "conversation", "keep"],
-    "Leave out samples of a chain that end with the same trees; only equal conversations; none.",
-)
-@click.option(
+@option("--force", is_flag=True, heading="File", help="Replace files that are there.")
+@told_options(ExportOptions, "rows", "recipe")
+@option(
     "--outcome",
     metavar="LIST",
     default="",
+    heading=WHICH,
     help="Trajectories of these outcomes.  [default: the kept ones; with swebench all that have ended]",
 )
 @repository_option
-@click.option("--model", metavar="NAME", help="Of one model's agents only.")
-@click.option(
+@option("--model", metavar="NAME", heading=WHICH, help="Of one model's agents only.")
+@option(
     "--scaffold",
     metavar="LIST",
     default="",
+    heading=WHICH,
     help="Of these scaffolds only: react, curated, ...  [default: all but disclosed]",
 )
-@click.option("--sample", type=int, metavar="N", help="With swebench: which sample.  [default: the lowest]")
-@click.option(
-    "--like",
-    metavar="ID",
-    help="With swebench: only rollouts with the model, judge, options and prompts of this trajectory, named by its id "
-    "or the beginning of it. Needed where there are several.",
+@told_options(PredictionChoice)
+@told_options(ExportOptions, "per_chain", "duplicates", "at_most", "seed", "pairs")
+@option(
+    "--mask",
+    metavar="LIST",
+    default="",
+    heading="Loss",
+    help="Leave these out of the loss, too: tool_errors (a tool refused), command_errors (a command failed, but for "
+    "tests and grep), guidance.",
 )
-@click.option(
-    "--overlap",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Texts that no sample should hold, say a benchmark's: JSON, or a text a line. The card tells which samples "
-    "share 13 words in a row; with --out - standard error does.",
-)
-@click.option(
-    "--recipe",
-    type=click.Choice(["slime", "swift"]),
-    help="With the format of the same name: write the papers' training arguments, too, to FILE.recipe.sh.",
-)
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@option("--unmask", metavar="LIST", default="", heading="Loss", help="Put these under loss: faulty.")
+@told_options(ExportOptions, "refinements", "guidance", "grounded", "reasoning", "max_tokens", "too_long", "tokenizer")
+@told_options(ExportOptions, "validation", "split_by", "overlap")
 @proof_option
 @db_option
 @json_option
 @click.pass_context
 def export(
     context: click.Context,
+    /,
     form: str,
     out: Path,
-    rows: Literal["conversations", "turns"],
-    mask: str,
-    unmask: str,
-    refinements: Literal["mask", "keep", "drop"],
-    guidance: Literal["keep", "drop"],
-    grounded: bool,
-    reasoning: Literal["field", "inline", "drop"],
-    max_tokens: int | None,
-    too_long: Literal["drop", "split"],
-    tokenizer: Path | None,
-    split: float,
-    split_by: Literal["repository", "chain"],
-    per_chain: Literal["all", "shortest"],
-    pairs: PairKind,
-    at_most: int | None,
-    seed: int,
-    duplicates: Literal["trees", "conversation", "keep"],
+    force: bool,
     outcome: str,
     repository: str | None,
     model: str | None,
     scaffold: str,
-    sample: int | None,
-    like: str | None,
-    overlap: Path | None,
-    recipe: Literal["slime", "swift"] | None,
-    force: bool,
+    predictions: Given,
+    mask: str,
+    unmask: str,
     proof: str,
     db: str | None,
     as_json: bool,
+    **flags: Any,
 ) -> None:
     """Write kept trajectories as training data, with a data card beside them.
 
@@ -211,13 +129,11 @@ def export(
       prchain export --format slime --out sft.jsonl --split 0.05
       prchain export --format trl --rows turns --out t.parquet --mask tool_errors
       prchain export --format swift --recipe swift --out sft.jsonl --at-most 500
-      prchain export --pairs short-long --out sft.jsonl
-      prchain export --format swift --out s.jsonl --max-tokens 65536
+      prchain export --pairs short-long --out sft.jsonl --max-tokens 65536
     """
     from sql.strength import ProofFilter
     from trajectories.export.format import PredictionFormat
     from trajectories.export.masks import DEFAULT_MASKS
-    from trajectories.export.options import ExportOptions
     from trajectories.outcomes import KEPT
 
     settings = Settings.load(db=db)
@@ -226,36 +142,19 @@ def export(
     if str(out) == "-" and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
     if isinstance(chosen, PredictionFormat):
-        _export_predictions(
-            settings, chosen, out, outcome, repository, model, like, sample, force=force, as_json=as_json
-        )
+        of = PredictionChoice(**predictions)
+        _export_predictions(settings, chosen, out, outcome, repository, model, of, force=force, as_json=as_json)
         return
     outcomes = frozenset(_words(outcome)) or KEPT
     masks = DEFAULT_MASKS | _masks(mask, "--mask")
     options = ExportOptions(
-        outcomes,
-        repository,
-        model,
-        rows,
-        masks - _masks(unmask, "--unmask"),
-        refinements,
-        guidance,
-        reasoning,
-        max_tokens,
-        too_long,
-        tokenizer,
-        split,
-        split_by,
-        seed,
-        duplicates,
-        overlap=overlap,
-        per_chain=per_chain,
-        at_most=at_most,
+        outcomes=outcomes,
+        repository=repository,
+        model=model,
+        masks=masks - _masks(unmask, "--unmask"),
         scaffolds=frozenset(_words(scaffold)) or None,
-        recipe=recipe,
-        grounded=grounded,
-        pairs=pairs,
         proof=ProofFilter(proof),
+        **given(flags),
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
 
@@ -362,7 +261,10 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
     parts = tally({f"for {part}": count for part, count in report.samples.items() if len(report.samples) > 1})
     for part, count in report.samples.items():
         if not count:
-            say(f"no sample is for {part}: its file is empty; --split-by chain, or another --split, may help", err=True)
+            say(
+                f"no sample is for {part}: its file is empty; --split SHARE:by=chain, or another share, may help",
+                err=True,
+            )
     total = counted(sum(report.samples.values()), "sample")
     say(f"{total}{f' ({parts})' if parts else ''}, {counted(sum(report.rows.values()), 'row')}", err=to_stdout)
     if replaced := report.card.get("replaced"):
@@ -386,8 +288,7 @@ def _export_predictions(
     outcome: str,
     repository: str | None,
     model: str | None,
-    like: str | None,
-    sample: int | None,
+    of: PredictionChoice,
     *,
     force: bool,
     as_json: bool,
@@ -414,8 +315,8 @@ def _export_predictions(
             outcomes=outcomes,
             repository=repository,
             model=model,
-            like=like,
-            sample=sample,
+            like=of.like,
+            sample=of.sample,
             left_out=left_out.append,
         )
         for prediction in found:
@@ -436,7 +337,7 @@ def _export_predictions(
 def _end_without_rows(noun: str, done: str, left_out: Mapping[str, int]) -> None:
     """Say why there is nothing to export, and end with exit code 1."""
     context = click.get_current_context()
-    choices = [f"--{name}" for name in _CHOICES if context.params[name] not in (None, "")]
+    choices = [f"--{name}" for name in _CHOICES if context.params[name] not in (None, "", {})]
     if left_out:
         reason = tally(dict(sorted(left_out.items())))
     elif choices:

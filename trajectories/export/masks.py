@@ -105,6 +105,6 @@ def _steps_of_failed_commands(entries: Sequence[Entry]) -> frozenset[int]:
 
 
 def has_rejected_rounds(entries: Sequence[Entry], accepted: Mapping[int, int]) -> bool:
-    """Whether the entries hold a round that was not accepted; ``--refinements drop`` leaves such samples out.
+    """Whether the entries hold a round that was not accepted; ``--rejected drop`` leaves such samples out.
     `accepted` as in `loss_decisions`."""
     return any(entry.attempt != accepted.get(entry.position) for entry in entries if entry.kind is not EntryKind.SYSTEM)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from prchain.core.errors import UsageError
+from prchain.core.told import Within, told
 from sql.strength import ProofFilter
 from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
 from trajectories.export.recipe import Recipe
@@ -21,6 +22,27 @@ Rows = Literal["conversations", "turns"]
 Reasoning = Literal["field", "inline", "drop"]
 
 
+GUIDANCE = Within("--guidance", "Loss", "Whether an observer's words stay in the conversation.")
+LONGEST = Within("--max-tokens", "Loss", "The longest sample that is wanted.")
+SPLIT = Within("--split", "Split", "So much of the samples goes into a second file, for validation.")
+PREDICTIONS = Within("--predictions", "Which", "With swebench: which rollouts.")
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionChoice:
+    """Which rollouts predictions are of."""
+
+    sample: int | None = told(None, "Which sample.", PREDICTIONS, why="the harness takes one", unset="the lowest")
+    like: str | None = told(
+        None,
+        "Only rollouts with the model, judge, options and prompts of this trajectory, named by its id or the beginning "
+        "of it. Needed where there are several.",
+        PREDICTIONS,
+        why="the harness takes one set of options",
+        metavar="ID",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
     """Everything that decides the bytes of an export, besides the database and the format."""
@@ -28,38 +50,118 @@ class ExportOptions:
     outcomes: frozenset[str] = KEPT
     repository: str | None = None
     model: str | None = None
-    rows: Rows = "conversations"
+    rows: Rows = told(
+        "conversations",
+        "turns: a row for every turn under loss, for trainers that cannot leave turns out of it.",
+        "File",
+        why="trainers without a loss mask",
+    )
     masks: frozenset[Mask] = DEFAULT_MASKS
-    refinements: Refinements = "mask"
-    guidance: Literal["keep", "drop"] = "keep"
-    """Whether an observer's words stay in the conversation; they are never under loss."""
-    reasoning: Reasoning = "field"
-    """Where a turn's reasoning goes: into a field of its own (``field``, where the format has one), before the content
-    in ``<think>`` (``inline``, and ``field`` where the format has none), or nowhere (``drop``)."""
-    max_tokens: int | None = None
-    too_long: TooLong = "drop"
-    tokenizer: Path | None = None
-    """A ``tokenizer.json``; None: tokens are estimated."""
-    validation: float = 0.0
-    split_by: SplitBy = "repository"
-    seed: int = 0
-    duplicates: Duplicates = "trees"
-    per_chain: PerChain = "all"
-    """``shortest``: one trajectory a chain (`trajectories.export.shortest`)."""
-    at_most: int | None = None
-    """So many of the samples at random, by `seed`; None: all."""
-    overlap: Path | None = None
-    """A file of texts that no sample should hold; the card tells which do."""
+    refinements: Refinements = told(
+        "mask",
+        "Rejected rounds: out of the loss, under loss as any other, or leave their samples out.",
+        "Loss",
+        why="trainers without a loss mask; and to learn from one's mistakes, or not",
+        name="rejected",
+    )
+    guidance: Literal["keep", "drop"] = told(
+        "keep",
+        "Whether an observer's words stay in the conversation; they are never under loss.",
+        GUIDANCE,
+        why="a model that shall work without an observer",
+        head=True,
+    )
+    reasoning: Reasoning = told(
+        "field",
+        "A turn's reasoning: a field of its own where the format has one; before the content in <think>; nowhere.",
+        "Loss",
+        why="models that do not think, and templates that take it in the text",
+    )
+    max_tokens: int | None = told(
+        None, "The longest sample that is wanted.", LONGEST, why="a trainer's context", least=1, head=True
+    )
+    too_long: TooLong = told(
+        "drop",
+        "Longer ones: leave them out, or split them at stage boundaries.",
+        LONGEST,
+        why="long chains are most of the data",
+    )
+    tokenizer: Path | None = told(
+        None,
+        "A tokenizer.json to count with, and the chat template beside it; else tokens are estimated.",
+        "Loss",
+        why="lengths as the trainer counts them",
+        metavar="FILE",
+    )
+    validation: float = told(
+        0.0,
+        "So much of the samples goes into a second file, for validation.",
+        SPLIT,
+        why="a validation set",
+        least=0,
+        most=1,
+        below=True,
+        head=True,
+        metavar="SHARE",
+    )
+    split_by: SplitBy = told(
+        "repository",
+        "What is never in both files; chain: nor any chain that shares a pull request with it.",
+        SPLIT,
+        why="few repositories",
+        name="by",
+    )
+    seed: int = told(0, "Of --split, --at-most and --pairs.", "Which", why="another draw")
+    duplicates: Duplicates = told(
+        "trees",
+        "Leave out samples of a chain that end with the same trees; only equal conversations; none.",
+        "Which",
+        why="several ways to one result, or not",
+    )
+    per_chain: PerChain = told(
+        "all",
+        "shortest: of a chain's trajectories that passed the most stages, the one in which the model said the least.",
+        "Which",
+        why="a baseline of the paper (P2T, section 5)",
+    )
+    at_most: int | None = told(
+        None,
+        "Only N samples (or pairs), drawn at random of all that would be written.",
+        "Which",
+        why="sets of equal size",
+        least=1,
+    )
+    overlap: Path | None = told(
+        None,
+        "Texts that no sample should hold, say a benchmark's: JSON, or a text a line. The card tells which samples "
+        "share 13 words in a row.",
+        "Split",
+        why="contamination",
+        metavar="FILE",
+    )
     scaffolds: frozenset[str] | None = None
     """Trajectories of these scaffolds alone; None: of all but `DISCLOSED`, whose agents were told a part of a process
     graph."""
-    recipe: Recipe | None = None
-    """Whose training arguments are written beside the file, of the trainers that the papers used."""
-    grounded: bool = False
-    """Whether a turn right after an observer's words, which are dropped, is under loss only where it names nothing that
-    the task or an observation has not shown."""
-    pairs: PairKind = "none"
-    """Which two sets of the same chains are written (`trajectories.export.pairs`)."""
+    recipe: Recipe | None = told(
+        None,
+        "With the format of the same name: write the papers' training arguments, too, to FILE.recipe.sh.",
+        "File",
+        why="training as the papers do",
+    )
+    grounded: bool = told(
+        False,
+        "With drop: a turn right after such words is under loss only where all paths, names and numbers in it were "
+        "shown otherwise.",
+        GUIDANCE,
+        why="guidance must not teach to guess",
+    )
+    pairs: PairKind = told(
+        "none",
+        "Two sets of the same chains in two files: accepted prefixes and what they were extended to; or rollouts as "
+        "they came and kept ones, with equal queries.",
+        "Which",
+        why="the papers' comparisons",
+    )
     retold: bool = True
     """Whether the texts of an accepted prefix are those told anew for it, not those that the agent read."""
     proof: ProofFilter = ProofFilter.ANY
@@ -76,7 +178,7 @@ class ExportOptions:
                 f"{' and '.join(sorted(KEPT))}"
             )
         if self.grounded and self.guidance != "drop":
-            raise UsageError("--grounded is of turns whose guidance is dropped: add --guidance drop")
+            raise UsageError("grounded is of turns whose guidance is dropped: write --guidance drop:grounded=on")
         if self.at_most is not None and self.at_most < 1:
             raise UsageError("--at-most must be 1 or more")
         if self.pairs != "none":
@@ -85,7 +187,7 @@ class ExportOptions:
     def _check_pairs(self) -> None:
         for flag, given in (
             ("--split", self.validation > 0),
-            ("--too-long split", self.too_long == "split"),
+            ("too_long=split", self.too_long == "split"),
             ("--per-chain shortest", self.per_chain == "shortest"),
             ("--outcome", self.outcomes != KEPT),
         ):

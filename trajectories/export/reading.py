@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from sqlalchemy import func, select
 
 from sql.store import Transaction
 from sql.strength import read_strengths, worst
-from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from sql.tables import Chain, ChainStage, Repository, Trajectory, TrajectoryMessage, TrajectoryStage
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
@@ -25,7 +24,8 @@ from trajectories.export.shortest import ResponseLength
 from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED_PREFIX, KEPT
 from trajectories.rollouts.prefix import retold
-from trajectories.rows import read_entries
+from trajectories.rows import VerdictRow, read_entries, read_stages, read_verdicts, stored_trajectory
+from trajectories.task import read_overview
 
 NO_MESSAGES = "no_messages"
 NO_OVERVIEW = "no_overview"
@@ -101,7 +101,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
         name = f"{row.owner}/{row.name}"
         if options.repository and name.lower() != options.repository.lower():
             continue
-        context = json.loads(row.options).get("context", "chain")
+        context = row.options.get("context", "chain")
         # Few different values, many trajectories: each value is in memory once.
         values = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
         repository, outcome, scaffold, model, judge, context, licence, language = map(_interned, values)
@@ -215,10 +215,8 @@ def read_sample(
     decided = zip(entries, decisions, strict=True)
     kept = [pair for pair in decided if options.guidance == "keep" or pair[0].kind is not EntryKind.GUIDANCE]
     scrubber = Scrubber(secrets)
-    (tools, overview), (task_overview,) = (
-        next(iter(tx.rows(Trajectory, "tools", "overview", id=candidate.id))),
-        next(iter(tx.rows(Task, "overview", chain_id=candidate.chain_id)), (None,)),
-    )
+    trajectory = stored_trajectory(tx, candidate.id)
+    overview, task_overview = trajectory.overview, read_overview(tx, candidate.chain_id)
     turns = [scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop") for entry, decision in kept]
     if cut:
         rewritten = _with_overview(turns, scrubber.text(task_overview or ""), scrubber.text(overview or ""))
@@ -231,7 +229,7 @@ def read_sample(
         candidate.chain_id,
         with_missing_answers(turns),
         stages,
-        tuple(json.loads(tools)),
+        tuple(trajectory.tools),
         scrubber.text((overview if options.retold else None) or task_overview or "") or None,
         _facts(candidate),
     )
@@ -240,24 +238,22 @@ def read_sample(
 
 def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[SampleStage, ...], dict[int, int]]:
     """The exported stages, and the accepted attempt by position."""
-    verdicts: dict[int, list[tuple[int, bool | None, float | None, str | None, str]]] = {}
-    columns = ("position", "attempt", "accepted", "score", "tests", "tree")
-    for position, *rest in tx.rows(Verdict, *columns, trajectory_id=candidate.id):
-        verdicts.setdefault(position, []).append((rest[0], rest[1], rest[2], rest[3], rest[4]))
+    verdicts: dict[int, list[VerdictRow]] = {}
+    for verdict in read_verdicts(tx, candidate.id):
+        verdicts.setdefault(verdict.position, []).append(verdict)
     stages: list[SampleStage] = []
     accepted: dict[int, int] = {}
     proofs = read_strengths(tx, candidate.chain_id).get(candidate.chain_id, {})
-    stage_columns = ("position", "attempts", "end_tree")
-    for position, attempts, tree in tx.rows(TrajectoryStage, *stage_columns, trajectory_id=candidate.id):
-        if position > candidate.stages:
+    for stage in read_stages(tx, candidate.id):
+        if stage.position > candidate.stages:
             continue
-        stage_verdicts = verdicts.get(position, [])
-        last = next((row for row in reversed(stage_verdicts) if row[1]), stage_verdicts[-1] if stage_verdicts else None)
-        if last is not None and last[1]:
-            accepted[position] = last[0]
-        _, _, score, tests, judged_tree = last or (0, None, None, None, None)
-        proof = str(worst([proofs[position]])) if position in proofs else None
-        stages.append(SampleStage(position, attempts, score, tests, judged_tree or tree, proof))
+        found = verdicts.get(stage.position, [])
+        last = next((verdict for verdict in reversed(found) if verdict.accepted), found[-1] if found else None)
+        if last is not None and last.accepted:
+            accepted[stage.position] = last.attempt
+        score, tests, tree = (last.score, last.tests, last.tree) if last else (None, None, None)
+        proof = str(worst([proofs[stage.position]])) if stage.position in proofs else None
+        stages.append(SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree, proof))
     return tuple(stages), accepted
 
 

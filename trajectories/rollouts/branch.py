@@ -6,13 +6,11 @@ is made from the step's tree.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from prchain.core.errors import StepUnknown, UsageError
 from sql.store import Transaction
-from sql.tables import Trajectory
 from trajectories.agents.scaffolds.scaffold import Scaffold
 from trajectories.identity import Identity
 from trajectories.model import Entry, EntryKind
@@ -20,7 +18,7 @@ from trajectories.options import RolloutOptions
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rollouts.standing import is_of_another_task
 from trajectories.rollouts.state import RolloutState
-from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
+from trajectories.rows import StageRow, read_entries, read_stages, read_trajectory, read_verdicts
 
 
 def check_parent(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> RolloutOptions:
@@ -31,21 +29,19 @@ def check_parent(tx: Transaction, identity: Identity, options: RolloutOptions, s
     """
     assert identity.parent is not None
     chain_id, (name, step) = identity.chain, identity.parent
-    columns = ("chain_id", "options", "prompts", "tools")
-    stored = next(iter(tx.rows(Trajectory, *columns, id=name)), None)
-    if stored is None or stored[0] != chain_id:
+    parent = read_trajectory(tx, name)
+    if parent is None or parent.chain_id != chain_id:
         raise StepUnknown(f"there is no trajectory {name} of chain {chain_id}; `prchain rollouts list` lists them")
-    parent_options = RolloutOptions.from_json(stored[1])
+    parent_options = RolloutOptions.from_row(parent.options)
     for flag, own, needed in (
         ("scaffold", options.scaffold, parent_options.scaffold),
         ("tools", options.tools, parent_options.tools),
     ):
         if own != needed:
             raise UsageError(f"trajectory {name} was made with --{flag} {needed}, which a branch of it needs, too")
-    parent_prompts = json.loads(stored[2])
-    changed = [prompt for prompt, hash_ in scaffold.prompts.items() if parent_prompts.get(prompt) != hash_]
+    changed = [prompt for prompt, hash_ in scaffold.prompts.items() if parent.prompts.get(prompt) != hash_]
     changed += ["task"] if is_of_another_task(tx, name, identity) else []
-    changed += ["tools"] if json.loads(stored[3]) != [dict(tool) for tool in scaffold.tools] else []
+    changed += ["tools"] if parent.tools != [dict(tool) for tool in scaffold.tools] else []
     if changed and step > 0:
         message = f"trajectory {name} was made with other {', '.join(changed)} than there are now"
         raise UsageError(f"{message}; a branch of it would mix them")
@@ -89,7 +85,7 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
             if not parent_options.track_steps:
                 raise StepUnknown(f"trajectory {name} kept no trees of its steps; branch off at the end of a stage")
             if not options.track_steps:
-                raise UsageError("without trees of steps (--no-track) a branch begins at the end of a stage")
+                raise UsageError("without trees of steps (--sandbox track=off) a branch begins at the end of a stage")
             state.stages[row.position] = _reopened(row, last.attempt)
             state.verdicts |= {
                 key: verdict for key, verdict in verdicts.items() if key[0] == row.position and key[1] < last.attempt

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from environments.briefing import Briefing
+from environments.checkouts.carry import Carry
 from environments.checkouts.checkout import Extraction
-from environments.checkouts.state import Carry, StageState, first_state, next_state
-from environments.images.provide import StageBase, StageImage
+from environments.checkouts.state import StageState, first_state, next_state
+from environments.images.stage_image import StageBase, StageImage
 from environments.sandboxes.sandbox import Sandbox
 from environments.stages import Stage, StagePatch, open_git, open_trees, stage_patches
 from environments.suites.testruns import TestRun

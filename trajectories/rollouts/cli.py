@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from environments.backends import BACKENDS, chosen_backend
 from prchain.core.cli_options import (
+    WHICH,
     CatalogueOption,
-    choice_option,
+    Group,
+    backend_options,
+    chain_option,
     db_option,
+    given,
     json_option,
+    limit_option,
+    option,
     proof_option,
     repository_option,
+    samples_option,
     spending_options,
     strategy_option,
+    told_options,
 )
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next, tally
@@ -30,17 +37,24 @@ from prchain.core.settings import PurposeSettings, Settings
 from sql.store import Store
 from trajectories.agents.observers.flags import observer_options, observer_specs
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
+from trajectories.model import NO_LIMITS, AgentLimits
+from trajectories.options import MAX_TOKENS, RolloutOptions
 
 if TYPE_CHECKING:
+    from prchain.core.keyed import Given
     from prchain.core.llm.gateway import CostEstimate
     from prchain.core.llm.ledger import Spending
-    from trajectories.options import RolloutOptions
     from trajectories.rollouts.extend import PendingExtensions
     from trajectories.rollouts.forecast import Forecast
     from trajectories.rollouts.run import OutdatedSamples, PendingRollouts, RolloutReport
 
 
-@click.group()
+_OF_AGENT = ("temperature", "max_tokens", "context_tokens", "overflow", "observation_chars", "context")
+_OF_GATE = ("gate", "threshold", "judge_sees", "tests")
+_OF_SANDBOX = ("command_timeout", "test_timeout", "history", "track_steps")
+
+
+@click.group(cls=Group)
 def rollouts() -> None:
     """Let an agent work through chains, stage by stage, and judge what it does.
 
@@ -52,136 +66,31 @@ def rollouts() -> None:
     """
 
 
-def _limit_options(command: Any, stage_steps: str = "  [default: 100]") -> Any:
-    """Add the options of limits; `stage_steps` is what the help of ``--stage-steps`` says of its default."""
-    for name, stands_for in (("chain", "the whole chain"), ("stage", "a stage, all of its attempts together")):
-        for unit, kind, source in (
-            ("minutes", click.FloatRange(min=0, min_open=True), "of models and tools"),
-            ("usd", click.FloatRange(min=0, min_open=True), "of the agent's calls"),
-            ("tokens", click.IntRange(min=1), "of prompts and replies"),
-            ("steps", click.IntRange(min=1), ""),
-        ):
-            default = stage_steps if (name, unit) == ("stage", "steps") else ""
-            text = (
-                f"{unit.upper() if unit == 'usd' else unit.capitalize()} {source}".strip()
-                + f" for {stands_for}.{default}"
-            )
-            option = click.option(f"--{name}-{unit}", f"{name}_{unit}", type=kind, metavar="N", help=text)
-            command = option(command)
-    return command
-
-
 @rollouts.command()
 @strategy_option
 @repository_option
-@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task.")
-@click.option("--samples", type=click.IntRange(min=1), default=1, show_default=True, help="Rollouts of each chain.")
+@chain_option
+@limit_option()
+@samples_option()
+@option("--branch", metavar="ID:STEP", heading=WHICH, help="Begin after a step of a stored trajectory.")
+@option("--reuse", is_flag=True, heading=WHICH, help="Accept samples made with other prompts or task texts.")
 @spending_options("Rollouts")
 @click.option(
-    "--scaffold", cls=CatalogueOption, of=SCAFFOLDS, default="react", show_default=True, help="The kind of agent."
-)
-@choice_option(
-    "--tools", ["full", "bash"], "full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it."
-)
-@choice_option(
-    "--context", ["chain", "stage"], "Whether the conversation lasts over the chain, or begins anew with each stage."
-)
-@choice_option("--carry", ["agent", "reference", "none"], "Whose work on the earlier stages a stage starts with.")
-@choice_option("--gate", ["judge", "tests", "both", "either"], "What accepts a stage.")
-@click.option(
-    "--threshold", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="The judge's score that accepts."
-)
-@click.option(
-    "--refinements",
-    type=click.IntRange(min=0),
-    default=3,
-    show_default=True,
-    help="How often a rejected attempt is sent back.",
-)
-@choice_option(
-    "--on-fail",
-    ["stop", "continue", "reference"],
-    "After a stage that failed: stop, or go on with the agent's work or the reference.",
-)
-@click.option(
-    "--min-length",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="Accepted stages, from the first on, that make a chain.",
-)
-@_limit_options
-@click.option(
-    "--temperature",
-    type=click.FloatRange(0, 2),
-    help="Of the agent.  [default: that of [purposes.agent], else the endpoint's]",
-)
-@click.option(
-    "--max-tokens", type=click.IntRange(min=1), help="Of one reply.  [default: those of [purposes.agent], else 8192]"
-)
-@click.option(
-    "--context-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="What the agent's model takes, prompt and reply together.  [default: found out]",
-)
-@choice_option(
-    "--overflow", ["stop", "elide"], "When the context is full: end the attempt, or leave out the oldest observations."
-)
-@click.option(
-    "--observation-chars",
-    type=click.IntRange(min=200),
-    default=10_000,
-    show_default=True,
-    help="Characters of an observation; more is cut out of its middle.",
-)
-@click.option(
-    "--command-timeout",
-    type=click.FloatRange(min=1),
-    default=120.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Of one command of the agent's.",
-)
-@click.option(
-    "--test-timeout",
-    type=click.FloatRange(min=1),
-    default=900.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Of one run of a stage's tests.",
-)
-@click.option(
-    "--history",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Commits of the repository's past that the agent sees.",
-)
-@choice_option("--interface", ["appended", "paper"], "Whether the agent is told the names that hidden tests need.")
-@choice_option(
-    "--tests", ["always", "gate"], "Run proved tests on every attempt, or only where the gate or the judge needs them."
-)
-@choice_option(
-    "--judge-sees", ["patches", "tests"], "Whether the judge is told what hidden tests say, where they can be run."
-)
-@click.option(
-    "--track/--no-track",
-    default=True,
-    show_default=True,
-    help="Keep the tree after each step; without it attempts cannot be gone on with.",
-)
-@click.option(
-    "--backend",
+    "--scaffold",
     cls=CatalogueOption,
-    of=BACKENDS,
-    help="Where commands run.  [default: docker, or environments_backend]",
+    of=SCAFFOLDS,
+    default="react",
+    show_default=True,
+    heading="Agent",
+    help="The kind of agent.",
 )
+@told_options(RolloutOptions, "tools", "interface", *_OF_AGENT)
+@told_options(
+    RolloutOptions, "carry", *_OF_GATE, "refinements", "on_fail", "min_length", "stage_limits", "chain_limits"
+)
+@backend_options(BACKENDS)
+@told_options(RolloutOptions, *_OF_SANDBOX)
 @observer_options
-@click.option("--reuse", is_flag=True, help="Accept samples that were made with other prompts or task texts.")
-@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
-@click.option("--branch", metavar="ID:STEP", help="Begin after this step of a stored trajectory.")
 @proof_option
 @db_option
 @json_option
@@ -204,15 +113,15 @@ def run(
 ) -> None:
     """Roll out the chains that were chosen and have tasks.
 
-    Every step is stored as it is made. A run can be killed at any moment and started again with the same options: it
-    goes on where it was, and nothing that was stored is paid for twice. Other options, models, observers or sample
-    numbers make other trajectories; so do other prompts and task texts, which a run says before it asks anything.
+    A run can be killed at any moment and started again with the same options: it goes on where it was, and nothing that
+    was stored is paid for twice. Other options, models, observers or sample numbers make other trajectories; so do
+    other prompts and task texts, which a run says before it asks anything.
 
     \b
     Example:
       prchain rollouts run --repository pallets/click --samples 4 --budget 20
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
-      prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
+      prchain rollouts run --chain 5f0c --branch 81c2:17 --agent temperature=1
     """
     from sql.strength import ProofFilter, say_proofs
     from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
@@ -223,7 +132,7 @@ def run(
     settings = Settings.load(db=db, workers=workers)
     where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
     observers = observer_specs(flags)
-    options = _options(agent=settings.purposes.get(AGENT), backend=where.name, observers=observers, **flags)
+    options = _options(settings.purposes.get(AGENT), backend=where.name, observers=observers, **flags)
     parent = _parent(settings, branch)
     choice = RolloutChoice(strategy, repository, limit, chain, samples, parent, reuse, proof=ProofFilter(proof))
     with (
@@ -236,7 +145,7 @@ def run(
         if dry_run:
             with runner.context.store.reading() as tx:
                 others = standing_otherwise(tx, runner.context, {unit.chain_id for unit in pending.units})
-            _print_forecast(runner.forecast(pending.units), pending, others, as_json)
+            _print_forecast(runner.forecast(pending.units), pending, others, options, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
@@ -250,37 +159,11 @@ def run(
     end_command(done=report.done, good=report.good, nothing=nothing)
 
 
-def _options(
-    *,
-    agent: PurposeSettings | None,
-    temperature: float | None,
-    max_tokens: int | None,
-    track: bool,
-    **flags: Any,
-) -> RolloutOptions:
-    """The options from the flags; for the agent's replies the settings fill in where no flag is given."""
-    from trajectories.model import AgentLimits
-    from trajectories.options import MAX_TOKENS, STAGE_STEPS, RolloutOptions
-
-    own = agent or PurposeSettings()
-    stage = AgentLimits(**{"steps": STAGE_STEPS, **_limits(flags, "stage")})
-    chain = AgentLimits(**_limits(flags, "chain"))
-    return RolloutOptions(
-        temperature=own.temperature if temperature is None else temperature,
-        max_tokens=max_tokens or own.max_tokens or MAX_TOKENS,
-        track_steps=track,
-        stage_limits=stage,
-        chain_limits=chain,
-        **flags,
-    )
-
-
-def _limits(flags: MutableMapping[str, Any], of: str) -> dict[str, Any]:
-    """The limits that the flags name for a stage or a chain, by unit (`AgentLimits`); they are taken out of `flags`."""
-    steps, tokens, usd, minutes = (flags.pop(f"{of}_{unit}") for unit in ("steps", "tokens", "usd", "minutes"))
-    seconds = None if minutes is None else minutes * 60
-    named = {"steps": steps, "tokens": tokens, "usd": usd, "seconds": seconds}
-    return {unit: most for unit, most in named.items() if most is not None}
+def _options(settings: PurposeSettings | None, **flags: Any) -> RolloutOptions:
+    """The options from the flags; for the agent's replies its settings fill in where no flag is given."""
+    own = settings or PurposeSettings()
+    sampling = {"temperature": own.temperature, "max_tokens": own.max_tokens or MAX_TOKENS}
+    return RolloutOptions(**sampling | given(flags))
 
 
 def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
@@ -305,7 +188,9 @@ def _print_outdated(outdated: OutdatedSamples) -> None:
     say(f"{what}, to be rolled out anew: {price}; --reuse takes those that are over", err=True)
 
 
-def _print_forecast(forecast: Forecast, pending: PendingRollouts, others: int, as_json: bool) -> None:
+def _print_forecast(
+    forecast: Forecast, pending: PendingRollouts, others: int, options: RolloutOptions, as_json: bool
+) -> None:
     """Print the estimate; `others` is how many rollouts of the same chains exist with other options or models."""
     estimate = forecast.estimate
     row = {
@@ -316,6 +201,7 @@ def _print_forecast(forecast: Forecast, pending: PendingRollouts, others: int, a
         "reused": pending.reused,
         "with_other_options": others,
         "without_task": pending.without_task,
+        "options": options.chosen,
     }
 
     def print_text() -> None:
@@ -383,22 +269,12 @@ def _print_report(report: RolloutReport, spending: Spending, tests: Mapping[str,
 
 @rollouts.command()
 @repository_option
-@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first N prefixes.")
-@click.option(
-    "--samples",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Tries for each prefix, until one extends it.",
-)
+@chain_option
+@limit_option("Only the first N prefixes.")
+@samples_option("Tries for each prefix, until one extends it.")
 @spending_options("Rollouts")
-@partial(_limit_options, stage_steps="")
-@click.option("--temperature", type=click.FloatRange(0, 2), help="Of the agent.  [default: the prefix's]")
-@click.option(
-    "--backend", cls=CatalogueOption, of=BACKENDS, help="Where commands run.  [default: where the prefix was made]"
-)
-@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
+@told_options(RolloutOptions, "temperature", "stage_limits", "chain_limits", defaults={"stage_limits": NO_LIMITS})
+@backend_options(BACKENDS, "where the prefix was made")
 @db_option
 @json_option
 def extend(
@@ -409,12 +285,13 @@ def extend(
     workers: int | None,
     budget: float | None,
     dry_run: bool,
-    temperature: float | None,
+    agent: Given,
+    stage_limits: AgentLimits,
+    chain_limits: AgentLimits,
     backend: str | None,
     unsafe: bool,
     db: str | None,
     as_json: bool,
-    **flags: Any,
 ) -> None:
     """Take up every accepted prefix whose chain could go on, where its last accepted stage ends.
 
@@ -426,15 +303,15 @@ def extend(
     \b
     Example:
       prchain rollouts extend --dry-run
-      prchain rollouts extend --samples 4 --temperature 1 --budget 20
-      prchain rollouts extend --repository pallets/click --chain-steps 600
+      prchain rollouts extend --samples 4 --agent temperature=1 --budget 20
+      prchain rollouts extend --repository pallets/click --chain-limits steps=600
     """
     from trajectories.outcomes import KEPT
     from trajectories.rollouts.extend import ChangedOptions, open_extension
 
     settings = Settings.load(db=db, workers=workers)
     where = None if backend is None else chosen_backend(backend, unsafe=unsafe).name
-    changed = ChangedOptions(_limits(flags, "stage"), _limits(flags, "chain"), temperature, where)
+    changed = ChangedOptions(stage_limits.given, chain_limits.given, agent.get("temperature"), where)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_extension(
@@ -505,7 +382,7 @@ _OBSTACLES = {
     "no_task": "their chains have no task that is ready",
     "other_model": "made or judged by other models than those of the settings",
     "other_texts": "made with other prompts, tools or task texts than now",
-    "chain_limits": "their limits for the whole chain are used up; --chain-steps and others raise them",
+    "chain_limits": "their limits for the whole chain are used up; --chain-limits raises them",
 }
 
 
@@ -516,7 +393,7 @@ def _print_obstacles(obstacles: Mapping[str, int]) -> None:
 
 @rollouts.command("list")
 @repository_option
-@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@chain_option
 @click.option("--outcome", metavar="NAME", help="Of one outcome only: accepted, rejected, ...")
 @click.option(
     "--scaffold",
@@ -550,7 +427,7 @@ def list_(
 @click.argument("trajectory", metavar="ID")
 @click.option("--messages", is_flag=True, help="Also what was said and done, step by step, whole.")
 @click.option("--brief", is_flag=True, help="Cut each text after 400 characters.")
-@click.option("--diff", "step", type=click.IntRange(min=1), metavar="STEP", help="What this step changed, instead.")
+@click.option("--step", type=click.IntRange(min=1), metavar="N", help="The patch of this step, instead.")
 @db_option
 @json_option
 def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str | None, as_json: bool) -> None:
@@ -560,13 +437,13 @@ def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str
     Example:
       prchain rollouts show 81c2
       prchain rollouts show 81c2 --messages | less
-      prchain rollouts show 81c2 --diff 17
+      prchain rollouts show 81c2 --step 17
     """
     from trajectories.rollouts.report import print_trajectory, trajectory_page
     from trajectories.rollouts.step_diff import print_step_diff, step_diff
 
     if step is not None and (messages or brief):
-        raise UsageError("--diff prints the patch of one step; leave --messages and --brief out")
+        raise UsageError("--step prints the patch of one step; leave --messages and --brief out")
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
         if step is not None:
@@ -579,7 +456,7 @@ def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str
 
 @rollouts.command()
 @repository_option
-@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@chain_option
 @click.option("--trajectory", metavar="ID", help="One trajectory only, named by its id or the beginning of it.")
 @db_option
 @json_option

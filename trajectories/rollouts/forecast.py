@@ -118,7 +118,7 @@ def standing_otherwise(tx: Transaction, context: RunContext, chain_ids: Collecti
     texts = read_texts(tx, context.options.interface)
     count = 0
     for chain_id, rows in read_rows(tx, {name: texts[name] for name in chain_ids}).items():
-        current = stored(context.identity(texts[chain_id], chain_id, 0).to_json())
+        current = stored(context.identity(texts[chain_id], chain_id, 0).row())
         for row in rows:
             place = {name: row.known.get(name) for name in PLACE}
             plain = row.known.get("scaffold") not in PRIVILEGED

@@ -95,7 +95,7 @@ def read_prefixes(tx: Transaction, repository: str | None = None, chain: str | N
     extended = set(extended_prefixes(tx).values())
     rows = [row for row in tx.connection.execute(query) if row[0] not in extended and row[4] is not None]
     return [
-        AcceptedPrefix(name, chain_id, accepted, length, step, model, judge, RolloutOptions.from_json(options), ended)
+        AcceptedPrefix(name, chain_id, accepted, length, step, model, judge, RolloutOptions.from_row(options), ended)
         for name, chain_id, accepted, length, step, model, judge, options, ended in rows
     ]
 

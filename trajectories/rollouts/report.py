@@ -102,7 +102,7 @@ def list_trajectories(
         for *values, length, owner, repo in tx.connection.execute(query):
             if repository is None or f"{owner}/{repo}".lower() == repository.lower():
                 row = dict(zip(_LISTED, values, strict=True))
-                options = json.loads(row.pop("options"))
+                options = row.pop("options")
                 rows.append(
                     {
                         **row,
@@ -180,7 +180,6 @@ def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dic
         row = dict(zip(columns, next(iter(tx.rows(Trajectory, *columns, id=name))), strict=True))
         page: dict[str, Any] = {
             **row,
-            **{key: json.loads(row[key]) for key in ("options", "prompts", "tools")},
             **_under_way(tx, row),
             "stages": [asdict(stage) for stage in read_stages(tx, name)],
             "verdicts": [asdict(verdict) for verdict in read_verdicts(tx, name)],

@@ -6,10 +6,9 @@ with the same database, mirrors and trees.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import count as count_from
 from itertools import takewhile
@@ -18,8 +17,8 @@ from random import random
 from time import sleep
 
 from environments.backend import Backend
-from environments.checkouts.state import Carry
-from environments.images.provide import StageImage
+from environments.checkouts.carry import Carry
+from environments.images.stage_image import StageImage
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.workplace import Workplace
 from prchain.core.console.terminal import counted
@@ -294,11 +293,11 @@ def _begin(context: RunContext, name: str, identity: Identity, state: RolloutSta
         "scaffold": scaffold.name,
         "model": context.gateway.model_name(AGENT),
         "judge": context.judge_model,
-        "options": options.to_json(),
+        "options": asdict(options),
         "options_hash": options.hash(),
-        "prompts": json.dumps(dict(identity.prompts), sort_keys=True),
-        "tools": json.dumps([dict(tool) for tool in scaffold.tools]),
-        "decided_by": identity.to_json(),
+        "prompts": identity.prompts,
+        "tools": [dict(tool) for tool in scaffold.tools],
+        "decided_by": identity.row(),
     }
     with context.store.transaction() as tx:
         new = read_outcome(tx, name) is None

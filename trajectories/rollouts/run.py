@@ -25,7 +25,7 @@ from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
 from sql.strength import ProofFilter, doubts, meeting
-from sql.tables import Chain, Trajectory
+from sql.tables import Chain
 from trajectories.agents.observers.setup import make_observers
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
@@ -35,6 +35,7 @@ from trajectories.outcomes import FINAL, INFRASTRUCTURE, KEPT, MEASURED
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RunContext, roll
 from trajectories.rollouts.standing import StandingTrajectories, find, read_rows
+from trajectories.rows import stored_trajectory
 from trajectories.task import read_texts
 
 
@@ -310,8 +311,8 @@ class RolloutRun:
         except (TaskError, RolloutError) as error:
             return UnitResult(unit, error.name, str(error))
         with context.store.reading() as tx:
-            outcome, reason = next(iter(tx.rows(Trajectory, "outcome", "reason", id=name)))
-        return UnitResult(unit, outcome, reason, name)
+            row = stored_trajectory(tx, name)
+        return UnitResult(unit, row.outcome, row.reason, name)
 
     def failed(self, unit: RolloutUnit, outcome: str, reason: str) -> UnitResult[RolloutUnit]:
         """See `Work`: `roll` has already stored what it could."""

@@ -13,8 +13,8 @@ from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
+from environments.checkouts.carry import Carry
 from environments.checkouts.checkout import place_repository
-from environments.checkouts.state import Carry
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.outcomes import Grade

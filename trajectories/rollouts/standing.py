@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,21 +14,8 @@ from trajectories.identity import CHOICES, PLACE, Identity, differences, digest,
 from trajectories.model import EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, SUPERSEDED
+from trajectories.rows import TrajectoryRow, stored_trajectory
 from trajectories.task import TaskTexts, read_texts
-
-_COLUMNS = (
-    "id",
-    "chain_id",
-    "sample",
-    "parent_id",
-    "parent_step",
-    "scaffold",
-    "model",
-    "judge",
-    "options",
-    "prompts",
-    "tools",
-)
 
 _OWN = {*PLACE, *CHOICES}
 
@@ -105,7 +91,7 @@ def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> StandingTrajec
     The match is the trajectory with the identity's id, else one that has no known difference; finished ones are
     preferred.
     """
-    current = stored(identity.to_json())
+    current = stored(identity.row())
     compared = [(row, row.differences(current)) for row in rows]
     same = [row for row, fields in compared if not fields]
     same.sort(key=lambda row: (row.id != identity.id, not row.final, not row.has_messages))
@@ -119,10 +105,6 @@ def read_rows(tx: Transaction, texts: Mapping[str, TaskTexts]) -> dict[str, list
     """Chain id to its stored trajectories in the order of their ids, for the chains in `texts`."""
     condition = Trajectory.chain_id == next(iter(texts)) if len(texts) == 1 else true()
     query = select(Trajectory.id, Trajectory.chain_id, Trajectory.outcome, Trajectory.decided_by).where(condition)
-    partial_query = select(*(getattr(Trajectory, name) for name in _COLUMNS)).where(
-        condition, Trajectory.decided_by.is_(None)
-    )
-    partial_rows = {row["id"]: row for row in tx.connection.execute(partial_query).mappings()}
     message_query = (
         select(TrajectoryMessage.trajectory_id)
         .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
@@ -132,7 +114,7 @@ def read_rows(tx: Transaction, texts: Mapping[str, TaskTexts]) -> dict[str, list
     found: dict[str, list[StoredTrajectory]] = {}
     for name, chain, outcome, decided_by in tx.connection.execute(query.order_by(Trajectory.id)):
         if chain in texts:
-            known = stored(decided_by) if decided_by else _partial(tx, partial_rows[name], texts[chain])
+            known = stored(decided_by) if decided_by else _partial(tx, stored_trajectory(tx, name), texts[chain])
             whole, has_messages = decided_by is not None, outcome in FINAL or name in ids_with_messages
             found.setdefault(chain, []).append(StoredTrajectory(name, outcome, known, whole, has_messages))
     return found
@@ -140,36 +122,36 @@ def read_rows(tx: Transaction, texts: Mapping[str, TaskTexts]) -> dict[str, list
 
 def is_of_another_task(tx: Transaction, name: str, identity: Identity) -> bool:
     """Whether a trajectory of the chain began with other texts than the identity's, as far as known."""
-    [(decided_by,)] = tx.rows(Trajectory, "decided_by", id=name)
+    decided_by = stored_trajectory(tx, name).decided_by
     if decided_by:
         return bool(stored(decided_by)["task"] != identity.task)
     texts = read_texts(tx, identity.options.get("interface", "appended"), identity.chain)
     return any(row.id == name and "task" in row.known for row in read_rows(tx, texts)[identity.chain])
 
 
-def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[str, Any]:
+def _partial(tx: Transaction, row: TrajectoryRow, texts: TaskTexts) -> dict[str, Any]:
     """The known part of the identity of a row that stores none: from its columns and its messages."""
-    options = RolloutOptions.from_json(row["options"])
-    agent = {"model": row["model"], "max_tokens": options.max_tokens, "temperature": options.temperature}
-    judge = None if row["judge"] is None else {"model": row["judge"]}
+    options = RolloutOptions.from_row(row.options)
+    agent = {"model": row.model, "max_tokens": options.max_tokens, "temperature": options.temperature}
+    judge = None if row.judge is None else {"model": row.judge}
     known: dict[str, Any] = {
-        "chain": row["chain_id"],
-        "sample": row["sample"],
-        "parent": None if row["parent_id"] is None else [row["parent_id"], row["parent_step"]],
+        "chain": row.chain_id,
+        "sample": row.sample,
+        "parent": None if row.parent_id is None else [row.parent_id, row.parent_step],
         "models": {"agent": agent, "judge": judge},
-        "scaffold": row["scaffold"],
+        "scaffold": row.scaffold,
         "options": options.chosen,
         "observers": [],
-        "prompts": json.loads(row["prompts"]),
-        "tools": digest(json.loads(row["tools"])),
+        "prompts": row.prompts,
+        "tools": digest(row.tools),
     }
-    condition = (TrajectoryMessage.trajectory_id == row["id"],)
+    condition = (TrajectoryMessage.trajectory_id == row.id,)
     kinds = (str(EntryKind.QUERY), str(EntryKind.GUIDANCE))
     query = select(TrajectoryMessage.kind, TrajectoryMessage.position, TrajectoryMessage.details)
     for kind, position, details in tx.connection.execute(query.where(*condition, TrajectoryMessage.kind.in_(kinds))):
         if kind == EntryKind.GUIDANCE:
             known["observers"] = [_OBSERVED]
-        elif not _is_written_from(json.loads(details), position, texts):
+        elif not _is_written_from(details, position, texts):
             known["task"] = ""
     return known
 

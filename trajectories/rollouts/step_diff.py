@@ -11,9 +11,8 @@ from prchain.core.console.terminal import say, say_content
 from prchain.core.errors import StepUnknown
 from prchain.core.git.patches import patch_fields
 from sql.store import Store, Transaction
-from sql.tables import Trajectory
 from trajectories.options import RolloutOptions
-from trajectories.rows import find_trajectory, read_entries, read_stages
+from trajectories.rows import find_trajectory, read_entries, read_stages, stored_trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +36,13 @@ def step_diff(store: Store, prefix: str, step: int, *, mirrors: Path, data_dir: 
     """
     with store.reading() as tx:
         name = find_trajectory(tx, prefix)
-        [(chain_id, options)] = tx.rows(Trajectory, "chain_id", "options", id=name)
+        row = stored_trajectory(tx, name)
         stage, before, after = _trees(tx, name, step)
-        if not RolloutOptions.from_json(options).track_steps:
-            raise StepUnknown(f"trajectory {name} kept no trees of its steps (--no-track)")
+        if not RolloutOptions.from_row(row.options).track_steps:
+            raise StepUnknown(f"trajectory {name} kept no trees of its steps (--sandbox track=off)")
         if before is None or after in (None, before):
             return StepDiff(name, step, stage, b"")
-        chain = read_chain(tx, chain_id)
+        chain = read_chain(tx, row.chain_id)
     trees = open_trees(chain, open_git(chain, mirrors), data_dir)
     return StepDiff(name, step, stage, trees.patch_text(before, str(after)))
 

@@ -26,7 +26,9 @@ JUDGE = "judge"
 
 VERDICTS = "2"
 """The version of the code that makes verdicts of replies and test runs (what is shown of patches, gates, the leak check
-of comments): raised if the same replies and test runs get another verdict."""
+of comments): raised if the same replies and test runs get another verdict. Since 2 a judge is shown another prompt only
+where a text holds a special token (broken), a text file a NUL (shown), or a patch a binary file (its extent says so):
+that is rare, and was decided to be no other version."""
 
 AGAIN = "comment_again"
 """The prompt with which `trajectories.verdicts.comments` rewrites a comment that leaks."""

@@ -7,7 +7,7 @@ import re
 
 from prchain.core.code.kinds import is_text
 from prchain.core.git import GitRepository
-from prchain.core.git.patches import shared_path
+from prchain.core.git.patch_lines import shared_path
 from trajectories.verdicts.patch_text import header_of, is_binary, sections
 
 _HEAD = b"diff --git "

@@ -1,4 +1,4 @@
-"""What hidden tests said of an attempt, as a judge reads it that is to see it (``--judge-sees tests``).
+"""What hidden tests said of an attempt, as a judge reads it that is to see it (``--gate judge:sees=tests``).
 
 Not the paper's form, whose judge sees query and patches alone (section 3.3).
 """

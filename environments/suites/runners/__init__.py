@@ -7,10 +7,14 @@ results, a file in `environments/suites/reporters` does that.
 
 from __future__ import annotations
 
-from environments.suites.runner import Runner
+from typing import TYPE_CHECKING
+
 from prchain.core.catalogue import Catalogue
+
+if TYPE_CHECKING:  # who lists the names alone, as a recipe does, loads no runner
+    from environments.suites.runner import Runner
 
 DEFAULT = "pytest"
 """The runner of a recipe that names none."""
 
-RUNNERS = Catalogue[Runner](__name__, "RUNNER")
+RUNNERS: Catalogue[Runner] = Catalogue(__name__, "RUNNER")

@@ -15,8 +15,9 @@ _WORDS = {
     "XFAIL": Status.xfail,
     "XPASS": Status.xpass,
 }
-_WORD = "|".join(_WORDS) + r"|SUBFAILED(?:\[.*?\]|\(.*?\))*"
-"""pytest 9 reports a failed subtest beside its test, which it calls passed."""
+_WORD = rf"(?:(?<!SUB)(?:{'|'.join(_WORDS)})|SUBFAIL(?:ED)?(?: ?\[.*?\]| ?\(.*?\))*)"
+"""pytest 9, and pytest-subtests before it, report a failed subtest beside its test, which they may call passed. Other
+subtests (``SUBPASSED``, ``SUBSKIPPED``) are no results: those of their tests follow."""
 _BEGINS = re.compile(r"[^\s:]+\.\w+::\S")
 """An id begins with the path of a file."""
 _FUNCTION = re.compile(r"[^\s:]\S*?\.py::[^\s\[]+(?:\[.*?\](?= |$))?")
@@ -28,7 +29,9 @@ _WORKER = re.compile(rf"\[gw\d+\] \[ *\d+%\] (?P<word>{_WORD}) (?P<test>\S.*?) *
 _SECTION = re.compile(r"=+ (?:FAILURES|ERRORS|X?PASSES|warnings summary.*|short test summary info) =+")
 _SUMMARY = re.compile(r"=+ short test summary info =+")
 _SUMMARY_LINE = re.compile(rf"(?P<word>{_WORD}) (?P<test>\S.*)")
-_RESULT = re.compile(r"(?P<counts>(?:\d+ [a-z]+(?:, )?)+|no tests ran) in [\d.]+s(?: \([^()]*\))?(?: =+)?$")
+_RESULT = re.compile(
+    r"(?P<counts>(?:\d+ (?:subtests )?[a-z]+(?:, )?)+|no tests ran) in [\d.]+s(?: \([^()]*\))?(?: =+)?$"
+)
 _LONGEST = 400
 """Characters of a line's end in which the result stands."""
 

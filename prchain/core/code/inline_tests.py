@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from prchain.core.code.kinds import language_of
 from prchain.core.code.rust_items import Attributes, RustText
-from prchain.core.git import FilePatch
-from prchain.core.git.patches import Hunk
+from prchain.core.git.patches import FilePatch, Hunk
 
 _TEST_ATTRIBUTE = re.compile(
     r"\s*(?:\w+\s*::\s*)*(?:(?:\w+_)?test(?:_\w+)?|rstest|proptest|quickcheck|bench)\s*(?:\(|$)"

@@ -292,9 +292,9 @@ def language_of(path: str) -> str | None:
 def is_text(path: str) -> bool | None:
     """Whether the file at `path` is one of text, by its name; None where the name does not say."""
     name = path.rpartition("/")[2]
-    if _is_binary(name):
-        return False
-    return True if kind_of(path) is FileKind.SOURCE or "text" in _tags(name) else None
+    if "text" in _tags(name):
+        return True  # an image, too, may be: SVG
+    return False if _is_binary(name) else True if kind_of(path) is FileKind.SOURCE else None
 
 
 @cache

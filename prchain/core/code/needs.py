@@ -89,9 +89,9 @@ def _is_of(test: str, use: str) -> bool:
     return test == use or test.startswith((f"{use}::", f"{use}["))
 
 
-def parse_needs(stored: str) -> tuple[Need, ...]:
-    """The needs of a stored JSON list."""
-    return tuple(Need.from_row(row) for row in json.loads(stored))
+def parse_needs(stored: Iterable[str | dict[str, Any]]) -> tuple[Need, ...]:
+    """The needs of a stored list."""
+    return tuple(Need.from_row(row) for row in stored)
 
 
 def interface_of(needs: Iterable[Need], mode: Interface = "appended") -> tuple[Need, ...]:

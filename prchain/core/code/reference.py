@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from prchain.core.code.kinds import FileKind, kind_of, language_of
-from prchain.core.git import FilePatch
+from prchain.core.git.patches import FilePatch
 
 _SOURCE = {FileKind.SOURCE, FileKind.CONFIG, FileKind.DATA, FileKind.BINARY}
 

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec
 import click
 
 from prchain.core.console.columns import cell_length, columns, folded
+from prchain.core.console.reports import json_value
 
 _P = ParamSpec("_P")
 
@@ -93,8 +94,9 @@ def say_next(command: str) -> None:
 
 
 def json_text(value: Any) -> str:
-    """JSON as every command prints it: indented, in printable ASCII, so that no mined text acts where it is shown."""
-    return json.dumps(value, indent=2).replace("\x7f", "\\u007f")
+    """JSON as every command prints it, of a report, too: indented, in printable ASCII, so that no mined text acts where
+    it is shown."""
+    return json.dumps(json_value(value), indent=2).replace("\x7f", "\\u007f")
 
 
 def present(as_json: bool, row: Any, print_text: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:

@@ -12,9 +12,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from prchain.core.errors import GitError
-from prchain.core.git.patches import quoted_path, shared_path, side_path
+from prchain.core.git.patch_lines import PathNames, hunk_header, shared_path
 
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.S)
 _SHA = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\n")
 SUBMODULE = b"160000"
 
@@ -79,8 +78,7 @@ def _file(head: bytes, lines: Iterator[bytes]) -> tuple[FileLines, bytes | None]
     """One file, and the line behind it."""
     both = head[len(b"diff --git ") :].rstrip(b"\n")
     found = FileLines(b"", b"")
-    old: bytes | None = None
-    new: bytes | None = None
+    names = PathNames()
     line = next(lines, None)
     while line is not None:
         if line.startswith(b"@@ "):
@@ -100,34 +98,22 @@ def _file(head: bytes, lines: Iterator[bytes]) -> tuple[FileLines, bytes | None]
         elif text.startswith((b"deleted file mode ", b"old mode ")):
             found.new_path = None if text.startswith(b"deleted") else found.new_path
             found.submodule |= text.endswith(SUBMODULE)
-        elif text.startswith((b"rename from ", b"copy from ")):
-            old = quoted_path(text.split(b" from ", 1)[1])
-        elif text.startswith((b"rename to ", b"copy to ")):
-            new = quoted_path(text.split(b" to ", 1)[1])
-        elif text.startswith(b"+++ ") and text != b"+++ /dev/null":
-            new = new or side_path(text[4:])
-        elif text.startswith(b"--- ") and text != b"--- /dev/null":
-            old = old or side_path(text[4:])
         elif text.startswith((b"Binary files ", b"GIT binary patch")):
             found.binary = True
+        else:
+            names.read(text)
         line = next(lines, None)
-    path = new or old or shared_path(both)
-    found.old_path = None if found.old_path is None else old or path
-    found.new_path = None if found.new_path is None else new or path
+    path = names.new or names.old or shared_path(both)
+    found.old_path = None if found.old_path is None else names.old or path
+    found.new_path = None if found.new_path is None else names.new or path
     return found, line
 
 
 def _hunk(header: bytes, lines: Iterator[bytes]) -> tuple[LineHunk, bytes | None]:
-    match = _HUNK.match(header)
-    if match is None:
-        raise GitError(f"git printed no hunk header: {header[:60]!r}")
-    old_start, old_count, new_start, new_count = (int(group) if group else 1 for group in match.groups()[:4])
-    removed, line = _side(b"-", old_count, lines)
-    added, line = _side(b"+", new_count, lines, line)
-    return (
-        LineHunk(old_start, old_count, new_start, new_count, match[5].rstrip(b"\n"), removed, added),
-        next(lines, None) if line is None else line,
-    )
+    where = hunk_header(header)
+    removed, line = _side(b"-", where.old_count, lines)
+    added, line = _side(b"+", where.new_count, lines, line)
+    return LineHunk(*where, removed, added), next(lines, None) if line is None else line
 
 
 def _side(

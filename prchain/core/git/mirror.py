@@ -1,4 +1,4 @@
-"""Mirrors: bare repositories of our own that follow a remote's branches, tags and pull heads."""
+"""Mirrors: bare repositories of our own that follow a remote's branches, tags and other refs that are wanted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import fcntl
 import logging
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,14 @@ _ALLOWED_URL = re.compile(
     r"(?i)^(?:https?|ssh|git|file)://[^-\s][^\s]*$|^[A-Za-z0-9_.-]+@[A-Za-z0-9][A-Za-z0-9.-]*:[^-\s]\S*$"
 )
 
-_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/pull/*/head:refs/pull/*/head")
+_REFS = ("refs/heads/*", "refs/tags/*")
 
 _FETCHED = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
 
 # A connection over which nothing has come for a minute is dead.
 _PATIENCE = {"http.lowSpeedLimit": "1", "http.lowSpeedTime": "60"}
 
-# The branch that a mirror's HEAD names where the remote names none; `miner.git_source` falls back to it first.
+# The branch that a mirror's HEAD names where the remote names none; `miner.git_facts` falls back to it first.
 _FALLBACK = {"init.defaultBranch": "main"}
 
 _UNREACHABLE = re.compile(
@@ -66,36 +66,39 @@ def open_mined(location: str, mirrors: Path, host: str, full_name: str) -> GitRe
     return GitRepository.open(path)
 
 
-def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepository:
-    """Clone `url` into the bare mirror at `path`, or fetch what is new there: heads, tags and pull heads.
+def update_mirror(url: str, path: Path, *, refs: Sequence[str] = (), credentials: str | None = None) -> GitRepository:
+    """Clone `url` into the bare mirror at `path`, or fetch what is new there: branches, tags and `refs`.
 
-    `token`, or the credentials of an http(s) URL, are sent as a header; they are neither written to the mirror's
+    `refs` are patterns of git's, with a ``*``. The credentials of an http(s) URL, or else, over https, `credentials`
+    (``user:password``), are sent as a header; they are neither written to the mirror's
     configuration nor visible in the list of processes. The remote is asked as the user has set git up (credentials,
     proxies, ``insteadOf``); the mirror itself has nothing of that. What a killed fetch left behind is cleared away
     first. Raises `CloneFailed`, `DiskFull`, `GitMissing`.
     """
     git = git_module()
-    bare_url, credentials = _without_credentials(url)
-    if credentials is None and token and bare_url.lower().startswith("https://"):
-        credentials = f"x-access-token:{token}"
+    bare_url, own_credentials = _without_credentials(url)
+    if own_credentials is None and bare_url.lower().startswith("https://"):
+        own_credentials = credentials
     own = {"GIT_DIR": str(path.absolute())}
-    local, remote = local_environment(own), remote_environment(own, _header(credentials))
+    local, remote = local_environment(own), remote_environment(own, _header(own_credentials))
     try:
         path.mkdir(parents=True, exist_ok=True)
+        wanted = [f"+{pattern}:{pattern}" for pattern in (*_REFS, *refs)]
         started = time.monotonic()
         with _locked(path):
             is_new = not (path / "HEAD").exists()
             log.info("%s %s ...", "cloning" if is_new else "fetching", redact(bare_url))
             # This changes nothing on an existing mirror, and repairs one whose creation was cut off.
             git_output(("init", "--bare", "--quiet", "--template="), local, path, _FALLBACK)
-            git_output(("fetch", *_FETCHED, bare_url, *_REFS), remote, path, _PATIENCE)
+            git_output(("fetch", *_FETCHED, bare_url, *wanted), remote, path, _PATIENCE)
             named = git_output(("ls-remote", "--symref", bare_url, "HEAD"), remote, path, _PATIENCE)
             head = re.match(r"ref: (refs/heads/\S+)\tHEAD", named)
             if head:
                 git_output(("symbolic-ref", "HEAD", head.group(1)), local, path)
         log.info("%s is up to date after %.1f s", redact(bare_url), time.monotonic() - started)
     except git.exc.GitCommandError as error:
-        raise _failure(bare_url, error, tuple(filter(None, (token, credentials)))) from None
+        secrets = (credentials, (credentials or "").partition(":")[2], own_credentials)
+        raise _failure(bare_url, error, tuple(filter(None, secrets))) from None
     except OSError as error:
         if full := no_room(error, path):
             raise full from error

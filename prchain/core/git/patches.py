@@ -6,7 +6,6 @@ Lines are counted by the hunk headers, so a line of the content that looks like 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,20 +13,8 @@ from typing import NamedTuple
 
 from prchain.core.errors import GitError
 from prchain.core.git.output import path_text
+from prchain.core.git.patch_lines import PathNames, hunk_header, shared_path
 
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.S)
-_ESCAPES = {
-    b"a": b"\a",
-    b"b": b"\b",
-    b"t": b"\t",
-    b"n": b"\n",
-    b"v": b"\v",
-    b"f": b"\f",
-    b"r": b"\r",
-    b'"': b'"',
-    b"\\": b"\\",
-}
-_ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.S)
 _STATUS = {b"new file": "A", b"deleted file": "D", b"rename from": "R", b"copy from": "C"}
 
 
@@ -127,7 +114,7 @@ def _file(lines: _Lines) -> FilePatch:
     head = lines.take()
     assert head is not None
     both_paths = head[len(b"diff --git ") :].rstrip(b"\n")
-    old, new, status, binary = None, None, "M", False
+    names, status, binary = PathNames(), "M", False
     hunks: list[Hunk] = []
     while (line := lines.peek()) is not None and not line.startswith(b"diff --git "):
         if line.startswith(b"@@ "):
@@ -138,18 +125,12 @@ def _file(lines: _Lines) -> FilePatch:
             break
         lines.take()
         text = line.rstrip(b"\n")
-        if text.startswith((b"rename from ", b"copy from ")):
-            old = quoted_path(text.split(b" from ", 1)[1])
-        elif text.startswith((b"rename to ", b"copy to ")):
-            new = quoted_path(text.split(b" to ", 1)[1])
-        elif text.startswith(b"+++ ") and text != b"+++ /dev/null":
-            new = new or side_path(text[4:])
-        elif text.startswith(b"--- ") and text != b"--- /dev/null":
-            old = old or side_path(text[4:])
+        names.read(text)
         binary = binary or text.startswith((b"Binary files ", b"GIT binary patch"))
         status = next((mark for words, mark in _STATUS.items() if text.startswith(words)), status)
-    path = new or old or shared_path(both_paths)
-    return FilePatch(path_text(path), path_text(old) if status in "RC" and old else None, status, binary, tuple(hunks))
+    path = names.new or names.old or shared_path(both_paths)
+    old_path = path_text(names.old) if status in "RC" and names.old else None
+    return FilePatch(path_text(path), old_path, status, binary, tuple(hunks))
 
 
 _HEADERS = (
@@ -175,11 +156,8 @@ def _is_header(line: bytes) -> bool:
 
 
 def _hunk(header: bytes, lines: _Lines) -> Hunk:
-    match = _HUNK.match(header.rstrip(b"\n"))
-    if match is None:
-        raise GitError(f"git printed no hunk header: {header[:60]!r}")
-    old_start, old_count, new_start, new_count = (int(group) if group else 1 for group in match.groups()[:4])
-    old_left, new_left = old_count, new_count
+    found = hunk_header(header)
+    old_left, new_left = found.old_count, found.new_count
     content: list[str] = []
     while old_left or new_left or (lines.peek() or b"").startswith(b"\\ "):
         line = lines.take()
@@ -193,28 +171,4 @@ def _hunk(header: bytes, lines: _Lines) -> Hunk:
         if mark not in {b"+", b"-", b" "} or old_left < 0 or new_left < 0:
             raise GitError(f"git's patch has a line that is none: {line[:60]!r}")
         content.append(line.removesuffix(b"\n").decode("utf-8", "replace"))
-    section = match[5].decode("utf-8", "replace")
-    return Hunk(old_start, old_count, new_start, new_count, section, tuple(content))
-
-
-def side_path(name: bytes) -> bytes:
-    """The path of a ``---`` or ``+++`` line: without its prefix, and without the tab that git puts after a blank."""
-    return quoted_path(name.removesuffix(b"\t"))[2:]
-
-
-def shared_path(both_paths: bytes) -> bytes:
-    """The path of ``a/PATH b/PATH``, where both are the same: the only case in which no other line names it."""
-    if both_paths.startswith(b'"'):
-        return quoted_path(both_paths[: len(both_paths) // 2])[2:]
-    return both_paths[: len(both_paths) // 2][2:]
-
-
-def quoted_path(name: bytes) -> bytes:
-    if not name.startswith(b'"'):
-        return name
-
-    def byte(match: re.Match[bytes]) -> bytes:
-        code = match[1]
-        return bytes([int(code, 8) & 255]) if len(code) == 3 else _ESCAPES.get(code, code)
-
-    return _ESCAPE.sub(byte, name[1:-1])
+    return Hunk(*found[:4], found.section.decode("utf-8", "replace"), tuple(content))

@@ -121,6 +121,7 @@ WORDINGS = (
             r"\b(?:accepts?|(?:can )?takes?|holds?|allow(?:s|ed)|supports?|room for) (?:\w+ ){0,3}#",
             rf"\b{_PROMPT} (?:is|are) (?:longer|larger|bigger) than (?:the|this) model",
             r"# tokens? (?:>|exceeds?|is (?:more|greater|larger) than) (?:\w+ ){0,4}#",
+            r"\btokens? (?:length|size)(?: (?:of|is))?(?: #)? (?:exceeds?|is (?:more|greater|larger|longer) than)\b",
         ),
         "Bedrock, AI21, gateways (too many tokens, token limit exceeded), Spark (token count exceeds the limit), both "
         "counts beside each other: pi's list, reports",
@@ -225,6 +226,12 @@ _NO_LENGTH = _any(
 )
 """Other causes of a 400 or 422: where one is named, nobody guesses."""
 
+_KEY_OR_PATH = _any(
+    r"api key|authentic|unauthor|permission|no such model",
+    r"\b(?:model|deployment|engine|endpoint)\b.{0,120}not (?:exist|found)",
+)
+"""The cause of a 401, 403 or 404, beside which the key or the model may be quoted, whatever its name is made of."""
+
 _MEANINGLESS = _any(
     r"\binputs? (?:should|validation error|error)\b|\binvalid inputs?\b|用户输入错误",
     r"\berror messages?\b|\bmessage:|\bprompt cache key\b",
@@ -253,6 +260,8 @@ def cause_of(words: str, codes: Collection[str] = (), status: int | None = None)
     too large for a server is no full context, but where its status says no more than that something is too large (413):
     what we send is all text.
     """
+    if status in {401, 403, 404} and _KEY_OR_PATH.search(plain(words)):
+        return Cause.OTHER
     quoted = words[:_MOST_READ].casefold().replace("_", "")
     if any(code in codes or (not code.isdecimal() and code.replace("_", "") in quoted) for code in CODES):
         return Cause.CONTEXT

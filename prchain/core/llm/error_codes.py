@@ -36,16 +36,25 @@ _STATUSES = (
     (504, re.compile(r"time_?d?_?out|deadline")),
     (503, re.compile(r"overload|unavailable|capacity|busy")),
     (500, re.compile(r"server_?error|internal|upstream|provider_?error|api_?error|bad_?gateway|network|engine|system")),
-    (400, re.compile(r"invalid|bad_?request|unsupported|validation|unprocessable|context|too_?(?:long|large)")),
+    (400, re.compile(r"invalid|bad_?request|unsupported|validation|unprocessable|context|too_?(?:long|large)|inspect")),
 )
 """The first that fits a code counts: ``insufficient_quota`` comes with status 429, and no wait helps against it."""
 
+_RATE_WORDS = re.compile(
+    r"rate.?limit|too many requests|throttl|qps|tpm|resource.?exhausted|请求过多|频率|速率|限[流频]|并发", re.I
+)
+_BUSY_WORDS = re.compile(
+    r"overload|unavailable|busy|no capacity|capacity (?:\w+ )?exceeded|model .{0,80}\bloading\b|loading (?:the )?model"
+    r"|繁忙|过载|饱和|访问量过大",
+    re.I,
+)
+
 _STATUS_WORDS = (
     (402, _NO_MONEY_WORDS),
-    (429, re.compile(r"rate.?limit|too many requests|throttl|qps|tpm|请求过多|频率|限[流频]|并发", re.I)),
+    (429, _RATE_WORDS),
     (401, re.compile(r"(?:access.token|api.?(?:secret.)?key).{0,60}\b(?:invalid|expired|incorrect)", re.I)),
     (401, re.compile(r"(?:invalid|incorrect|expired) (?:access.token|api.?key)|log ?in fail|unauthori[sz]ed", re.I)),
-    (503, re.compile(r"overload|unavailable|busy|no capacity|capacity (?:\w+ )?exceeded|繁忙|过载|饱和", re.I)),
+    (503, _BUSY_WORDS),
     (500, re.compile(r"(?:internal|unknown|server|system|network) (?:\w+ )?error|timed? ?out|upstream", re.I)),
     (404, re.compile(r"\bmodel\b.{0,80}(?:not found|does not exist)|no such model", re.I)),
     (400, re.compile(r"invalid param|bad request", re.I)),
@@ -65,6 +74,12 @@ def status_of(codes: Collection[str], words: str) -> int | None:
     if any(map(str.isdecimal, codes)):
         return next((status for status, pattern in _STATUS_WORDS if pattern.search(words)), None)
     return None
+
+
+def passing_status(words: str) -> int | None:
+    """The HTTP status of an error in words alone that passes, where these say that no model has worked: that there are
+    too many calls, or that the model is overloaded or still loads."""
+    return 429 if _RATE_WORDS.search(words) else 503 if _BUSY_WORDS.search(words) else None
 
 
 def is_rate(codes: Collection[str]) -> bool:

@@ -32,7 +32,7 @@ from prchain.core.errors import (
 )
 from prchain.core.llm.context_words import Cause, cause_of
 from prchain.core.llm.error_bodies import ErrorBody, read_error
-from prchain.core.llm.error_codes import is_money, is_rate
+from prchain.core.llm.error_codes import is_money, is_rate, passing_status
 from prchain.core.llm.wire import FailedAnswer
 from prchain.core.secrets.scrub import redact
 
@@ -105,7 +105,7 @@ def fault_within(
     """The fault that an answer of status 200 tells of. A pause that it asks for is in its headers or in the error."""
     said = answer.error
     words = redact(said.words, secrets)
-    status = said.status
+    status = said.status if said.status is not None or answer.finish else passing_status(words)
     wait = retry_after(headers, now) or said.retry_after
     code = f" ({redact(said.codes[0], secrets)})" if said.codes else ""
     detail = f": {words[:_LONGEST_WORDS]}" if words else ""

@@ -3,7 +3,8 @@
 Providers have words of their own for OpenAI's ``length`` and ``content_filter``: Mistral ``model_length``, Gemini
 ``MAX_TOKENS`` and ``SAFETY``, Z.ai ``sensitive`` and ``model_context_window_exceeded``, Cohere ``ERROR_LIMIT`` and
 ``ERROR_TOXIC``. Others say that the reply broke off: ``error``, ``abort`` of vLLM and SGLang, DeepSeek's
-``insufficient_system_resource``, Z.ai's ``network_error``. See their API references.
+``insufficient_system_resource``, Z.ai's ``network_error``; or that the model wrote a call which the endpoint could not
+read and does not give: Gemini's ``MALFORMED_FUNCTION_CALL``. See their API references.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _BROKE_OFF = re.compile(
     r"error|abort|fail|cancel|interrupt|insufficient|overload|unavailable|time_?d?_?(?:out|limit)|exhaust|rate_?limit"
     r"|preempt|kill|shut_?down|crash|disconnect|not_?finished"
 )
+_UNREAD_CALL = re.compile(r"malformed|unexpected_tool_call|too_many_tool_calls|missing_thought_signature")
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)', re.S)
 """Of JSON: braces in it open and close nothing. The last may have no end."""
@@ -41,6 +43,11 @@ def finish_of(word: str) -> str:
 def broke_off(word: str) -> bool:
     """Whether a reason to end says that the reply is none: its endpoint failed while it was made."""
     return finish_of(word) not in {LENGTH, CONTENT_FILTER} and _BROKE_OFF.search(_folded(word)) is not None
+
+
+def is_of_unread_call(word: str) -> bool:
+    """Whether a reason to end says that the endpoint could not read the call that ends the reply."""
+    return _UNREAD_CALL.search(_folded(word)) is not None
 
 
 def with_finish(reply: Reply, request: Request) -> Reply:

@@ -106,14 +106,20 @@ def find_object(text: str) -> dict[str, Any]:
 
 
 def place_of_object(text: str) -> tuple[int, int]:
-    """Where the one JSON object of a text begins and ends; raises as `find_object`."""
+    """Where the one JSON object of a text begins and ends; raises as `find_object`.
+
+    An empty one beside it is what people write of code (``it returns {}``).
+    """
     found: list[tuple[int, int]] = []
+    empty: list[tuple[int, int]] = []
     start = text.find("{")
     while start >= 0 and len(found) < 2:
         is_object = _OBJECT.match(text, start) is not None
-        end = _decode(text, start)[1] if is_object else _end_of_prose(text, start)
-        found += [(start, end)] if is_object else []
+        value, end = _decode(text, start) if is_object else ({}, _end_of_prose(text, start))
+        if is_object:
+            (found if value else empty).append((start, end))
         start = text.find("{", end)
+    found = found or empty
     if len(found) != 1:
         count = "more than one JSON object" if found else "no JSON object"
         raise UnfitReply(f"Your reply holds {count}. Reply with exactly one, and nothing else.")

@@ -6,7 +6,8 @@ reads the candidate's words as another turn's. Trainers that search the rendered
 words for the model's: slime's ``qwen3_5`` masks do (`slime/utils/mask_utils.py`, read at 624b824). So such a mark gets
 a blank before its end: ``<|im_start |>``. It stays readable, and removing the blank restores the text.
 
-The ``<s>`` and ``</s>`` of Llama 2 are not included: in HTML they are code.
+The ``<s>`` and ``</s>`` of Llama 2 are not included: in HTML they are code. Nor is Mistral's ``[ARGS]``, which stands
+in the usage of programs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import re
 from collections.abc import Iterable
 
 NAMED = (
+    "<bos>",
+    "<eos>",
     "<start_of_turn>",
     "<end_of_turn>",  # Gemma 2 and 3: tokenizer_config.json
     "[INST]",
@@ -40,14 +43,45 @@ NAMED = (
     "<tool_response|>",  # Gemma 4: tokenizer_config.json
     "\u25c1think\u25b7",
     "\u25c1/think\u25b7",  # Kimi-VL: tokenizer_config.json
+    "<<SYS>>",
+    "<</SYS>>",  # Llama 2
+    "[TOOL_CONTENT]",
+    "[CALL_ID]",
+    "[MODEL_SETTINGS]",
+    "[/MODEL_SETTINGS]",  # Mistral: mistral-common's SpecialTokens
+    "<eop>",  # GLM-4
+    "]~!b[",
+    "]~b]",
+    "[e~[",  # MiniMax M2: chat_template.jinja
+    "[|system|]",
+    "[|user|]",
+    "[|assistant|]",
+    "[|tool|]",
+    "[|endofturn|]",  # EXAONE: tokenizer_config.json
+    "<role>SYSTEM</role>",
+    "<role>HUMAN</role>",
+    "<role>ASSISTANT</role>",
+    "<role>OBSERVATION</role>",  # Ling, Ring: chat_template.jinja
+    "<seed:bos>",
+    "<seed:eos>",  # Seed-OSS: tokenizer_config.json
+    "<end_of_utterance>",  # SmolVLM
+    "<start_of_image>",
+    "<image_soft_token>",  # Gemma 3: a server counts them, and looks for as many images
 )
 """Marks that are recognised by name."""
 
 _WIDE = "\uff5c"
-_SHAPES = tuple((rf"<{bar}[\w/▁:-]{{1,64}}", rf"{bar}>") for bar in (r"\|", _WIDE))
+_SHAPES = (
+    *((rf"<{bar}[\w/▁:-]{{1,64}}", rf"{bar}>") for bar in (r"\|", _WIDE)),
+    (r"<(?:SPECIAL_|unused|reserved_)[0-9]{1,6}", ">"),
+    (r"<extra_id_[01]", ">"),
+    (r"\[unused[0-9]{1,6}", r"\]"),
+)
 """Marks that are recognised by shape, with any name, in two halves: ``<|im_end|>`` and ``<|endoftext|>`` (ChatML,
 Qwen), ``<|eot_id|>`` (Llama 3), ``<|observation|>`` (GLM-4), ``<|channel|>`` (gpt-oss), ``<|im_middle|>`` (Kimi K2),
-``<|think:end|>`` (Solar Open 2), and with the full-width bars of DeepSeek (U+FF5C) its end of a sentence."""
+``<|think:end|>`` (Solar Open 2), and with the full-width bars of DeepSeek (U+FF5C) its end of a sentence. With a
+number ``<SPECIAL_11>`` and ``<extra_id_1>`` (Nemotron's turns), ``<unused94>`` (MedGemma), ``<reserved_106>``
+(Baichuan), ``[unused9]`` (openPangu)."""
 
 THINKING = ("<think>", "</think>", "<tool_call>", "</tool_call>")
 """Marks that a model itself writes around thoughts and calls; they matter only where a reader searches for them."""
@@ -64,7 +98,7 @@ def _whole(halves: Iterable[tuple[str, str]]) -> re.Pattern[str]:
 _MARK = _whole([*_SHAPES, *_halves(NAMED)])
 _BROKEN = re.compile("|".join(f"{first} {last}" for first, last in (*_SHAPES, *_halves(NAMED))))
 _THINKING = _whole(_halves(THINKING))
-_SIGNS = ("|>", f"{_WIDE}>", *NAMED)
+_SIGNS = ("|>", f"{_WIDE}>", "<SPECIAL_", "<extra_id_", "<unused", "<reserved_", "[unused", *NAMED)
 """Every text with a mark holds one of these; a cheap check that saves the regular expression for most texts."""
 
 

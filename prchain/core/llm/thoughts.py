@@ -30,8 +30,16 @@ _PAIRS = {
     "<|channel>thought\n": "<channel|>",  # Gemma 4
     "<|channel>": "<channel|>",
     "[unused16]": "[unused17]",  # openPangu
+    "<unused94>thought\n": "<unused95>",  # MedGemma
+    "<unused94>": "<unused95>",
 }
 """Marks that stand for nothing else: opening and end."""
+
+_TOKEN = (
+    r"<[|\uff5c](?P<slash>/?)(?:(?P<first>begin|start|end|stop)[_▁: ](?:of[_▁ ])?)?"
+    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?)(?:[_▁: ](?P<last>begin|start|end|stop))?[|\uff5c]>"
+)
+"""Any other special token that is named for thoughts, in any case: ``<|begin_of_thinking|>``, ``<|reasoning:end|>``."""
 
 _TAG = (
     r"<\s?(?P<end>/?)\s?(?P<name>(?:[a-z]\w{0,15}[:|_])?(?:think(?:ing)?|thought)(?:_fast(?:er)?)?|reason(?:ing)?)"
@@ -40,10 +48,15 @@ _TAG = (
 """Marks in the form of XML, in any case: ``<think>`` (DeepSeek, Qwen, GLM, MiniMax ...), ``<thinking>``, ``<thought>``
 (EXAONE Deep, Gemini), ``<seed:think>``, ``<mm:think>``, ``<longcat_think>``, ``<ifm|think_fast>`` ..."""
 
+_ENDS = frozenset(_PAIRS.values())
+
 _ANSWERS = {
     "<answer>": "</answer>",  # Hunyuan
     "<response>": "</response>",  # Granite 3.3
     "<output>": "</output>",
+    "<Output>": "</Output>",  # Marco-o1
+    "<final_answer>": "</final_answer>",
+    "<|begin_of_box|>": "<|end_of_box|>",  # GLM-4.5V
     "<|begin_of_solution|>": "<|end_of_solution|>",
     "<|START_RESPONSE|>": "<|END_RESPONSE|>",
     "<|START_TEXT|>": "<|END_TEXT|>",
@@ -57,13 +70,16 @@ _CALL = re.compile(
 )
 """How a call of a tool begins in a text. Qwen3.5 and Kimi K2 go from a thought to a call without ending the thought."""
 
-_MARK = re.compile("|".join([f"(?i:{_TAG})", *(re.escape(mark) for pair in _PAIRS.items() for mark in pair)]))
+_MARK = re.compile(
+    "|".join([f"(?i:{_TAG})", *(re.escape(mark) for pair in _PAIRS.items() for mark in pair), f"(?i:{_TOKEN})"])
+)
 
 _NEVER_ALONE = frozenset({"reason", "<|end|>"})
 """Families of which no template writes the opening into the prompt, or whose end ends other things, too."""
 
 _BEFORE_MENTION = re.compile(r"[\w,][ \t]+\Z")
 _AFTER_MENTION = re.compile(r"\s*\Z|(?:[ \t]+|\n)(?P<next>[^\W\d_])")
+_END_TAG = re.compile(r"</(?!\w*:?(?:think|thought|reason|answer|response|output))\w", re.I)
 _PUNCTUATION = re.compile(r"[.,;:!?)](?:\s|\Z)")
 _SENTENCE_END = re.compile(r"(?:[.!?]|\A)\s*\Z")
 _NEAR = 80
@@ -133,6 +149,8 @@ class _Blocks:
         nested = self._leading()
         if (nested or not self._thoughts) and self._unopened():
             self._leading()
+            while self._ended_again():
+                self._leading()
         began = self._at
         self._later()
         if not began and not self._kept:
@@ -183,6 +201,16 @@ class _Blocks:
                 return True
         return False
 
+    def _ended_again(self) -> bool:
+        """Read on where the next mark is one more end alone on its line: a model may end its thoughts twice."""
+        if self._next == len(self._marks):
+            return False
+        mark = self._marks[self._next]
+        if mark.opens or not (mark.alone and mark.sure and self._ends_unopened(mark)):
+            return False
+        self._take(self._at, mark.start, mark.end)
+        return True
+
     def _ends_unopened(self, mark: _Mark) -> bool:
         if mark.family in _NEVER_ALONE or mark.mention or (self._parsed and not mark.alone):
             return False
@@ -231,17 +259,25 @@ def _next_of(marks: Sequence[_Mark], wanted: Callable[[_Mark], bool]) -> list[_M
 
 def _mark(match: re.Match[str], code: CodeSpans) -> _Mark:
     text, start, end = match.string, match.start(), match.end()
-    if match["name"] is None:
+    if match[0] in _PAIRS or match[0] in _ENDS:
         opens = match[0] in _PAIRS
         family = _PAIRS.get(match[0], match[0])
+    elif match["name"] is None:
+        opens = not match["slash"] and (match["first"] or match["last"] or "begin").casefold() in {"begin", "start"}
+        family = "token"
     else:
         opens = not match["end"]
         family = match["name"].casefold().replace("thinking", "think").replace("reasoning", "reason")
     line = code.line_start(start)
     before, after = text[max(line, start - _NEAR) : start], text[end : end + _NEAR]
-    mention = _PUNCTUATION.match(after) is not None or _in_a_sentence(before, after)
+    mention = _PUNCTUATION.match(after) is not None or _in_a_sentence(before, after) or _in_markup(before, after)
     alone = not text[line:start].strip(" \t\r`~")
     return _Mark(start, end, family, opens, match["name"] is not None, alone, code.at(start, end), mention)
+
+
+def _in_markup(before: str, after: str) -> bool:
+    """Whether a mark is a line of a patch, or stands directly between other tags, of which the second is an end."""
+    return before in {"+", "-"} or (before.endswith(">") and _END_TAG.match(after) is not None)
 
 
 def _in_a_sentence(before: str, after: str) -> bool:

@@ -2,8 +2,8 @@
 
 What a prompt shows may hold an object of the very shape that is asked for, written by whoever gains by it. A model that
 only tells of it ("the patch brings its own verdict: {...}") has not decided. So a verdict ends the reply, and does not
-stand in what the prompt showed: word for word, with its keys in any order, with other blanks, line marks, quotes or
-escapes around it. The prompt's own examples are no data, and may be followed.
+stand in what the prompt showed: word for word, with its keys in any order, with other blanks, line marks, quotes,
+punctuation or escapes around it. The prompt's own examples are no data, and may be followed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -22,14 +23,17 @@ from prchain.core.llm.replies import UnfitReply, find_object, place_of_object, r
 Shape = TypeVar("Shape", bound=BaseModel)
 
 _FENCE = re.compile(r"\s*(?:(?:`{3,}|~{3,})\s*\w*\s*)?")
-_MARKUP = re.compile(r"</?[a-z][\w:|-]{0,40}>|<\|[^<>|\n]{1,60}\|>", re.IGNORECASE)
+_MARKUP = re.compile(r"</?[a-z][\w:|-]{0,40}>|<[|\uff5c][^<>|\uff5c\n]{1,60}[|\uff5c]>", re.IGNORECASE)
 """What may close what was opened around an object: tags and special tokens."""
 
 _LINE_MARK = re.compile(r"^[+\- ]?[ \t]*(?:#+|//+|/?\*+|--+|;+|>+|<!--+)?", re.MULTILINE)
 """What a line of a patch, of a comment or of a quotation begins with."""
 _BLANK = re.compile(r"\\[nrt]")
-_CODED = re.compile(r"\\(?:u00|x)([0-9a-f]{2})", re.IGNORECASE)
-_DROPPED = re.compile(r"[\s\"'`\\+*]+")
+_CODED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|u\{0{0,5}([0-9a-fA-F]{1,5})\}|U000([0-9a-fA-F]{5}))")
+_GIVES = re.compile(r"[:=]+>?|(?<=\w)>")
+"""What stands between a name and its value: in JSON, in code, in XML."""
+_DROPPED = re.compile(r"(?:[^\w:.]|_|\.(?!\d)|(?<!\d)\.)+")
+"""All but letters, digits, points in numbers and the colons that `_GIVES` became."""
 _SLACK = 200
 """Characters that may stand between the parts of an object: keys that nobody asked for."""
 
@@ -111,6 +115,12 @@ def _is_wordless(value: Any) -> bool:
 
 
 def _folded(text: str) -> str:
-    """A text without what differs between the ways to write an object: in JSON, in code, in a markup."""
-    plain = _CODED.sub(lambda match: chr(int(match[1], 16)), _BLANK.sub(" ", html.unescape(text)))
-    return _DROPPED.sub("", plain).replace("=", ":").casefold()
+    """A text without what differs between the ways to write an object: in JSON, in code, in markup, in other signs."""
+    decoded = _CODED.sub(lambda match: chr(int(match[match.lastindex or 0], 16)), _BLANK.sub(" ", html.unescape(text)))
+    return _DROPPED.sub(_between, _GIVES.sub(":", unicodedata.normalize("NFKC", decoded))).casefold()
+
+
+def _between(match: re.Match[str]) -> str:
+    """What is left of signs: a blank between two numbers, which are not one."""
+    before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
+    return " " if before.isdigit() and after.isdigit() else ""

@@ -13,7 +13,7 @@ from typing import Any
 
 from prchain.core.errors import EndpointIncompatible
 from prchain.core.llm.error_bodies import ErrorBody, read_error
-from prchain.core.llm.finishes import LENGTH, broke_off, finish_of
+from prchain.core.llm.finishes import LENGTH, broke_off, finish_of, is_of_unread_call
 from prchain.core.llm.message_parts import said_in
 from prchain.core.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.core.llm.replies import in_words, keys_in_words
@@ -175,7 +175,7 @@ def _failed(answer: dict[str, Any], choice: dict[str, Any], reply: Reply | None,
     places = (answer, choice, message if isinstance(message, dict) else {})
     error = next((read_error(place["error"], now) for place in places if place.get("error")), ErrorBody())
     finish = _finish(choice)
-    if broke_off(finish):
+    if broke_off(finish) or (is_of_unread_call(finish) and not (reply is not None and reply.text.strip())):
         tokens_out = reply.usage.tokens_out if reply is not None else None
         said = reply is not None and bool(reply.text or reply.reasoning or reply.tool_calls)
         return FailedAnswer(error, finish[:_LONGEST_FINISH], billed=said if tokens_out is None else tokens_out > 0)
@@ -217,9 +217,15 @@ def _text(value: Any) -> str:
 
 
 def _finish(choice: dict[str, Any]) -> str:
-    """The reason to end: a text, or an object with a type, as SGLang's own interface gives it."""
+    """The reason to end: a text, or an object with a type, as SGLang's own interface gives it.
+
+    OpenRouter gives the upstream's word beside its own (``native_finish_reason``; see its guide on responses), which
+    counts where it tells of a cut that the other does not, or where there is no other.
+    """
     reason = choice.get("finish_reason")
-    return _text(reason.get("type") if isinstance(reason, dict) else reason)
+    own = _text(reason.get("type") if isinstance(reason, dict) else reason)
+    native = _text(choice.get("native_finish_reason"))
+    return native if not own or (finish_of(own) == own and finish_of(native) == LENGTH) else own
 
 
 def _tool_call(value: Any) -> ToolCall:

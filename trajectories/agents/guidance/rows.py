@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -70,7 +69,7 @@ def write_window(tx: Transaction, row: WindowRow) -> None:
         "first_step": row.window.first,
         "last_step": place.last,
         "variant": row.settings.name,
-        "settings": json.dumps(row.settings.decided, sort_keys=True),
+        "settings": row.settings.decided,
         "model": row.model,
         "prompt_hash": row.prompt_hash,
         "taxonomy_hash": None if taxonomy is None else taxonomy.hash,
@@ -81,7 +80,7 @@ def write_window(tx: Transaction, row: WindowRow) -> None:
         "sent": row.sent,
         "why_not": row.why_not,
         "fault": reading.fault,
-        "leaks": json.dumps([asdict(finding) for finding in row.leaks]),
+        "leaks": [asdict(finding) for finding in row.leaks],
         "tokens_in": reading.tokens_in,
         "tokens_out": reading.tokens_out,
         "usd": reading.usd,

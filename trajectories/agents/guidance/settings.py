@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from prchain.core.told import Told, Within
 from trajectories.agents.guidance.schedule import Schedule
 from trajectories.agents.guidance.taxonomy import Taxonomy, load_taxonomy
 from trajectories.agents.guidance.variants import VARIANTS, PrmStyle, PrmVariant, Reads, ReplyForm, variant_name
@@ -33,6 +34,13 @@ _USUAL: Mapping[str, Any] = {
 """Setting to the value that an id leaves out. A line is never changed."""
 
 
+PRM = Within("--prm", "Guidance", "Let a process reward model guide the agent; without a variant D.")
+
+
+def _told(help: str, why: str, **more: Any) -> Told:
+    return Told(help, PRM, why, **more)
+
+
 class PrmSettings(BaseModel):
     """All settings. Made of texts, as ``--observer prm:NAME=VALUE,...`` has them; ``variant`` stands for four axes.
 
@@ -41,26 +49,33 @@ class PrmSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    style: PrmStyle = PrmStyle.DETAILED
-    example: bool = True
-    """Whether the prompt shows a reply."""
-    reads: Reads = Reads.ALL
-    action: bool = False
-    """Whether one next call is recommended."""
-    every: int = Field(default=EVERY, ge=1)
-    """Steps from one window's end to the next one's."""
-    window: int = Field(default=WINDOW, ge=1)
-    """Steps of a window."""
-    reply: ReplyForm = "text"
-    keep: Literal["all", "last"] = "all"
-    """What of its words stays in the agent's conversation."""
-    send: Literal["all", "suboptimal"] = "all"
-    """Whether a window that is on track is told, too; table 4's calls suggest so."""
-    schedule: Schedule = Schedule.EVERY
-    detectors: Literal["off", "report", "tell"] = "report"
-    """Whether findings of code are stored, and whether the agent reads them beside the model's."""
-    taxonomy: str | None = None
-    """A TOML file; None: the one that ships."""
+    style: Annotated[
+        PrmStyle, _told("What it is told of what can go wrong, and how much it says.", "an axis of table 1")
+    ] = PrmStyle.DETAILED
+    example: Annotated[bool, _told("Whether its prompt shows a reply.", "an axis of table 1")] = True
+    reads: Annotated[Reads, _told("What the agent reads of it.", "an axis of table 1")] = Reads.ALL
+    action: Annotated[bool, _told("Whether it recommends one next call.", "an axis of table 1")] = False
+    every: Annotated[int, _told("Steps from one window's end to the next one's.", "cost", least=1)] = Field(
+        default=EVERY, ge=1
+    )
+    window: Annotated[int, _told("Steps that it reads.", "cost", least=1)] = Field(default=WINDOW, ge=1)
+    reply: Annotated[ReplyForm, _told("The form of its reply.", "models that keep to a schema")] = "text"
+    keep: Annotated[Literal["all", "last"], _told("What of its words stays in the conversation.", "long stages")] = (
+        "all"
+    )
+    send: Annotated[
+        Literal["all", "suboptimal"],
+        _told("Whether the agent is told of all windows, or of suboptimal ones.", "table 4's calls suggest it"),
+    ] = "all"
+    schedule: Annotated[Schedule, _told("When it is asked.", "asks where there is a reason to")] = Schedule.EVERY
+    detectors: Annotated[
+        Literal["off", "report", "tell"],
+        _told("Findings of code: stored, and told to the agent beside the model's.", "figures without a model"),
+    ] = "report"
+    taxonomy: Annotated[
+        str | None,
+        _told("A TOML file with categories of your own.", "other agents err otherwise", metavar="FILE"),
+    ] = None
 
     @model_validator(mode="before")
     @classmethod

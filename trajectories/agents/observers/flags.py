@@ -1,80 +1,87 @@
-"""The flags that say what watches an agent: ``--observer``, and ``--prm`` with its own."""
+"""The flags that say what watches an agent: ``--observer`` and ``--prm``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
 import click
 
-from prchain.core.errors import UsageError
+from prchain.core.cli_options import option
+from prchain.core.keyed import Given, KeyedOption
+from prchain.core.told import Told, ToldKey, keys_of
+from trajectories.agents.guidance.settings import PRM, PrmSettings
+from trajectories.agents.guidance.variants import VARIANTS
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _PRM = "prm"
 
-_ON_OFF = {"on": "true", "off": "false"}
+_AXES = ("style", "example", "reads", "action")
 
-_TURNS_ON = ("style", "example", "reads", "action")
-"""Axes: to name one is to ask for a process reward model."""
-
-_FLAGS: tuple[tuple[str, Any, str | None, str], ...] = (
-    ("style", None, "STYLE", "simple, concise or detailed.  [default: that of the variant]"),
-    ("example", click.Choice(list(_ON_OFF)), None, "Whether its prompt shows a reply."),
-    ("reads", None, "WHAT", "What the agent reads of it: all, or guidance."),
-    ("action", click.Choice(list(_ON_OFF)), None, "Whether it recommends one next call."),
-    ("every", click.INT, "N", "It is asked after every N steps.  [default: 5]"),
-    ("window", click.INT, "K", "It reads the last K steps.  [default: 8]"),
-    ("reply", None, "FORM", "The form of its reply: text or json.  [default: text]"),
-    ("keep", None, "WHAT", "What of its words stays in the conversation: all, or last.  [default: all]"),
-    ("send", None, "WHEN", "Whether the agent is told of all windows, or of suboptimal ones.  [default: all]"),
-    ("schedule", None, "WHEN", "every, none or adaptive.  [default: every]"),
-    ("detectors", None, "WHAT", "Findings of code: off, report, or tell the agent, too.  [default: report]"),
-    ("taxonomy", None, "FILE", "A TOML file with categories of your own.  [default: the paper's twelve]"),
+_VARIANT = ToldKey(
+    "variant",
+    tuple(VARIANTS),
+    "D",
+    Told("The paper's name of a point on the four axes.", PRM, "the paper's eight", head=True, metavar="VARIANT"),
 )
 
 
 def observer_options(command: _Command) -> _Command:
-    """Add ``--observer`` and the flags of process reward models; `observer_specs` reads them."""
-    return click.option(
+    """Add ``--observer`` and ``--prm``; `observer_specs` reads them."""
+    return option(
         "--observer",
         "observers",
         multiple=True,
-        metavar="NAME[:SETTING=VALUE,...]",
-        help="Let it watch each step, and speak to the agent; may be given several times.  [repetition: the same "
-        "call with the same result, times=3]",
-    )(prm_settings(command))
+        metavar="NAME[:KEY=VALUE,...]",
+        heading=PRM.heading,
+        help="Let it watch each step, and speak to the agent; may be given several times. repetition:times=3 says when "
+        "a call comes to the same result again.",
+    )(prm_option(command))
 
 
-def prm_settings(command: _Command) -> _Command:
-    """Add ``--prm`` and its own flags."""
-    for name, kind, metavar, words in reversed(_FLAGS):
-        command = click.option(f"--prm-{name}", f"prm_{name}", type=kind, metavar=metavar, help=words)(command)
+def prm_option(command: _Command) -> _Command:
+    """Add ``--prm``: a variant, or settings, or both; the parameter is None where it was not given."""
+    words = f"{PRM.help} {', '.join(VARIANTS)}."
     return click.option(
-        "--prm",
-        is_flag=False,
-        flag_value="D",
-        metavar="[VARIANT]",
-        help="Let a process reward model guide the agent: S, C, CG, D (taken if none is named), DN, DG, DNG or DR.",
+        PRM.flag, cls=_PrmOption, is_flag=False, flag_value="D", keys=_KEYS, heading=PRM.heading, help=words
     )(command)
 
 
+def sweep_option(command: _Command) -> _Command:
+    """Add ``--prm`` with what all variants of a comparison share."""
+    words = "What all variants share."
+    keys = [key for key in _KEYS if key is not _VARIANT and key.field not in _AXES]
+    return click.option(PRM.flag, cls=_PrmOption, keys=keys, heading=PRM.heading, help=words)(command)
+
+
+_KEYS = (_VARIANT, *keys_of(PrmSettings).values())
+
+
+class _PrmOption(KeyedOption):
+    """Settings that were given, as texts; None where the flag was not."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """See `KeyedOption.process_value`."""
+        found: Given = super().process_value(ctx, value)
+        return {name: _text(one) for name, one in found.items()} or None
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def observer_specs(flags: MutableMapping[str, Any]) -> tuple[str, ...]:
-    """The observers that the flags ask for, as `make_observers` of `setup` takes them; their flags
-    are taken out of `flags`. Raises `UsageError` for settings of a process reward model that nobody asked for."""
+    """The observers that the flags ask for, as `make_observers` of `setup` takes them; their flags are taken out of
+    `flags`."""
     specs = tuple(flags.pop("observers"))
-    variant = flags.pop(_PRM)
-    values = {name: flags.pop(f"{_PRM}_{name}") for name, *_ in _FLAGS}
-    chosen = {name: _ON_OFF.get(str(value), str(value)) for name, value in values.items() if value is not None}
-    if variant is not None and "," in variant:
-        raise UsageError(f"--prm takes one variant, not {variant!r}")
-    for name, value in chosen.items():
-        if "," in value:
-            raise UsageError(f"--prm-{name} cannot hold a comma: {value!r}")
-    if variant is None and not chosen.keys() & set(_TURNS_ON):
-        if chosen:
-            raise UsageError(f"--prm-{next(iter(chosen))} is of a process reward model; ask for one with --prm")
-        return specs
-    settings = ({} if variant is None else {"variant": variant}) | chosen
-    words = ",".join(f"{name}={value}" for name, value in settings.items())
-    return (*specs, f"{_PRM}:{words}" if words else _PRM)
+    chosen: Mapping[str, str] | None = flags.pop(_PRM)
+    return specs if chosen is None else (*specs, prm_spec(chosen))
+
+
+def prm_spec(chosen: Mapping[str, str]) -> str:
+    """A process reward model of these settings, as `make_observers` takes it; D where no axis is named."""
+    named = chosen.keys() & {"variant", *_AXES}
+    return f"{_PRM}:" + ",".join(
+        f"{name}={value}" for name, value in (({} if named else {"variant": "D"}) | {**chosen}).items()
+    )

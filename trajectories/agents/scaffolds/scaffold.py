@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.git.trees import TreeStore
-from prchain.core.leaks import Finding
+from prchain.core.leaks.finding import Finding
 from prchain.core.llm.gateway import Gateway
 from sql.store import Transaction
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, AgentUsage, Ending, Entry, EntryKind

@@ -25,6 +25,9 @@ _LOCAL = re.compile(
 _FETCHERS = frozenset(
     ["curl", "wget", "aria2c", "ftp", "sftp", "scp", "ssh", "telnet", "lynx", "links", "httpie", "http", "https", "xh"]
 )
+_LOGINS = frozenset({"scp", "ssh", "telnet", "ftp", "sftp"})
+"""Those of `_FETCHERS` that take a machine by any name."""
+_BARE_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/.*)?")
 _SHOWS = frozenset({"--version", "-V", "--help", "-h"})
 _GIT = frozenset({"clone", "fetch", "pull", "ls-remote", "push"})
 _INSTALLS = {
@@ -109,62 +112,65 @@ def _program(words: Sequence[str]) -> str | None:
     """What a program asks of another machine; None where it asks nothing."""
     if not words or not _SHOWS.isdisjoint(words) or not _OFFLINE.isdisjoint(words):
         return None
-    program = posixpath.basename(words[0])
-    rest = words[1:]
+    program, rest = posixpath.basename(words[0]), words[1:]
     names = [word for word in rest if not word.startswith("-")]
     if program in _FETCHERS:
-        hosts = [host for word in rest for host in _hosts(word)]
-        bare = [word for word in names if re.fullmatch(r"[\w-]+(?:\.[\w-]+)+(?:/.*)?", word)] if not hosts else []
-        remote = [host for host in hosts or bare if not _LOCAL.fullmatch(host.split("/")[0])]
-        if program in {"scp", "ssh", "telnet", "ftp", "sftp"} and not remote:
-            remote = [word for word in names if not _LOCAL.fullmatch(word.rpartition("@")[2])][:1]
-        return "a program asks another machine" if remote else None
-    if program == "git" and names and names[0] in _GIT:
-        if names[0] in {"clone", "ls-remote"}:
-            return "git asks another machine" if any(map(_hosts, names[1:])) else None
-        local = any(word.startswith(("/", ".")) for word in names[1:])
-        return None if local else "git asks another machine"
-    if program == "git" and names[:2] == ["remote", "add"] and any(map(_hosts, names)):
-        return "git is given another machine to ask"
+        return "a program asks another machine" if _fetches(program, rest, names) else None
+    if program == "git":
+        return _git(names)
     if _PIP.fullmatch(program) or (program == "uv" and names[:1] == ["pip"]):
-        return _pip(rest)
-    if (
-        program == "go"
-        and names[:1] in (["get"], ["install"])
-        and any("." in word.split("/")[0] and not word.startswith(".") for word in names[1:])
-    ):
-        return "a package is fetched from an index"
-    if program == "go" and names[:2] in (["mod", "download"], ["mod", "tidy"]):
-        return "a package is fetched from an index"
-    if program in _INSTALLS and names and names[0] in _INSTALLS[program]:
-        return "a package is fetched from an index"
-    if program == "easy_install" and names:
-        return "a package is fetched from an index"
-    return None
+        installs = _pip_installs(rest)
+    elif program == "go":
+        installs = _go_installs(names)
+    else:
+        installs = bool(names) and (program == "easy_install" or names[0] in _INSTALLS.get(program, ()))
+    return "a package is fetched from an index" if installs else None
 
 
-def _pip(rest: Sequence[str]) -> str | None:
+def _fetches(program: str, rest: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether one of `_FETCHERS` is given a machine that is not this one; without a URL, one that looks like a name."""
+    hosts = [host for word in rest for host in _hosts(word)]
+    if not hosts:
+        hosts = [word for word in names if _BARE_HOST.fullmatch(word)]
+    if any(not _LOCAL.fullmatch(host.split("/")[0]) for host in hosts):
+        return True
+    return program in _LOGINS and any(not _LOCAL.fullmatch(word.rpartition("@")[2]) for word in names)
+
+
+def _git(names: Sequence[str]) -> str | None:
+    if names[:2] == ["remote", "add"]:
+        return "git is given another machine to ask" if any(map(_hosts, names)) else None
+    if not names or names[0] not in _GIT:
+        return None
+    if names[0] in {"clone", "ls-remote"}:
+        asks = any(map(_hosts, names[1:]))
+    else:
+        asks = not any(word.startswith(("/", ".")) for word in names[1:])
+    return "git asks another machine" if asks else None
+
+
+def _go_installs(names: Sequence[str]) -> bool:
+    if names[:1] in (["get"], ["install"]):
+        return any("." in word.split("/")[0] and not word.startswith(".") for word in names[1:])
+    return names[:2] in (["mod", "download"], ["mod", "tidy"])
+
+
+def _pip_installs(rest: Sequence[str]) -> bool:
     verbs = [place for place, word in enumerate(rest) if word in {"install", "download", "wheel", "index"}]
     if not verbs:
-        return None
+        return False
     wanted: list[str] = []
-    skip = False
-    for word in rest[verbs[0] + 1 :]:
-        if skip:
-            skip = False
-        elif word in {"-r", "--requirement"}:
+    words = iter(rest[verbs[0] + 1 :])
+    for word in words:
+        if word in {"-r", "--requirement"}:
             wanted.append(word)
-            skip = True
-        elif word in _TAKES:
-            skip = True
+        if word in _TAKES:
+            next(words, None)
         elif not word.startswith("-"):
             wanted.append(word)
-    remote = [
-        word
-        for word in wanted
-        if not word.startswith((".", "/", "~", "file:")) and not word.endswith((".whl", ".tar.gz", "/"))
-    ]
-    return "a package is fetched from an index" if remote else None
+    return any(
+        not word.startswith((".", "/", "~", "file:")) and not word.endswith((".whl", ".tar.gz", "/")) for word in wanted
+    )
 
 
 def _hosts(word: str) -> list[str]:

@@ -44,9 +44,9 @@ class GraphIdentity:
     @property
     def id(self) -> str:
         """The id of the graph."""
-        return sha256(self.to_json().encode()).hexdigest()[:LENGTH]
+        return sha256(json.dumps(self.row(), sort_keys=True).encode()).hexdigest()[:LENGTH]
 
-    def to_json(self) -> str:
-        """One line of JSON, the same for equal identities; empty fields are left out."""
+    def row(self) -> dict[str, Any]:
+        """The fields, the same for equal identities; empty ones are left out."""
         values = {name: value for name, value in asdict(self).items() if value not in (None, {}, "")}
-        return json.dumps({"of": "process graph", **values}, sort_keys=True)
+        return {"of": "process graph", **values}

@@ -123,15 +123,17 @@ class Action:
             case ActionTool.THINK:
                 return f"THINK {self.thought}"
 
+    def row(self) -> dict[str, Any]:
+        """The fields that are not None, as they are stored."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
     def to_json(self) -> str:
-        """One line of JSON without the fields that are None."""
-        values = {name: value for name, value in asdict(self).items() if value is not None}
-        return json.dumps(values, sort_keys=True)
+        """The same as one line of JSON."""
+        return json.dumps(self.row(), sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The action that `to_json` wrote."""
-        values: dict[str, Any] = json.loads(text)
+    def from_row(cls, values: Mapping[str, Any]) -> Self:
+        """The action whose `row` it is."""
         return cls(**{**values, "tool": ActionTool(values["tool"])})
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from environments.backends import BACKENDS, DEFAULT
-from environments.checkouts.state import Carry
+from environments.checkouts.carry import Carry
 from prchain.core.errors import UsageError
+from prchain.core.told import Within, told
+from trajectories.options import AGENT, SANDBOX_KEYS
 from trajectories.options import DEFAULTS as ROLLOUT_DEFAULTS
 
 PROPOSER = "proposer"
@@ -18,6 +19,8 @@ CRITIC = "critic"
 
 SAMPLING: Mapping[str, float | int] = {"temperature": 0.4, "top_p": 0.95, "max_tokens": 8192}
 """How both agents are sampled where the settings do not say (P2T, appendix D)."""
+
+ROUNDS = Within("--rounds", "Graph", "Rounds of proposer and critic at most, and what ends them.")
 
 DEFAULTS: Mapping[str, Any] = {
     "rounds": 6,
@@ -38,25 +41,35 @@ DEFAULTS: Mapping[str, Any] = {
 class GraphOptions:
     """How process graphs are made. Defaults are the paper's (P2T, appendix D), where it names a number."""
 
-    carry: Carry = Carry.AGENT
-    """Which stages have a graph without a trajectory: the first alone, or with `Carry.REFERENCE` all of them. It
-    decides S_t, and so enters an id through the tree."""
-    rounds: int = 6
-    empty_rounds: int = 2
-    """So many rounds in a row in which nothing is proposed end the loop."""
-    tool_calls: int = 40
-    """Of each agent in a round."""
+    carry: Carry = told(
+        Carry.AGENT,
+        "agent: the first stage; reference: all stages, each on the developers' work.",
+        "Which",
+        why="graphs of later stages without a trajectory",
+    )
+    """It decides S_t, and so enters an id through the tree."""
+    rounds: int = told(6, "Rounds at most.", ROUNDS, why="cost", least=1, head=True, metavar="N")
+    empty_rounds: int = told(
+        2, "So many rounds in a row in which nothing is proposed end the loop.", ROUNDS, why="cost", least=1
+    )
+    tool_calls: int = told(40, "Tool calls of each agent in a round.", ROUNDS, why="cost", least=0)
     schema_repeats: int = 2
     """How often an agent is told that its answer does not fit, before its round is dropped."""
-    nodes: int = 30
-    """The most nodes that one answer may propose."""
+    nodes: int = told(30, "The most nodes that one answer may propose.", ROUNDS, why="large stages", least=1)
     wide_view: int = 60
     """Lines from which on a view is narrowed to its evidence."""
     most_dropped: float = 0.25
     """The share of edges by name that may close a cycle, and are dropped, in a graph that can be used."""
-    command_timeout: float = 120.0
-    """Seconds."""
-    observation_chars: int = 10_000
+    command_timeout: float = told(
+        120.0, "Seconds of one command.", SANDBOX_KEYS, why="repositories whose builds take minutes", least=1
+    )
+    observation_chars: int = told(
+        10_000,
+        "Characters of an observation; more is cut out of its middle.",
+        AGENT,
+        why="models with short contexts",
+        least=200,
+    )
     backend: str = DEFAULT
     """A name of `environments.backends`."""
 
@@ -75,10 +88,6 @@ class GraphOptions:
         for name in ("tool_calls", "schema_repeats"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name.replace('_', ' ')} must be 0 or more")
-
-    def to_json(self) -> str:
-        """One line of JSON, the same for equal options."""
-        return json.dumps(asdict(self), sort_keys=True)
 
     @property
     def chosen(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -115,7 +114,6 @@ def graph_page(store: Store, prefix: str) -> dict[str, Any]:
         row = dict(zip(columns, next(iter(tx.rows(GraphRow, *columns, id=name))), strict=True))
         page: dict[str, Any] = {
             **row,
-            **{key: json.loads(row[key]) for key in ("models", "options", "decided_by", "feedback")},
             "outcome": _outcome(row),
         }
         candidates = read_candidates(tx, name)
@@ -133,7 +131,7 @@ def _node_row(candidate: NodeCandidate, levels: Mapping[str, int]) -> dict[str, 
         "kind": str(node.kind),
         "statement": node.statement,
         "statement_hash": node.hash,
-        "action": json.loads(node.action.to_json()),
+        "action": node.action.row(),
         "observation": node.observation,
         "round": node.round,
         "verdict": str(candidate.verdict),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -59,9 +58,8 @@ def read_state(tx: Transaction, graph_id: str) -> StoredGraph:
     row = next(iter(tx.rows(GraphRow, *columns, id=graph_id)), None)
     if row is None:
         return StoredGraph(None, GraphState())
-    outcome, rounds, empty, dropped, *texts = row
-    feedback, notes = (tuple(json.loads(text)) for text in texts)
-    state = GraphState(read_candidates(tx, graph_id), feedback, rounds, empty, dropped, notes)
+    outcome, rounds, empty, dropped, feedback, notes = row
+    state = GraphState(read_candidates(tx, graph_id), tuple(feedback), rounds, empty, dropped, tuple(notes))
     return StoredGraph(str(outcome), state)
 
 
@@ -76,11 +74,11 @@ def _candidate(row: Sequence[Any]) -> NodeCandidate:
         values["name"],
         NodeKind(values["kind"]),
         values["statement"],
-        Action.from_json(values["action"]),
+        Action.from_row(values["action"]),
         values["observation"],
         values["round"],
     )
-    reasons = tuple(NodeFault(reason["rule"], reason["words"]) for reason in json.loads(values["reasons"]))
+    reasons = tuple(NodeFault(reason["rule"], reason["words"]) for reason in values["reasons"])
     return NodeCandidate(node, values["claimed"], NodeVerdict(values["verdict"]), values["verdict_round"], reasons)
 
 
@@ -114,7 +112,7 @@ def begin_graph(tx: Transaction, row: Mapping[str, Any]) -> None:
         tx.connection.execute(update(GraphRow).where(GraphRow.id == row["id"]).values(**running))
         return
     counts = dict.fromkeys(("rounds", "empty_rounds", "dropped_rounds", "dropped_edges", "tokens_in", "tokens_out"), 0)
-    sums = {"feedback": "[]", "notes": "[]", "usd": 0.0, "seconds": 0.0, "started_at": now()}
+    sums = {"feedback": [], "notes": [], "usd": 0.0, "seconds": 0.0, "started_at": now()}
     tx.upsert(GraphRow, [{**row, **running, **counts, **sums}])
 
 
@@ -126,8 +124,8 @@ def write_round(tx: Transaction, graph_id: str, state: GraphState, seconds: floa
         "rounds": state.rounds,
         "empty_rounds": state.empty_rounds,
         "dropped_rounds": state.dropped_rounds,
-        "feedback": json.dumps(list(state.feedback)),
-        "notes": json.dumps(list(state.notes)),
+        "feedback": state.feedback,
+        "notes": state.notes,
         "seconds": GraphRow.seconds + seconds,
         **calls_of(tx, graph_id),
     }
@@ -143,13 +141,13 @@ def _node_row(graph_id: str, ordinal: int, candidate: NodeCandidate) -> dict[str
         "kind": node.kind,
         "statement": node.statement,
         "statement_hash": node.hash,
-        "action": node.action.to_json(),
+        "action": node.action.row(),
         "claimed": candidate.claimed,
         "observation": node.observation,
         "round": node.round,
         "verdict": candidate.verdict,
         "verdict_round": candidate.verdict_round,
-        "reasons": json.dumps([fault._asdict() for fault in candidate.reasons]),
+        "reasons": [fault._asdict() for fault in candidate.reasons],
         "level": None,
     }
 
@@ -188,7 +186,7 @@ def end_graph(tx: Transaction, graph_id: str, outcome: str, reason: str | None) 
 def read_messages(tx: Transaction, graph_id: str, round_: int, purpose: str) -> list[Entry]:
     """What an agent has said and seen in a round, as far as it is stored."""
     rows = tx.rows(GraphMessage, "ordinal", "entry", graph_id=graph_id, round=round_, purpose=purpose)
-    return [entry_from(json.loads(text)) for _, text in rows]
+    return [entry_from(values) for _, values in rows]
 
 
 def entry_from(values: dict[str, Any]) -> Entry:
@@ -207,7 +205,7 @@ class MessageRecorder:
 
     def add(self, entries: Sequence[Entry], records: Sequence[Record] = ()) -> None:
         """See `Recorder`."""
-        rows = [{**self._key, "ordinal": entry.ordinal, "entry": json.dumps(asdict(entry))} for entry in entries]
+        rows = [{**self._key, "ordinal": entry.ordinal, "entry": asdict(entry)} for entry in entries]
         with self._store.transaction() as tx:
             tx.upsert(GraphMessage, rows)
             for record in records:

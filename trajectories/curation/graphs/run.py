@@ -6,17 +6,17 @@ on in the round, and repeats no call whose reply was stored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
 
 from environments.backend import Backend
 from environments.backends import BACKENDS
-from environments.checkouts.state import Carry
-from environments.images.provide import Provider, StageImage
+from environments.checkouts.carry import Carry
+from environments.images.provide import Provider
+from environments.images.stage_image import StageImage
 from environments.workplace import Workplace
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.errors import CurationError, MergeUnsupported, NoNextStage, NotValidated, TestsUnproved, UsageError
@@ -32,7 +32,7 @@ from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
 from sql.strength import ProofFilter, doubts, meeting
-from sql.tables import ChainStage, GraphRow, StageTests, Task, TaskStage, Trajectory
+from sql.tables import ChainStage, GraphRow, StageTests, Task, TaskStage
 from trajectories.curation.graphs.bench import Bench
 from trajectories.curation.graphs.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts
 from trajectories.curation.graphs.distill import Distiller
@@ -46,7 +46,7 @@ from trajectories.curation.graphs.rows import begin_graph, end_graph, read_outco
 from trajectories.identity import digest
 from trajectories.outcomes import ACCEPTED
 from trajectories.rollouts.chain_context import ChainContext, ImageProvider, MakeWorkplace
-from trajectories.rows import read_stages
+from trajectories.rows import read_stages, stored_trajectory
 from trajectories.task import RolloutTask, StageTask, read_task
 
 COMMAND = "prchain curate graphs"
@@ -279,7 +279,8 @@ class GraphRun:
     def _next_stage(self, tx: Transaction, trajectory: str) -> GraphUnit:
         """The stage after the last one that a trajectory had accepted. Raises `NoNextStage`, and as `_stages`."""
         context = self.context
-        [(chain_id, options)] = tx.rows(Trajectory, "chain_id", "options", id=trajectory)
+        began = stored_trajectory(tx, trajectory)
+        chain_id = began.chain_id
         if self.choice.chain is not None and find_chain(tx, self.choice.chain) != chain_id:
             raise UsageError(f"trajectory {trajectory} is not of chain {self.choice.chain}, but of {chain_id}")
         accepted = 0
@@ -288,7 +289,7 @@ class GraphRun:
             if row.outcome != ACCEPTED:
                 break
             accepted, agent_tree = row.position, row.end_tree
-        task = read_task(tx, str(chain_id))
+        task = read_task(tx, chain_id)
         if not accepted:
             raise NoNextStage(
                 f"trajectory {trajectory} accepted no stage; `prchain curate graphs {chain_id}` needs none"
@@ -297,7 +298,7 @@ class GraphRun:
             raise NoNextStage(f"trajectory {trajectory} accepted every stage of its chain; there is no next one")
         stage = task.stages[accepted]
         _require_tests(stage, str(chain_id))
-        carry = Carry(json.loads(options).get("carry", Carry.AGENT))
+        carry = Carry(began.options.get("carry", Carry.AGENT))
         start = context.chain(task).state(stage.position, agent_tree, carry).tree
         unit_id = context.identity(stage, str(chain_id), start).id
         return GraphUnit(str(chain_id), stage.position, start, unit_id, trajectory)
@@ -357,9 +358,9 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
         "trajectory_id": unit.trajectory,
         "start_tree": unit.start,
         "target_tree": "",
-        "models": json.dumps(identity.models, sort_keys=True),
-        "options": options.to_json(),
-        "decided_by": identity.to_json(),
+        "models": identity.models,
+        "options": asdict(options),
+        "decided_by": identity.row(),
     }
     try:
         target = target_patch(chain.git, chain.trees, stage.stage, unit.start, stage.interface)

@@ -2,110 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from environments.backends import BACKENDS, DEFAULT
 from prchain.core.cli_options import (
-    CatalogueOption,
-    choice_option,
+    WHICH,
+    Command,
+    backend_options,
     db_option,
+    given,
     json_option,
+    limit_option,
+    option,
     proof_option,
     repository_option,
+    samples_option,
     spending_options,
     strategy_option,
+    told_options,
 )
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next, tally
 from prchain.core.endings import end_command
 from prchain.core.settings import Settings
 from trajectories.agents.observers.flags import observer_options, observer_specs
+from trajectories.curation.windows.options import WindowOptions
+from trajectories.options import RolloutOptions
 
 if TYPE_CHECKING:
+    from prchain.core.keyed import Given
     from prchain.core.llm.ledger import Spending
     from trajectories.curation.windows.forecast import CurationForecast
     from trajectories.curation.windows.run import PendingCuration
     from trajectories.rollouts.run import RolloutReport
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-_OF_WINDOWS = (
-    "window",
-    "stride",
-    "seeds",
-    "floor",
-    "floor_unit",
-    "premature",
-    "pick",
-    "length",
-    "est",
-    "ground",
-    "commit",
-)
+_OF_AGENT = ("tools", "interface", "context_tokens", "overflow", "observation_chars")
+_OF_STAGES = ("on_fail", "min_length", "stage_limits.steps")
 
 
-def _number(
-    flag: str, default: float, words: str, *, least: float = 1, of: type = int, **more: Any
-) -> Callable[[_Command], _Command]:
-    kind = click.IntRange(min=int(least)) if of is int else click.FloatRange(min=least)
-    return click.option(flag, type=kind, default=default, show_default=True, help=words, **more)
-
-
-@click.command()
+@click.command(cls=Command)
 @click.argument("chain", metavar="[CHAIN]", required=False)
 @strategy_option
 @repository_option
-@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task.")
-@_number("--samples", 1, "Trajectories of each chain.")
-@click.option("--graph", metavar="GRAPH", help="The graph of the chain's first stage.  [default: found by its tree]")
-@_number("--window", 10, "Steps of a candidate.")
-@_number("--stride", 5, "Steps of the chosen one that are committed.")
-@_number("--seeds", 2, "Blinded seeds of a window; each has one variant at most.")
-@_number("--floor", 0.5, "What a candidate has to reach.", least=0, of=float)
-@choice_option(
-    "--floor-unit",
-    ["progress", "nodes"],
-    "progress: the sum of shares of the frontier; nodes: new nodes, against the floor times the frontier's.",
+@limit_option()
+@samples_option("Trajectories of each chain.")
+@option(
+    "--graph",
+    metavar="GRAPH",
+    heading=WHICH,
+    help="The graph of the chain's first stage.  [default: found by its tree]",
 )
-@choice_option(
-    "--premature",
-    ["defer", "zero"],
-    "A node that comes before its predecessors waits for a later window; or its step counts nothing.",
-)
-@choice_option(
-    "--pick", ["rule", "model"], "Who picks the step to rewrite and the node to go for: code, or the curator."
-)
-@choice_option("--length", ["tokens", "all", "steps"], "tokens: of responses; all: of observations, too.")
-@choice_option("--est", ["step", "each"], "The verifier is asked once a step, or once for each node.")
-@choice_option("--ground", ["on", "off"], "Whether rewritten steps have to be grounded.")
-@choice_option("--commit", ["shortest", "random"], "Which candidate above the floor is committed.")
-@_number("--steps", 100, "Of a stage at most.")
-@_number("--min-length", 2, "Accepted stages, from the first on, that make a chain.")
-@choice_option("--on-fail", ["stop", "continue", "reference"], "After a stage that failed: stop, or go on.")
-@choice_option("--tools", ["full", "bash"], "The agent's tools.")
-@click.option(
-    "--context-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="What the agent's model takes, prompt and reply together.  [default: found out]",
-)
-@choice_option("--overflow", ["stop", "elide"], "When the context is full: end, or leave out the oldest observations.")
-@_number("--observation-chars", 10_000, "Characters of an observation.", least=200)
-@_number("--command-timeout", 120.0, "Of one command.", of=float, metavar="SECONDS")
-@_number("--test-timeout", 900.0, "Of one run of a stage's tests.", of=float, metavar="SECONDS")
-@choice_option("--interface", ["appended", "paper"], "Whether the agent is told the names that hidden tests need.")
-@click.option(
-    "--backend",
-    cls=CatalogueOption,
-    of=BACKENDS,
-    help="Where commands run.  [default: docker, or environments_backend]",
-)
-@observer_options
 @spending_options("Trajectories")
+@told_options(WindowOptions)
+@told_options(RolloutOptions, *_OF_AGENT)
+@told_options(RolloutOptions, *_OF_STAGES)
+@backend_options(BACKENDS, unsafe=False)
+@told_options(RolloutOptions, "command_timeout", "test_timeout")
+@observer_options
 @proof_option
 @db_option
 @json_option
@@ -116,6 +73,7 @@ def run(
     limit: int | None,
     samples: int,
     graph: str | None,
+    windows: Given,
     backend: str | None,
     workers: int | None,
     budget: float | None,
@@ -138,14 +96,12 @@ def run(
       prchain curate run 5f0c --budget 20
     """
     from sql.strength import ProofFilter, say_proofs
-    from trajectories.curation.windows.options import WindowOptions
     from trajectories.curation.windows.run import CurationChoice, open_run
 
     settings = Settings.load(db=db, workers=workers)
     where = BACKENDS.named(backend or settings.environments_backend or DEFAULT)
     observers = observer_specs(flags)
-    windows = {name: flags.pop(name) for name in _OF_WINDOWS}
-    options = WindowOptions(**{**windows, "ground": windows["ground"] == "on"})
+    options = WindowOptions(**windows)
     choice = CurationChoice(strategy, repository, limit, chain, samples, graph=graph, proof=ProofFilter(proof))
     with (
         open_progress(secrets=settings.secrets) as progress,
@@ -157,13 +113,14 @@ def run(
             budget_usd=budget,
             progress=progress,
             observers=observers,
-            **flags,
+            **given(flags),
         ) as runner,
     ):
         pending = runner.curation()
         say_proofs(pending.rollouts.doubts, pending.rollouts.weak)
         if dry_run:
-            _print_forecast(runner.curation_forecast(pending.rollouts.units), pending, as_json)
+            chosen = {**runner.context.options.chosen, "windows": options.chosen}
+            _print_forecast(runner.curation_forecast(pending.rollouts.units), pending, chosen, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending.rollouts)
@@ -175,7 +132,9 @@ def run(
     end_command(done=report.done, good=report.good, nothing=nothing)
 
 
-def _print_forecast(forecast: CurationForecast, pending: PendingCuration, as_json: bool) -> None:
+def _print_forecast(
+    forecast: CurationForecast, pending: PendingCuration, chosen: Mapping[str, Any], as_json: bool
+) -> None:
     row = {
         "trajectories": forecast.trajectories,
         "purposes": {purpose: asdict(estimate) for purpose, estimate in forecast.purposes.items()},
@@ -185,6 +144,7 @@ def _print_forecast(forecast: CurationForecast, pending: PendingCuration, as_jso
         "stood_before": pending.rollouts.standing,
         "without_task": pending.rollouts.without_task,
         "without_graph": pending.without_graph,
+        "options": chosen,
     }
 
     def print_text() -> None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from prchain.core.errors import UsageError
+from prchain.core.told import Within, told
 from trajectories.curation.windows.progress import Premature
 from trajectories.curation.windows.selection import CommitRule, FloorUnit
 
@@ -55,6 +56,10 @@ class Asked(StrEnum):
     """Once for each step and each node that is not established (appendix H)."""
 
 
+WINDOWS = Within("--windows", "Windows", "How they are grown.")
+
+_OPEN = "a question that the paper leaves open"
+
 DEFAULTS: Mapping[str, Any] = {
     "window": 10,
     "stride": 5,
@@ -84,21 +89,33 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
 class WindowOptions:
     """How trajectories are grown. Defaults are the paper's (P2T, section 5.1 and appendix H)."""
 
-    window: int = 10
-    """Steps of a candidate: n."""
-    stride: int = 5
-    """Steps of it that are committed: delta."""
-    seeds: int = 2
-    """Blinded seeds of a window: K. Each has one variant at most."""
-    floor: float = 0.5
-    floor_unit: FloorUnit = FloorUnit.PROGRESS
-    premature: Premature = Premature.DEFER
-    pick: Pick = Pick.RULE
-    length: LengthUnit = LengthUnit.TOKENS
-    est: Asked = Asked.STEP
-    ground: bool = True
-    """Whether a rewritten step has to be grounded: without it, the ablation of section 5.4."""
-    commit: CommitRule = CommitRule.SHORTEST
+    window: int = told(10, "Steps of a candidate: n.", WINDOWS, why="cost", least=1)
+    stride: int = told(5, "Steps of it that are committed: delta.", WINDOWS, why="cost", least=1)
+    seeds: int = told(2, "Blinded seeds of a window: K. Each has one variant at most.", WINDOWS, why="cost", least=1)
+    floor: float = told(0.5, "What a candidate has to reach.", WINDOWS, why="hard stages reach less", least=0)
+    floor_unit: FloorUnit = told(
+        FloorUnit.PROGRESS,
+        "progress: the sum of shares of the frontier; nodes: new nodes, against the floor times the frontier's.",
+        WINDOWS,
+        why=_OPEN,
+    )
+    premature: Premature = told(
+        Premature.DEFER,
+        "A node that comes before its predecessors waits for a later window; or its step counts nothing.",
+        WINDOWS,
+        why=_OPEN,
+    )
+    pick: Pick = told(
+        Pick.RULE, "Who picks the step to rewrite and the node to go for: code, or the curator.", WINDOWS, why=_OPEN
+    )
+    length: LengthUnit = told(LengthUnit.TOKENS, "tokens: of responses; all: of observations, too.", WINDOWS, why=_OPEN)
+    est: Asked = told(Asked.STEP, "The verifier is asked once a step, or once for each node.", WINDOWS, why=_OPEN)
+    ground: bool = told(
+        True, "Whether rewritten steps have to be grounded.", WINDOWS, why="the ablation of section 5.4"
+    )
+    commit: CommitRule = told(
+        CommitRule.SHORTEST, "Which candidate above the floor is committed.", WINDOWS, why="the ablation of section 5.4"
+    )
 
     def __post_init__(self) -> None:
         for name, kind in _ENUMS.items():

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened
 from prchain.core.errors import UsageError
 from sql.store import Store
-from sql.tables import Trajectory
 from trajectories.curation.graphs.rows import find_graph
 from trajectories.curation.windows.candidates import DROPPED, WindowCandidate
 from trajectories.curation.windows.rows import StoredWindow, read_candidates, read_windows
 from trajectories.privileged import CURATED
 from trajectories.rollouts.report import list_trajectories, print_trajectories
-from trajectories.rows import find_trajectory
+from trajectories.rows import find_trajectory, stored_trajectory
 
 _REASON = 160
 _EVIDENCE = 80
@@ -54,19 +52,17 @@ def find_shown(store: Store, prefix: str) -> tuple[str | None, str | None]:
 
 def curated_page(store: Store, prefix: str) -> dict[str, Any]:
     """Everything that is stored of the windows of one curated trajectory. Raises `UsageError`."""
-    columns = ("chain_id", "sample", "scaffold", "model", "outcome", "reason", "steps", "usd", "decided_by")
+    shown = ("chain_id", "sample", "scaffold", "model", "outcome", "reason", "steps", "usd")
     with store.reading() as tx:
         name = find_trajectory(tx, prefix)
-        [values] = tx.rows(Trajectory, *columns, id=name)
-        row = dict(zip(columns, values, strict=True))
-        if row["scaffold"] != CURATED:
+        row = stored_trajectory(tx, name)
+        if row.scaffold != CURATED:
             raise UsageError(f"trajectory {name} was not curated; `prchain rollouts show {name}` prints it")
         windows = [(window, read_candidates(tx, window.key)) for window in read_windows(tx, name)]
-    decided = json.loads(row.pop("decided_by") or "{}")
     return {
         "id": name,
-        **row,
-        "options": decided.get("curation", {}),
+        **{column: getattr(row, column) for column in shown},
+        "options": (row.decided_by or {}).get("curation", {}),
         "windows": [_window_row(window, candidates) for window, candidates in windows],
     }
 

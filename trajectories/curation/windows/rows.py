@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -81,9 +80,9 @@ def read_windows(tx: Transaction, trajectory: str, position: int | None = None) 
     windows = []
     for row in tx.rows(CurationWindow, *columns, trajectory_id=trajectory, **where):
         at, number, graph_id, step, frontier, established, waiting, *rest = row
-        standing = Standing(frozenset(json.loads(established)), frozenset(json.loads(waiting)))
+        standing = Standing(frozenset(established), frozenset(waiting))
         key = WindowKey(trajectory, at, number)
-        windows.append(StoredWindow(key, graph_id, step, tuple(json.loads(frontier)), standing, *rest))
+        windows.append(StoredWindow(key, graph_id, step, tuple(frontier), standing, *rest))
     return windows
 
 
@@ -93,9 +92,9 @@ def begin_window(tx: Transaction, window: StoredWindow) -> None:
         **window.key.columns,
         "graph_id": window.graph_id,
         "step": window.step,
-        "frontier": json.dumps(list(window.frontier)),
-        "established": json.dumps(sorted(window.standing.established)),
-        "waiting": json.dumps(sorted(window.standing.waiting)),
+        "frontier": window.frontier,
+        "established": sorted(window.standing.established),
+        "waiting": sorted(window.standing.waiting),
         "floor": window.floor,
         "chosen": None,
         "how": None,
@@ -120,12 +119,12 @@ def write_candidate(tx: Transaction, key: WindowKey, candidate: WindowCandidate)
         **{name: getattr(candidate, name) for name in _PLAIN},
         "reason": None if candidate.reason is None else clean_text(candidate.reason),
         "steps": len(candidate.steps),
-        "progress": json.dumps([asdict(step) for step in candidate.progress]),
-        "rewrite": None if candidate.rewrite is None else json.dumps(dict(candidate.rewrite)),
-        "faults": json.dumps([fault._asdict() for fault in candidate.faults]),
-        "entries": json.dumps([asdict(entry) for entry in candidate.entries]),
-        "notes": json.dumps(list(candidate.notes)),
-        "leftovers": json.dumps(list(candidate.leftovers)),
+        "progress": [asdict(step) for step in candidate.progress],
+        "rewrite": candidate.rewrite,
+        "faults": [fault._asdict() for fault in candidate.faults],
+        "entries": [asdict(entry) for entry in candidate.entries],
+        "notes": candidate.notes,
+        "leftovers": candidate.leftovers,
     }
     tx.upsert(CurationCandidate, [row])
     rows = [{**key.parts, "candidate": candidate.number, **asdict(it)} for it in candidate.established]
@@ -162,12 +161,12 @@ def read_candidates(tx: Transaction, key: WindowKey) -> list[WindowCandidate]:
         candidates.append(
             WindowCandidate(
                 **{name: values[name] for name in _PLAIN},
-                progress=tuple(map(_progress, json.loads(values["progress"]))),
-                rewrite=None if values["rewrite"] is None else json.loads(values["rewrite"]),
-                faults=tuple(RewriteFault(**fault) for fault in json.loads(values["faults"])),
-                entries=tuple(map(entry_from, json.loads(values["entries"]))),
-                notes=tuple(json.loads(values["notes"])),
-                leftovers=tuple(json.loads(values["leftovers"])),
+                progress=tuple(map(_progress, values["progress"])),
+                rewrite=values["rewrite"],
+                faults=tuple(RewriteFault(**fault) for fault in values["faults"]),
+                entries=tuple(map(entry_from, values["entries"])),
+                notes=tuple(values["notes"]),
+                leftovers=tuple(values["leftovers"]),
                 established=tuple(sorted(found.get(values["number"], ()), key=lambda it: (it.step, it.node))),
             )
         )

@@ -30,8 +30,7 @@ from trajectories.curation.windows.forecast import CurationForecast, forecast
 from trajectories.curation.windows.graphs import GraphShelf
 from trajectories.curation.windows.options import AGENT_SAMPLING, READER_SAMPLING, READERS, WindowOptions
 from trajectories.curation.windows.scaffold import CuratedScaffold
-from trajectories.model import AgentLimits
-from trajectories.options import STAGE_STEPS, Gate, RolloutOptions
+from trajectories.options import Gate, RolloutOptions
 from trajectories.privileged import CURATED
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rollouts.run import PendingRollouts, RolloutChoice, RolloutRun, RolloutUnit
@@ -57,17 +56,14 @@ class PendingCuration:
 
 def rollout_options(gateway: Gateway, **chosen: Any) -> RolloutOptions:
     """The options of a curated rollout: the blinded agent as the paper samples it, unless the settings say otherwise;
-    stages are admitted by tests alone and never sent back (P2T, appendix H). `chosen` are other options; ``steps`` is
-    the limit of a stage's steps."""
+    stages are admitted by tests alone and never sent back (P2T, appendix H). `chosen` are other options."""
     sampling = gateway.resolved(AGENT, usual=AGENT_SAMPLING)
-    limits = AgentLimits(steps=chosen.pop("steps", STAGE_STEPS))
     return RolloutOptions(
         scaffold=CURATED,
         gate=Gate.TESTS,
         refinements=0,
         temperature=sampling.get("temperature"),
         max_tokens=sampling["max_tokens"],
-        stage_limits=limits,
         **chosen,
     )
 

@@ -55,14 +55,14 @@ class Rollout:
     sample: int
     model: str
     judge: str | None
-    options: str
-    prompts: str
+    options: Mapping[str, Any]
+    prompts: Mapping[str, str]
 
     @property
     def setup(self) -> str:
         """Judge, options that are not at their default, and prompts, as a text to compare."""
-        chosen = RolloutOptions.from_json(self.options)
-        prompts = {name: hash_ for name, hash_ in json.loads(self.prompts).items() if name != PREFIX}
+        chosen = RolloutOptions.from_row(self.options)
+        prompts = {name: hash_ for name, hash_ in self.prompts.items() if name != PREFIX}
         values = (self.judge, chosen.chosen, chosen.temperature, chosen.max_tokens, chosen.observers, prompts)
         return json.dumps(values, sort_keys=True)
 
@@ -163,8 +163,8 @@ def _check_same_setup(rollouts: Sequence[Rollout]) -> None:
     settings = {
         setup: {
             "judge": example.judge,
-            **asdict(RolloutOptions.from_json(example.options)),
-            "prompts": json.loads(example.prompts),
+            **asdict(RolloutOptions.from_row(example.options)),
+            "prompts": example.prompts,
         }
         for setup, example in examples.items()
     }
@@ -175,7 +175,9 @@ def _check_same_setup(rollouts: Sequence[Rollout]) -> None:
         f"{count:,} in all)"
         for setup, count in counts.most_common()
     ]
-    raise UsageError(f"predictions are of rollouts made alike; choose with --like ID: {', '.join(choices)[:600]}")
+    raise UsageError(
+        f"predictions are of rollouts made alike; choose with --predictions like=ID: {', '.join(choices)[:600]}"
+    )
 
 
 def _rollout_predictions(

@@ -13,19 +13,25 @@ import click
 
 from environments.backends import BACKENDS, chosen_backend
 from prchain.core.cli_options import (
-    CatalogueOption,
-    choice_option,
+    WHICH,
+    Group,
+    backend_options,
     db_option,
+    given,
     json_option,
+    limit_option,
+    option,
     repository_option,
     spending_options,
     strategy_option,
+    told_options,
 )
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, tally
 from prchain.core.errors import UsageError
 from prchain.core.settings import Settings
 from sql.store import Store
+from trajectories.options import RolloutOptions
 
 if TYPE_CHECKING:
     from prchain.core.llm.gateway import CostEstimate
@@ -54,7 +60,7 @@ def _show(name: str, found: Study, out: Path | None, *, as_json: bool) -> None:
     present(as_json, found.row, found.print_row, found.row)
 
 
-@click.group()
+@click.group(cls=Group)
 def study() -> None:
     """Say what graphs and curated trajectories come to.
 
@@ -181,33 +187,20 @@ def _print_coverage_forecast(estimate: CostEstimate, chosen: ChosenTrajectories,
 @click.argument("chain", metavar="[CHAIN]", required=False)
 @strategy_option
 @repository_option
-@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a graph and proved tests.")
-@click.option(
+@limit_option("Only the N best chains that have a graph and proved tests.")
+@option(
     "--bundle",
     "bundles",
     type=click.Choice(["B0", "B1", "B2", "B3", "B4"]),
     multiple=True,
+    heading=WHICH,
     help="Only this bundle; may be given several times.  [default: all]",
 )
-@click.option("--b4-validation", "validation", is_flag=True, help="B4 tells what validates the work, too.")
-@click.option("--steps", type=click.IntRange(min=1), default=100, show_default=True, help="Of the stage at most.")
-@choice_option("--tools", ["full", "bash"], "The agent's tools.")
-@click.option(
-    "--context-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="What the agent's model takes, prompt and reply together.  [default: found out]",
-)
-@choice_option("--overflow", ["stop", "elide"], "When the context is full: end, or leave out the oldest observations.")
-@click.option(
-    "--backend",
-    cls=CatalogueOption,
-    of=BACKENDS,
-    help="Where commands run.  [default: docker, or environments_backend]",
-)
-@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
-@_out_option
+@option("--b4-validation", "validation", is_flag=True, heading=WHICH, help="B4 tells what validates the work, too.")
 @spending_options("Rollouts")
+@told_options(RolloutOptions, "tools", "context_tokens", "overflow", "stage_limits.steps")
+@backend_options(BACKENDS)
+@_out_option
 @db_option
 @json_option
 def disclosure(
@@ -250,7 +243,9 @@ def disclosure(
     choice = DisclosureChoice(strategy, repository, limit, chain, wanted, validation)
     with (
         open_progress(secrets=settings.secrets) as progress,
-        open_disclosure(settings, choice, backend=where.name, budget_usd=budget, progress=progress, **flags) as runner,
+        open_disclosure(
+            settings, choice, backend=where.name, budget_usd=budget, progress=progress, **given(flags)
+        ) as runner,
     ):
         pending = runner.pending()
         if dry_run:

@@ -12,9 +12,9 @@ from typing import Any
 from environments.suites.outcomes import PASSED
 from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Transaction
-from sql.tables import Trajectory, Verdict
 from trajectories.curation.graphs.svg import bars_svg
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, FINAL, OF_THE_AGENT, REJECTED, TOO_SHORT
+from trajectories.rows import read_trajectory, read_verdicts
 from trajectories.studies.curation.bundles import WORDS, Bundle
 from trajectories.studies.curation.study_files import Study
 
@@ -53,13 +53,13 @@ def disclosed_rollout(
     tx: Transaction, chain_id: str, bundle: Bundle, graph: str, trajectory: str
 ) -> DisclosedRollout | None:
     """What is stored of a rollout; None where it has not ended."""
-    columns = ("outcome", "steps", "tokens_in", "tokens_out", "usd")
-    row = next(iter(tx.rows(Trajectory, *columns, id=trajectory)), None)
-    if row is None or row[0] not in FINAL:
+    row = read_trajectory(tx, trajectory)
+    if row is None or row.outcome not in FINAL:
         return None
-    tests = [found for (found,) in tx.rows(Verdict, "tests", trajectory_id=trajectory, position=1)]
-    resolved = PASSED in tests if row[0] in _GRADED else None
-    return DisclosedRollout(chain_id, bundle, graph, trajectory, row[0], resolved, *row[1:])
+    tests = [verdict.tests for verdict in read_verdicts(tx, trajectory) if verdict.position == 1]
+    resolved = PASSED in tests if row.outcome in _GRADED else None
+    spent = (row.steps, row.tokens_in, row.tokens_out, row.usd)
+    return DisclosedRollout(chain_id, bundle, graph, trajectory, row.outcome, resolved, *spent)
 
 
 def disclosure_study(rollouts: Sequence[DisclosedRollout]) -> dict[str, Any]:

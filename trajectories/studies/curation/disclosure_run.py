@@ -23,7 +23,6 @@ from prchain.core.settings import PurposeSettings, Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
-from sql.tables import Trajectory
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.agents.scaffolds.attempt_loop import LoopSettings
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
@@ -32,12 +31,12 @@ from trajectories.curation.graphs.options import GraphOptions
 from trajectories.curation.graphs.rows import read_graph
 from trajectories.curation.graphs.run import GraphContext
 from trajectories.curation.windows.graphs import GraphShelf
-from trajectories.model import AgentLimits
-from trajectories.options import MAX_TOKENS, STAGE_STEPS, Gate, RolloutOptions
+from trajectories.options import MAX_TOKENS, Gate, RolloutOptions
 from trajectories.outcomes import FINAL
 from trajectories.privileged import DISCLOSED
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RunContext, roll
+from trajectories.rows import stored_trajectory
 from trajectories.studies.curation.bundles import Bundle, bundle_text
 from trajectories.studies.curation.disclosed import DisclosedScaffold, Disclosure
 from trajectories.studies.curation.disclosure import DisclosedRollout, disclosed_rollout
@@ -103,7 +102,7 @@ class DisclosureReport(RunResult[DisclosureUnit]):
 
 def disclosure_options(agent: PurposeSettings | None = None, **chosen: Any) -> RolloutOptions:
     """The options of the rollouts: tests accept, nothing is sent back. `agent` are the settings of the agent's purpose;
-    `chosen` are other options; ``steps`` is the limit of the stage's steps."""
+    `chosen` are other options."""
     own = agent or PurposeSettings()
     return RolloutOptions(
         scaffold=DISCLOSED,
@@ -111,7 +110,6 @@ def disclosure_options(agent: PurposeSettings | None = None, **chosen: Any) -> R
         refinements=0,
         temperature=own.temperature,
         max_tokens=own.max_tokens or MAX_TOKENS,
-        stage_limits=AgentLimits(steps=chosen.pop("steps", STAGE_STEPS)),
         **chosen,
     )
 
@@ -198,8 +196,8 @@ class DisclosureRun:
         except (TaskError, RolloutError) as error:
             return UnitResult(unit, error.name, str(error))
         with context.store.reading() as tx:
-            outcome, reason = next(iter(tx.rows(Trajectory, "outcome", "reason", id=name)))
-        return UnitResult(unit, outcome, reason, name)
+            row = stored_trajectory(tx, name)
+        return UnitResult(unit, row.outcome, row.reason, name)
 
     def failed(self, unit: DisclosureUnit, outcome: str, reason: str) -> UnitResult[DisclosureUnit]:
         """See `Work`: `roll` has already stored what it could."""

@@ -31,7 +31,7 @@ from trajectories.export.shortest import shortest_first
 from trajectories.model import EntryKind
 from trajectories.outcomes import FINAL, KEPT
 from trajectories.privileged import CURATED, PRIVILEGED
-from trajectories.rows import read_entries
+from trajectories.rows import read_entries, read_verdicts
 from trajectories.sums import calls_of
 
 TEST_PASS, ERROR_MASKED, SIZE_MATCHED, COMPUTE_MATCHED = (
@@ -199,8 +199,7 @@ def _seconds(tx: Transaction) -> dict[tuple[str, bool], float]:
 def sample_size(tx: Transaction, attempt: RecipeAttempt, masks: frozenset[Mask]) -> SampleSize:
     """What an export with these masks would hold of a trajectory."""
     entries = [entry for entry in read_entries(tx, attempt.id) if entry.position <= attempt.accepted]
-    rows = tx.rows(Verdict, "position", "attempt", "accepted", trajectory_id=attempt.id)
-    accepted = {position: number for position, number, yes in rows if yes}
+    accepted = {verdict.position: verdict.attempt for verdict in read_verdicts(tx, attempt.id) if verdict.accepted}
     decided = zip(entries, loss_decisions(entries, accepted, masks), strict=True)
     turns = [(entry.tokens_out, decision.train) for entry, decision in decided if entry.kind is EntryKind.TURN]
     return SampleSize(

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from prchain.core.cli_options import db_option, json_option, repository_option, spending_options
+from prchain.core.cli_options import Group, db_option, json_option, repository_option, spending_options
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, tally
 from prchain.core.endings import end_command
 from prchain.core.settings import Settings
 from sql.store import Store
-from trajectories.agents.observers.flags import observer_specs, prm_settings
+from trajectories.agents.observers.flags import prm_option, prm_spec
 from trajectories.studies.guidance.sweeps.cli import sweep
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=Group)
 def prm() -> None:
     """Measure process reward models, which guide agents while they run.
 
@@ -35,7 +35,7 @@ def prm() -> None:
 
     \b
     Example:
-      prchain rollouts run --prm D --stage-steps 75
+      prchain rollouts run --prm D --stage-limits steps=75
       prchain prm replay --prm D --dry-run
       prchain prm sweep --variants base,S,D,DR --strategy single --budget 20
       prchain prm report
@@ -51,7 +51,7 @@ def prm() -> None:
 @click.option("--model-purpose", default="prm", show_default=True, metavar="NAME", help="Whose model answers.")
 @click.option("--against", type=_FILE, metavar="FILE", help="Score it by labels: trajectory, position, attempt, "
               "last_step, category, label.")  # fmt: skip
-@prm_settings
+@prm_option
 @spending_options("Trajectories")
 @db_option
 @json_option
@@ -63,9 +63,9 @@ def replay(
     workers: int | None,
     budget: float | None,
     dry_run: bool,
+    prm: Mapping[str, str] | None,
     db: str | None,
     as_json: bool,
-    **flags: Any,
 ) -> None:
     """Read the windows of stored trajectories, without the agent: nothing is inserted.
 
@@ -87,7 +87,7 @@ def replay(
     from trajectories.studies.guidance.stored import ReadingChoice
 
     settings = Settings.load(db=db, workers=workers)
-    kind = _kind(flags)
+    kind = _kind(prm)
     assert isinstance(kind, PrmKind)
     chosen = kind.chosen
     labels = None if against is None else read_labels(against, chosen.categories or load_taxonomy())
@@ -121,20 +121,12 @@ def replay(
     end_run(report, report.failed, "trajectory", good=good, nothing=nothing)
 
 
-def _kind(flags: dict[str, Any]) -> object:
-    """The process reward model that the flags describe; the paper's canonical variant where they say nothing."""
+def _kind(chosen: Mapping[str, str] | None) -> object:
+    """The process reward model of these settings; the paper's canonical variant where they are None."""
     from trajectories.agents.observers.setup import make_observers
 
-    (spec,) = observer_specs(
-        {"observers": (), **flags, "prm": _implied(flags) if flags.get("prm") is None else flags["prm"]}
-    )
-    (kind,) = make_observers((spec,))
+    (kind,) = make_observers((prm_spec(chosen or {}),))
     return kind
-
-
-def _implied(flags: dict[str, Any]) -> str | None:
-    axes = ("prm_style", "prm_example", "prm_reads", "prm_action")
-    return None if any(flags.get(name) is not None for name in axes) else "D"
 
 
 def _scored(settings: Settings, choice: ReadingChoice, labels: Sequence[Any]) -> dict[str, Any]:
@@ -209,50 +201,47 @@ def report(repository: str | None, difficulty: Path | None, db: str | None, as_j
 
 @prm.command()
 @click.option("--out", type=_FILE, required=True, metavar="FILE", help="JSON Lines.")
-@click.option("--pairs", is_flag=True, help="Beginnings that two rollouts share, one guided and one not.")
+@click.option("--beginnings", is_flag=True, help="Beginnings that two rollouts share, one guided and one not.")
 @click.option("--trajectory", metavar="ID", help="Of one trajectory only.")
 @click.option("--outcome", metavar="NAME", help="Of trajectories with one outcome only.")
 @click.option("--variant", metavar="NAME", help="Of one variant only.")
-@click.option("--next-steps", type=click.IntRange(min=0), default=5, show_default=True, help="Steps after each window.")
 @click.option("--force", is_flag=True, help="Replace the file.")
 @db_option
 @json_option
 def labels(
     out: Path,
-    pairs: bool,
+    beginnings: bool,
     trajectory: str | None,
     outcome: str | None,
     variant: str | None,
-    next_steps: int,
     force: bool,
     db: str | None,
     as_json: bool,
 ) -> None:
     """Write windows with what was found in them and what came after: data to train a smaller model.
 
-    With --pairs: beginnings that two rollouts share, of which one was guided there and the other was not, where their
+    With --beginnings: those that two rollouts share, of which one was guided there and the other was not, where their
     verdicts differ.
 
     \b
     Example:
       prchain prm labels --out windows.jsonl --variant D
-      prchain prm labels --pairs --out pairs.jsonl
+      prchain prm labels --beginnings --out pairs.jsonl
     """
     from prchain.core.errors import UsageError
     from trajectories.studies.guidance.labels import write_labels
     from trajectories.studies.guidance.pairs import write_pairs
 
-    if pairs and (trajectory or outcome or variant):
-        raise UsageError("--pairs compares all rollouts; it takes no --trajectory, --outcome or --variant")
+    if beginnings and (trajectory or outcome or variant):
+        raise UsageError("--beginnings compares all rollouts; it takes no --trajectory, --outcome or --variant")
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
-        if pairs:
-            counts: Any = write_pairs(store, out, next_steps=next_steps, force=force, secrets=settings.secrets)
+        if beginnings:
+            counts: Any = write_pairs(store, out, force=force, secrets=settings.secrets)
         else:
             counts = write_labels(
                 store,
                 out,
-                next_steps=next_steps,
                 trajectory=trajectory,
                 outcome=outcome,
                 variant=variant,

@@ -3,7 +3,6 @@ on (SWE-PRM, section 6 leaves it to future work)."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,14 +11,23 @@ from pathlib import Path
 from sqlalchemy import select
 
 from sql.store import Store, Transaction
-from sql.tables import Chain, Repository, Task, Trajectory
+from sql.tables import Chain, Repository, Trajectory
 from trajectories.agents.guidance.window import StepWindow, stage_entries
 from trajectories.export.scrubber import Scrubber
 from trajectories.export.write import Files, JsonLines
 from trajectories.model import Entry, EntryKind
-from trajectories.rows import StageRow, VerdictRow, find_trajectory, read_entries, read_stages, read_verdicts
+from trajectories.rows import (
+    StageRow,
+    VerdictRow,
+    find_trajectory,
+    read_entries,
+    read_stages,
+    read_verdicts,
+    stored_trajectory,
+)
 from trajectories.studies.guidance.step_values import Json, call_value, step_values
 from trajectories.studies.guidance.stored import StoredFinding, StoredReading, read_trajectories, stored_windows
+from trajectories.task import read_overview
 
 NEXT_STEPS = 5
 
@@ -131,13 +139,11 @@ def _facts(tx: Transaction, trajectory: str) -> Json:
 
 
 def _read(tx: Transaction, trajectory: str, facts: Json) -> _Told:
-    own = next(iter(tx.rows(Trajectory, "overview", id=trajectory)))[0]
-    task = next(iter(tx.rows(Task, "overview", chain_id=facts["chain_id"])), (None,))[0]
     rest = {name: value for name, value in facts.items() if name != "accepted"}
     return _Told(
         rest,
         # That of an accepted prefix was rewritten after the agent had worked.
-        task or own,
+        read_overview(tx, facts["chain_id"]) or stored_trajectory(tx, trajectory).overview,
         facts["accepted"],
         read_entries(tx, trajectory),
         {stage.position: stage for stage in read_stages(tx, trajectory)},
@@ -162,7 +168,7 @@ def _row(told: _Told, window: StoredReading, next_steps: int, scrubber: Scrubber
         "first_step": window.first_step,
         "last_step": window.last_step,
         "variant": window.variant,
-        "settings": json.loads(window.settings),
+        "settings": window.settings,
         "model": window.model,
         "prompt_hash": window.prompt_hash,
         "taxonomy_hash": window.taxonomy_hash,

@@ -3,8 +3,7 @@ differ: what guidance was worth."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -56,7 +55,7 @@ class _PairedRollout:
     scaffold: str
     model: str
     outcome: str
-    options: str
+    options: Mapping[str, Any]
 
 
 def fork(guided: Sequence[Entry], other: Sequence[Entry]) -> Fork | None:
@@ -162,7 +161,7 @@ def _pair(
     if verdicts[0] is None or verdicts[1] is None or not differ(verdicts[0], verdicts[1]):
         return None
     beginning = guided[1][: found.shared]
-    if json.loads(guided[0].options).get("context") == "stage":
+    if guided[0].options.get("context") == "stage":
         beginning = [it for it in beginning if it.position == last.position or it.kind is EntryKind.SYSTEM]
     words = guided[1][found.shared : found.shared + found.words]
     starts = (found.shared + found.words, found.shared)

@@ -34,7 +34,7 @@ from trajectories.agents.guidance.settings import PURPOSE, SAMPLING, PrmSettings
 from trajectories.agents.guidance.window import StepWindow, stage_entries
 from trajectories.identity import LENGTH, subject
 from trajectories.model import Entry, EntryKind
-from trajectories.rows import find_trajectory, read_entries
+from trajectories.rows import find_trajectory, read_entries, stored_trajectory
 
 COMMAND = "prchain prm replay"
 
@@ -219,10 +219,10 @@ class ReplayRun:
         """The windows without a reading."""
         with self.store.reading() as tx:
             entries = read_entries(tx, trajectory)
-            sample, tools, options = next(iter(tx.rows(Trajectory, "sample", "tools", "options", id=trajectory)))
+            row = stored_trajectory(tx, trajectory)
             known = {row[0] for row in tx.rows(PrmWindow, "id", trajectory_id=trajectory, replay=self.id)}
-        anew = json.loads(options).get("context") == "stage"
-        work = _StoredWork(entries, json.loads(tools), self.settings, anew)
+        anew = row.options.get("context") == "stage"
+        work = _StoredWork(entries, row.tools, self.settings, anew)
         overview = next((entry.details["overview"] for entry in entries if entry.details.get("overview")), None)
         for position in sorted({entry.position for entry in entries}):
             own = stage_entries(entries, position)
@@ -234,7 +234,7 @@ class ReplayRun:
                     text = str(query.details.get("query") or query.content)
                     messages = render(self.settings, overview, text, window, work.tools)
                     question = Question(
-                        self.purpose, place.subject, self._prompt, messages, sample=sample, attempt=place.attempt
+                        self.purpose, place.subject, self._prompt, messages, sample=row.sample, attempt=place.attempt
                     )
                     yield _UnreadWindow(work, place, window, question)
 

@@ -168,7 +168,7 @@ def _windows(tx: Transaction) -> dict[_Place, _Windows]:
         windows.unsaid += fault is None and suboptimal is None
         windows.suboptimal += suboptimal is True
         windows.optimal += suboptimal is False
-        windows.leaks += leaks != "[]"
+        windows.leaks += bool(leaks)
     query = (
         select(PrmWindow.trajectory_id, PrmWindow.position, PrmFinding.category, func.count())
         .join(PrmFinding, PrmFinding.window_id == PrmWindow.id)

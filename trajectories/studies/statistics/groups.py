@@ -172,7 +172,7 @@ def _rollouts(tx: Transaction, by: GroupKind) -> list[GroupedRollout]:
         .order_by(Trajectory.id)
     )
     found = list(tx.connection.execute(query))
-    labels = option_labels([{**json.loads(row.options), "scaffold": row.scaffold} for row in found])
+    labels = option_labels([{**row.options, "scaffold": row.scaffold} for row in found])
     return [
         GroupedRollout(
             row.id,

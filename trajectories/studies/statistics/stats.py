@@ -132,7 +132,7 @@ def _query_checks(tx: Transaction) -> dict[str, dict[str, int]]:
     ready ones that each warns of."""
     counts = {finder: {"rejected": 0, "warned": 0} for finder in ("check", "review")}
     for outcome, findings in tx.rows(TaskStage, "outcome", "findings"):
-        found = [row for row in json.loads(findings) if row["text"] == "query"]
+        found = [row for row in findings if row["text"] == "query"]
         for finder, count in counts.items():
             severities = {row["severity"] for row in found if row.get("by", "check") == finder}
             count["rejected"] += outcome != READY and "leak" in severities
@@ -197,7 +197,7 @@ def _views(tx: Transaction) -> FileViews:
         if trajectory != last:
             total.views, total.redundant = total.views + current.views, total.redundant + current.redundant
             current, last = FileViews(), trajectory
-        view = json.loads(details).get("view") if '"view"' in details else None
+        view = details.get("view")
         current.step(view, changed=tree is not None)
     total.views, total.redundant = total.views + current.views, total.redundant + current.redundant
     return total

@@ -7,7 +7,6 @@ prompt, model or temperature makes new calls, and a run that was killed goes on 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
@@ -358,7 +357,7 @@ def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> 
         if (row.parent_id, row.position, row.attempt, row.at, row.tree) in keys:
             continue
         # A judge that saw results of tests agrees with them for that reason.
-        same_judge = row.judge == model and json.loads(row.prompts).get(JUDGE) == prompts[JUDGE]
+        same_judge = row.judge == model and row.prompts.get(JUDGE) == prompts[JUDGE]
         if same_judge and row.judge_sees != "tests":
             passed = None if row.tests in {None, STATE_BROKEN} else row.tests == PASSED
             own_verdicts.append(StoredVerdict(row.score, row.judge_error, passed))

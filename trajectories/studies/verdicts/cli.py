@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from prchain.core.cli_options import (
+    Group,
     choice_option,
     db_option,
     json_option,
+    limit_option,
+    option,
     repository_option,
     spending_options,
     strategy_option,
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from trajectories.studies.verdicts.calibrate import Calibrator, Orders
 
 
-@click.group()
+@click.group(cls=Group)
 def judge() -> None:
     """Measure the judge that accepts or sends back what agents did.
 
@@ -37,17 +40,21 @@ def judge() -> None:
 @judge.command()
 @strategy_option
 @repository_option
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first N stages, those of the best chains first.")
-@click.option(
+@limit_option("Only the first N stages, those of the best chains first.")
+@option(
     "--repeats",
+    heading="Judge",
     type=click.IntRange(1, 100),
     default=2,
     show_default=True,
     help="How often each patch is judged in each order.",
 )
-@choice_option("--order", ["both", "reference", "candidate"], "Which patch stands first in the prompt.", "orders")
-@click.option(
+@choice_option(
+    "--order", ["both", "reference", "candidate"], "Which patch stands first in the prompt.", "orders", heading="Judge"
+)
+@option(
     "--threshold",
+    heading="Judge",
     type=click.FloatRange(0, 1),
     default=0.8,
     show_default=True,

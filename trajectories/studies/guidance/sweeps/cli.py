@@ -3,45 +3,72 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from environments.backends import BACKENDS, chosen_backend
 from prchain.core.cli_options import (
-    CatalogueOption,
-    choice_option,
+    WHICH,
+    Command,
+    backend_options,
+    chain_option,
     db_option,
+    given,
     json_option,
+    limit_option,
+    option,
     repository_option,
+    samples_option,
     spending_options,
     strategy_option,
+    told_options,
 )
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import present, say, say_next, tally
 from prchain.core.settings import Settings
-from trajectories.agents.observers.flags import prm_settings
+from trajectories.agents.observers.flags import sweep_option
+from trajectories.model import AgentLimits
+from trajectories.options import RolloutOptions
 from trajectories.studies.guidance.endings import end_run, print_estimates
 
+_OF_STAGES = ("gate", "threshold", "judge_sees", "tests", "on_fail", "refinements", "stage_limits.steps")
 
-@click.command()
-@click.option("--variants", default="base,S,D,DR", show_default=True, metavar="LIST", help="base: without a model.")
+_PAPER = {
+    "gate": "tests",
+    "on_fail": "continue",
+    "refinements": 0,
+    "temperature": 0.0,
+    "stage_limits": AgentLimits(steps=75),
+}
+"""What the paper's runs have (SWE-PRM, section 4.2), where a rollout has another default."""
+
+
+@click.command(cls=Command)
+@option(
+    "--variants", default="base,S,D,DR", show_default=True, metavar="LIST", heading=WHICH, help="base: without a model."
+)
 @strategy_option
 @repository_option
-@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task.")
-@click.option("--samples", type=click.IntRange(min=1), default=1, show_default=True, help="Rollouts of each chain.")
-@click.option("--stage-steps", type=click.IntRange(min=1), default=75, show_default=True, help="Steps of a stage.")
-@choice_option("--gate", ["tests", "judge", "both", "either"], "What accepts a stage.")
-@choice_option("--on-fail", ["continue", "stop", "reference"], "After a stage that failed.")
-@click.option("--refinements", type=click.IntRange(min=0), default=0, show_default=True, help="Of a rejected attempt.")
-@click.option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True, help="Of the agent.")
-@choice_option("--tools", ["full", "bash"], "The agent's tools.")
-@click.option("--context-tokens", type=click.IntRange(min=1), metavar="N", help="What the agent's model takes.")
-@click.option("--backend", cls=CatalogueOption, of=BACKENDS, help="Where commands run.  [default: docker]")
-@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
-@prm_settings
+@chain_option
+@limit_option()
+@samples_option()
 @spending_options("Rollouts")
+@told_options(RolloutOptions, "tools", "temperature", "context_tokens", defaults=_PAPER)
+@told_options(
+    RolloutOptions,
+    "gate",
+    "threshold",
+    "judge_sees",
+    "tests",
+    "on_fail",
+    "refinements",
+    "stage_limits.steps",
+    defaults=_PAPER,
+)
+@backend_options(BACKENDS, "docker")
+@sweep_option
 @db_option
 @json_option
 def sweep(
@@ -51,9 +78,9 @@ def sweep(
     chain: str | None,
     limit: int | None,
     samples: int,
-    stage_steps: int,
     backend: str | None,
     unsafe: bool,
+    prm: Mapping[str, str] | None,
     workers: int | None,
     budget: float | None,
     dry_run: bool,
@@ -71,21 +98,25 @@ def sweep(
       prchain prm sweep --variants base,S,D,DR --strategy single --dry-run
       prchain prm sweep --variants base,D --limit 20 --budget 30
     """
-    from trajectories.model import AgentLimits
-    from trajectories.options import RolloutOptions
     from trajectories.rollouts.run import RolloutChoice
     from trajectories.studies.guidance.sweeps.sweep import open_sweep, settings_of
 
     settings = Settings.load(db=db, workers=workers)
     names = settings_of(variants)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
-    own = _sweep_settings(flags)
-    options = RolloutOptions(backend=where.name, min_length=1, stage_limits=AgentLimits(steps=stage_steps), **flags)
+    options = RolloutOptions(backend=where.name, min_length=1, **given(flags))
     choice = RolloutChoice(strategy, repository, limit, chain, samples)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_sweep(
-            settings, names, options, own, choice, budget_usd=budget, progress=progress, ledger_run=uuid.uuid4().hex
+            settings,
+            names,
+            options,
+            prm or {},
+            choice,
+            budget_usd=budget,
+            progress=progress,
+            ledger_run=uuid.uuid4().hex,
         ) as runner,
     ):
         pending = runner.pending()
@@ -112,15 +143,3 @@ def sweep(
     tried = report.results or report.standing
     nothing = "no rollout came to a verdict" if tried else "there was nothing to roll out"
     end_run(report, report.failed, "rollout", good=report.good, nothing=nothing)
-
-
-def _sweep_settings(flags: dict[str, Any]) -> dict[str, str]:
-    """The settings of all variants, from their flags, which are taken out."""
-    from prchain.core.errors import UsageError
-
-    axes = ("prm", "prm_style", "prm_example", "prm_reads", "prm_action")
-    if any(flags.pop(name) is not None for name in axes):
-        raise UsageError("--variants says which variants are compared; --prm and its axes are not of a sweep")
-    names = [name for name in flags if name.startswith("prm_")]
-    chosen = {name.removeprefix("prm_"): flags.pop(name) for name in names}
-    return {name: str(value) for name, value in chosen.items() if value is not None}

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from miner.git_source import Refs, count_lines, read_refs
+from miner.git_facts import Refs, count_lines, read_refs
 from prchain.core.git import GitRepository, process
-from tests.miner.gitworld import LINK, SUBMODULE, Content, Landed, Reading, World, git, lines
+from tests.miner.gitworld import GITHUB, LINK, SUBMODULE, Content, Landed, Reading, World, git, lines
 
 NUMBERED = {
     "merge": "Merge pull request #{} from bob/x",
@@ -248,5 +248,5 @@ class TestFingerprint:
 
 
 def test_heads_of_refs_are_read_at_one_moment(moved: World) -> None:
-    refs = read_refs(GitRepository.open(moved.path))
+    refs = read_refs(GitRepository.open(moved.path), GITHUB.pull_heads)
     assert (refs.default_branch, set(refs.branches), set(refs.heads)) == ("main", {"main"}, {1, 2})

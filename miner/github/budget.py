@@ -32,23 +32,6 @@ OnWait = Callable[[float, str], None]
 
 
 @dataclass
-class ApiUsage:
-    """What was spent on GitHub's API. Every attempt counts, also the failed ones."""
-
-    graphql_requests: int = 0
-    rest_requests: int = 0
-    points: int = 0
-    waited_seconds: float = 0.0
-
-    def add(self, other: ApiUsage) -> None:
-        """Add what `other` spent."""
-        self.graphql_requests += other.graphql_requests
-        self.rest_requests += other.rest_requests
-        self.points += other.points
-        self.waited_seconds += other.waited_seconds
-
-
-@dataclass
 class _Limit:
     """One resource's hourly allowance as last told; unknown until the first answer."""
 

@@ -1,4 +1,4 @@
-"""The git source: what a mirror with ``refs/pull/*/head`` tells of its pull requests, without token or API.
+"""What a git repository with the heads of pull requests tells of them, without token or API.
 
 A handful of streaming git processes a repository: one log, and diff-tree processes that answer thousands of pairs.
 """
@@ -47,21 +47,23 @@ class Refs:
         return sha256("".join(lines).encode()).hexdigest()
 
 
-def read_refs(repository: GitRepository) -> Refs:
-    """Branches and pull heads; raises `NoPullRefs` where the mirror has no pull heads and
-    `IncompleteRepository` where it has no branch."""
+def read_refs(repository: GitRepository, pull_heads: str) -> Refs:
+    """Branches, and pull heads at the refs of a pattern with ``*`` for the number.
+
+    Raises `NoPullRefs` where there are no pull heads, and `IncompleteRepository` where there is no branch.
+    """
     branches = {name.removeprefix("refs/heads/"): sha for name, sha in repository.refs("refs/heads").items()}
+    before, _, after = pull_heads.partition("*")
     heads = {}
-    for name, sha in repository.refs("refs/pull").items():
-        parts = name.split("/")
-        if len(parts) == 4 and parts[3] == "head" and parts[2].isascii() and parts[2].isdigit():
-            heads[int(parts[2])] = sha
+    for name, sha in repository.refs(before.rstrip("/")).items():
+        number = name.removeprefix(before).removesuffix(after)
+        if name == f"{before}{number}{after}" and number.isascii() and number.isdigit():
+            heads[int(number)] = sha
     if not branches:
         raise IncompleteRepository(f"{repository.path} has no branches")
     if not heads:
         raise NoPullRefs(
-            f"{repository.path} has no refs/pull/*/head; fetch them there: "
-            "git fetch origin '+refs/pull/*/head:refs/pull/*/head'"
+            f"{repository.path} has no {pull_heads}; fetch them there: git fetch origin '+{pull_heads}:{pull_heads}'"
         )
     default = repository.default_branch()
     if default not in branches:
@@ -72,7 +74,7 @@ def read_refs(repository: GitRepository) -> Refs:
 
 @dataclass(frozen=True, slots=True)
 class ApiKnowledge:
-    """What GitHub says of landings, to be borne out by the history: merge commit by number."""
+    """What the forge says of landings, to be borne out by the history: merge commit by number."""
 
     merges: Mapping[int, str] = field(default_factory=dict)
 

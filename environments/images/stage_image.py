@@ -1,0 +1,33 @@
+"""The image that a stage works with, as a value, and what has to be known of a stage to find it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from environments.images.plans import ImagePlan
+
+
+class StageBase(Protocol):
+    """What is needed of a stage: the commit it starts from, and when its own work landed (ISO 8601)."""
+
+    @property
+    def base(self) -> str: ...
+    @property
+    def landed_at(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StageImage:
+    """The plan and the image that a stage works with."""
+
+    plan: ImagePlan
+    image: str | None
+    """None: no image is needed, commands use the programs of this machine."""
+    notes: tuple[str, ...] = ()
+    """Which of the manifests' requirements the image lacks, and why."""
+    seconds: float = 0.0
+    """What building took; 0 for an image that was there."""
+    cached: bool = False
+    repairs: int = 0
+    """How many changes by a model the recipe needed in this run."""
