@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import re
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -164,7 +166,7 @@ def build(
       prchain chains build --strategy temporal --licence any --allow-benchmarks
     """
     from chains.build import ChainBuilder
-    from chains.report import print_build, report_row
+    from chains.build_report import print_build, report_row
 
     if shortest > longest:
         raise UsageError(f"--min {shortest} is more than --max {longest}")
@@ -323,20 +325,20 @@ def list_chains(
       prchain chains list --sort confidence --limit 20
       prchain chains list --repository pallets/click --length 3
     """
-    from chains.report import find_chains, other_strategies, print_chains
+    from chains.chain_report import find_chains, other_strategies, print_chains
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = find_chains(store, strategy, retired=retired, repository=repository)
         others = other_strategies(store, strategy)
     if length is not None:
-        rows = [row for row in rows if row["length"] == length]
+        rows = [row for row in rows if row.length == length]
     if language is not None:
-        rows = [row for row in rows if row["language"] == language.lower()]
+        rows = [row for row in rows if row.language == language.lower()]
     if min_score is not None:
-        rows = [row for row in rows if row["score"] >= min_score]
+        rows = [row for row in rows if row.score >= min_score]
     descending = sort != "repository"
-    rows.sort(key=lambda row: row["id"])
-    rows.sort(key=lambda row: row[sort], reverse=descending)
+    rows.sort(key=lambda row: row.id)
+    rows.sort(key=attrgetter(sort), reverse=descending)
     present(as_json, rows[:limit], print_chains, rows[:limit], len(rows), others)
 
 
@@ -414,30 +416,32 @@ def show(chain: str, with_lines: bool, reference: bool, stage: int | None, db: s
       prchain chains show 1f0c --reference
       prchain chains show 1f0c --reference --stage 2 | git apply
     """
+    from chains.chain_report import PatchedStage, chain_report, print_chain
     from chains.lineage.pages import pairs_with_lines
     from chains.lineage.report import print_changed_lines
-    from chains.reference_patches import add_references, print_reference
-    from chains.report import chain_page, print_chain
+    from chains.reference_patches import print_reference, reference_patches, with_reference
 
     if stage is not None and (with_lines or not reference):
         raise UsageError("--stage prints the reference patch of one stage; give --reference, and leave --diff out")
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
-        page = chain_page(store, chain)
-        if stage is not None:
-            page["stages"] = [one for one in page["stages"] if one["position"] == stage]
-            if not page["stages"]:
-                raise UsageError(f"chain {page['id']} has no stage {stage}")
-        numbers = [one["number"] for one in page["stages"]]
-        steps = [{"source": later, "target": earlier} for earlier, later in pairwise(numbers)]
-        traced = {"repository": page["repository"], "pairs": steps}
+        report = chain_report(store, chain)
+        stages = tuple(one for one in report.stages if stage in (None, one.position))
+        if not stages:
+            raise UsageError(f"chain {report.id} has no stage {stage}")
+        steps = [{"source": later.number, "target": earlier.number} for earlier, later in pairwise(stages)]
+        traced = {"repository": report.repository, "pairs": steps}
         shown = pairs_with_lines(store, traced, len(steps), settings.mirrors_dir) if with_lines and not as_json else []
-        references = add_references(store, page, settings.mirrors_dir) if reference else []
+        mirrors = settings.mirrors_dir
+        references = reference_patches(store, report.repository, stages, mirrors) if reference else []
+    if reference:
+        stages = tuple(with_reference(PatchedStage, *it) for it in zip(stages, references, strict=True))
     if stage is not None:
-        present(as_json, page["stages"][0], say_content, references[0])
+        present(as_json, stages[0], say_content, references[0])
         return
-    present(as_json, page, print_chain, page)
+    report = replace(report, stages=stages)
+    present(as_json, report, print_chain, report)
     for pair, lines in shown:
         print_changed_lines(pair, lines)
-    for one, patch in zip(page["stages"], references, strict=False) if not as_json else ():
-        print_reference(one, patch)
+    for one, patch in zip(stages, references, strict=False) if not as_json else ():
+        print_reference(one.position, one.number, patch)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from chains.history import repositories
 from prchain.core.console.terminal import say, say_content
@@ -13,25 +14,40 @@ from prchain.core.git import open_mined
 from prchain.core.git.patches import patch_fields
 from sql.store import Store
 
+_T = TypeVar("_T")
 
-def add_references(store: Store, page: Mapping[str, Any], mirrors: Path) -> list[bytes]:
-    """The patch of each stage of a page, from its base to its landed commit; the stages get it as ``reference``.
+
+class Landed(Protocol):
+    """A stage in a report."""
+
+    @property
+    def base_sha(self) -> str: ...
+
+    @property
+    def landed_sha(self) -> str: ...
+
+
+def reference_patches(store: Store, repository: str, stages: Iterable[Landed], mirrors: Path) -> list[bytes]:
+    """The patch of each stage, from its base to its landed commit.
 
     Raises `GitError` where the repository cannot be read, and `UsageError` where it is not in the database any more.
     """
     with store.reading() as tx:
-        mined = next(iter(repositories(tx, page["repository"])), None)
+        mined = next(iter(repositories(tx, repository)), None)
     if mined is None:
-        raise UsageError(f"{page['repository']} has not been mined into this database; `prchain status` lists what has")
+        raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
     git = open_mined(mined.location, mirrors, mined.host, mined.full_name)
-    patches = [git.patch_text(stage["base_sha"], stage["landed_sha"]) for stage in page["stages"]]
-    for stage, patch in zip(page["stages"], patches, strict=True):
-        stage.update(patch_fields("reference", patch))
-    return patches
+    return [git.patch_text(stage.base_sha, stage.landed_sha) for stage in stages]
 
 
-def print_reference(stage: Mapping[str, Any], patch: bytes) -> None:
+def with_reference(kind: type[_T], stage: Any, patch: bytes) -> _T:
+    """The stage of a report as `kind`, a report that has its reference patch too."""
+    known = {it.name: getattr(stage, it.name) for it in fields(stage)}
+    return kind(**known, **patch_fields("reference", patch))
+
+
+def print_reference(position: int, number: int, patch: bytes) -> None:
     """Print a stage's reference patch below a heading, which git and patch(1) pass over."""
     say()
-    say(f"reference of stage {stage['position']}, #{stage['number']}:")
+    say(f"reference of stage {position}, #{number}:")
     say_content(patch)

@@ -51,6 +51,8 @@ def scrub(value: Json, secrets: tuple[str, ...], counts: Counts | None = None) -
     """
     if isinstance(value, str):
         return _scrubbed(value, secrets, counts)
+    if not isinstance(value, list | dict):
+        return value
     # Few parts of an answer hold a secret, and one text is searched in a fraction of the time of its thousand strings.
     # What is a secret in a string is one in the whole, since a line break ends every form of a secret but a key's.
     whole = "\n".join(_strings(value))
@@ -65,17 +67,20 @@ def _scrubbed(text: str, secrets: tuple[str, ...], counts: Counts | None = None)
     return redact_mined(clean_text(text), secrets, counts)
 
 
-def _strings(value: Json) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, list):
-            waiting.extend(part)
-        elif isinstance(part, dict):
-            yield from part
-            waiting.extend(part.values())
+def _strings(value: Json) -> list[str]:
+    """Every string of a list or dict, keys included; a key that many dicts have is there once."""
+    names: set[str] = set()
+    found: list[str] = []
+    parts = [value]
+    for part in parts:  # which grows
+        if isinstance(part, dict):
+            names.update(part)
+        for inside in part.values() if isinstance(part, dict) else part:
+            if isinstance(inside, str):
+                found.append(inside)
+            elif isinstance(inside, list | dict):
+                parts.append(inside)
+    return [*names, *found]
 
 
 def keep(tx: Transaction, repository_id: int, page: Page, fetched_at: str) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import click
 
+from miner.funnel import funnel, not_mined, print_funnel, replaced_words
 from miner.git_rows import PullRequestSelection
 from miner.mine import AUTO, GIT, MineOptions, RepositoryReport, open_run
 from miner.missing import LackingMirror
-from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request, replaced_words
+from miner.pull_request_page import find_pull_request, print_pull_request
 from miner.repositories import RepositorySpec, read_list
 from miner.sources import SOURCES
 from prchain.core.cli_options import choice_option, db_option, json_option, workers_option

@@ -117,21 +117,21 @@ class Database:
         `strategy` is one of those of `prchain chains build`, or ``last`` for the one it was last run with; `repository`
         (``OWNER/NAME``) limits them to one repository. Raises `UsageError` for one that was not mined, `StoreError`.
         """
-        from chains.report import find_chains
+        from chains.chain_report import find_chains
         from sql import tables
 
         columns = ("position", "number", "subject", "base_sha", "landed_sha", "landed_at", "relation", "confidence")
         rows = find_chains(self._store, strategy, repository=repository)
         with self._store.reading() as tx:
-            for row in sorted(rows, key=lambda row: (row["repository"].lower(), row["id"])):
-                stages = tuple(ChainStage(*stage) for stage in tx.rows(tables.ChainStage, *columns, chain_id=row["id"]))
+            for row in sorted(rows, key=lambda row: (row.repository.lower(), row.id)):
+                stages = tuple(ChainStage(*stage) for stage in tx.rows(tables.ChainStage, *columns, chain_id=row.id))
                 yield Chain(
-                    row["id"],
-                    row["repository"],
-                    row["score"],
-                    row["language"] or None,
-                    row["licence"],
-                    row["task"],
+                    row.id,
+                    row.repository,
+                    row.score,
+                    row.language or None,
+                    row.licence,
+                    row.task,
                     stages,
                 )
 

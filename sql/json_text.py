@@ -10,7 +10,7 @@ from sqlalchemy import Dialect, Text, type_coerce
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.types import TypeDecorator
 
-from prchain.core.errors import StoreCorrupt
+from prchain.core.errors import RowUnreadable
 from prchain.core.secrets.scrub import clean_text
 
 
@@ -18,7 +18,7 @@ class JsonText(TypeDecorator[Any]):
     """A text column that takes and gives JSON lists and objects; None is SQL's null.
 
     The text of a column never changes its form, because hashes are taken of it: `sort_keys` and `unicode` (letters
-    beyond ASCII as they are, not as ``\\uXXXX``) belong to the column. Reading raises `StoreCorrupt` where the text is
+    beyond ASCII as they are, not as ``\\uXXXX``) belong to the column. Reading raises `RowUnreadable` where the text is
     no JSON.
     """
 
@@ -54,7 +54,7 @@ class JsonText(TypeDecorator[Any]):
         try:
             return json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise StoreCorrupt(f"the database holds a text in {self.place} that is no JSON") from error
+            raise RowUnreadable(f"the database holds a text in {self.place} that is no JSON") from error
 
 
 def as_stored(columns: Iterable[Any]) -> list[ColumnElement[Any]]:

@@ -225,18 +225,17 @@ def worth_counts(strengths: Iterable[Strength | None]) -> dict[str, int]:
     return {str(name): counts[name] for name in Worth if counts[name]}
 
 
-def strength_words(strength: Strength | None) -> str:
-    """One line on one stage, for people; no test is named."""
-    if strength is None:
+def strength_words(row: Mapping[str, Any]) -> str:
+    """A `strength_row` in one line, for people."""
+    if row["worth"] == Worth.NOT_MEASURED:
         return f"{Worth.NOT_MEASURED}; `prchain environments validate --strength` does"
-    if strength.own is None:
-        return f"{strength.worth}: the tests of before say nothing of the tree of before"
-    invalid = len(strength.undone) - strength.valid
-    undone = f"{strength.caught} of {counted(strength.valid, 'undoing')} caught"
+    if row["own_f2p"] is None:
+        return f"{row['worth']}: the tests of before say nothing of the tree of before"
+    undone = f"{row['caught']} of {counted(row['valid'], 'undoing')} caught"
     parts = (
-        f"{strength.own:,} own F2P, {strength.changed:,} of them added or changed",
-        f"{len(strength.hidden):,} hidden by an import alone" if strength.hidden else "",
-        (undone + (f", {invalid} invalid" if invalid else "")) if strength.own else "",
-        f"{strength.guards:,} P2P beside them" if strength.guards else "no P2P beside them",
+        f"{row['own_f2p']:,} own F2P, {row['changed_f2p']:,} of them added or changed",
+        f"{row['hidden_by_import']:,} hidden by an import alone" if row["hidden_by_import"] else "",
+        (undone + (f", {row['invalid']} invalid" if row["invalid"] else "")) if row["own_f2p"] else "",
+        f"{row['guards']:,} P2P beside them" if row["guards"] else "no P2P beside them",
     )
-    return f"{strength.worth}: {'; '.join(filter(None, parts))}"
+    return f"{row['worth']}: {'; '.join(filter(None, parts))}"

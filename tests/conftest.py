@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
+import importlib
 import os
 import pickle
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,8 @@ from tests import samples, seconds
 from tests.samples import drawn
 
 if TYPE_CHECKING:
+    from sqlalchemy import URL
+
     from tests.trajectories.demoworld import Ran
 
 POSTGRES = "PRCHAIN_TEST_POSTGRES"
@@ -98,6 +102,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item in run]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each of xdist's workers be the first to import a share of the test files.
+
+    All of them import all files, and where nothing is compiled yet each would compile all of them, with pytest's own
+    rewriting of the asserts: half a minute of a core. So each finds what the others have compiled.
+    """
+    worker, workers = (os.environ.get(f"PYTEST_XDIST_{name}", "") for name in ("WORKER", "WORKER_COUNT"))
+    if not workers or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    files = sorted(session.config.rootpath.glob("tests/**/test_*.py"))
+    for file in files[int(worker.removeprefix("gw")) :: int(workers)]:
+        with contextlib.suppress(ImportError, SyntaxError):  # collecting it says why
+            importlib.import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
+
+
 def pytest_collection_finish() -> None:
     """Let the garbage collector look at what tests make, not at the modules and the tests again and again: a tenth of a
     run's processor time."""
@@ -122,7 +142,7 @@ def _table(item: pytest.Item) -> tuple[str, int]:
 def _is_second_database(item: pytest.Item) -> bool:
     """Whether a test runs on PostgreSQL that runs on SQLite, too, and whose subject is not the store."""
     callspec = getattr(item, "callspec", None)
-    on = callspec.params.get("bare_database_url") if callspec else None
+    on = callspec.params.get("database_kind") if callspec else None
     return on == "postgres" and Path("tests/sql") not in item.path.relative_to(item.config.rootpath).parents
 
 
@@ -190,39 +210,81 @@ def _no_settings_of_the_user(request: pytest.FixtureRequest, monkeypatch: pytest
 
 
 @pytest.fixture
-def postgres_url() -> Iterator[str]:
-    """An empty PostgreSQL database (a schema of its own), gone after the test."""
+def bare_postgres_url() -> Iterator[str]:
+    """A PostgreSQL database without tables (a schema of its own), gone after the test."""
+    with on_the_server() as (server, do):
+        name = f"test_{uuid.uuid4().hex}"
+        do(f"CREATE SCHEMA {name}")
+        yield server.update_query_dict({"options": f"-csearch_path={name}"}).render_as_string(hide_password=False)
+        do(f"DROP SCHEMA {name} CASCADE")
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres() -> Iterator[str]:
+    """The name of a PostgreSQL database that has tables and no rows, to be copied: that takes a fifth of migrations."""
+    from sql.store import Store
+
+    with on_the_server() as (server, do):
+        name = f"test_{uuid.uuid4().hex}"
+        do(f"CREATE DATABASE {name}")
+        Store.open(server.set(database=name).render_as_string(hide_password=False)).close()
+        yield name
+        do(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def postgres_url(migrated_postgres: str) -> Iterator[str]:
+    """A PostgreSQL database that has no rows, gone after the test."""
+    with on_the_server() as (server, do):
+        name = f"test_{uuid.uuid4().hex}"
+        do(f"CREATE DATABASE {name} TEMPLATE {migrated_postgres}")
+        yield server.set(database=name).render_as_string(hide_password=False)
+        do(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextlib.contextmanager
+def on_the_server() -> Iterator[tuple[URL, Callable[[str], None]]]:
+    """The URL of the PostgreSQL server, and what has it do something."""
     from sqlalchemy import create_engine, make_url, text
 
-    name = f"test_{uuid.uuid4().hex}"
     server = make_url(os.environ[POSTGRES])
     engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE SCHEMA {name}"))
-    yield server.update_query_dict({"options": f"-csearch_path={name}"}).render_as_string(hide_password=False)
-    with engine.connect() as connection:
-        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
-    engine.dispose()
+
+    def do(statement: str) -> None:
+        with engine.connect() as connection:
+            connection.execute(text(statement))
+
+    try:
+        yield server, do
+    finally:
+        engine.dispose()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a database that has no tables yet: SQLite, and PostgreSQL where there is one."""
-    if request.param == "sqlite":
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """SQLite, and PostgreSQL where there is one."""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def bare_database_url(database_kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database that has no tables yet, on SQLite and on PostgreSQL."""
+    if database_kind == "sqlite":
         return f"sqlite:///{tmp_path / 'prchain.db'}"
-    url = request.getfixturevalue("postgres_url")
-    assert isinstance(url, str)
+    url: str = request.getfixturevalue("bare_postgres_url")
     return url
 
 
 @pytest.fixture
-def database_url(bare_database_url: str, tmp_path: Path) -> str:
-    """The URL of a database that has no rows: SQLite, and PostgreSQL where there is one."""
+def database_url(database_kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database that has no rows, on SQLite and on PostgreSQL."""
     from tests.databases import new_database
 
-    if bare_database_url.startswith("sqlite:"):
-        new_database(tmp_path / "prchain.db")
-    return bare_database_url
+    if database_kind == "sqlite":
+        return f"sqlite:///{new_database(tmp_path / 'prchain.db')}"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from sqlalchemy import delete, func, select, update
 
+from prchain.core.console.reports import WHERE_ASKED
 from prchain.core.errors import UsageError
 from prchain.core.git.merge import Conflict
 from prchain.core.git.output import path_text
@@ -49,7 +50,7 @@ class TrajectoryRow:
     options: Mapping[str, Any]
     prompts: Mapping[str, str]
     tools: Sequence[Mapping[str, Any]]
-    decided_by: Mapping[str, Any] | None
+    decided_by: Mapping[str, Any] | None = field(metadata=WHERE_ASKED)
 
 
 _ENTRY = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -188,14 +188,18 @@ def show(task: str, reference: bool, db: str | None, as_json: bool) -> None:
       prchain tasks show 5f0c
       prchain tasks show 5f0c --reference
     """
-    from chains.reference_patches import add_references
-    from chains.tasks.report import print_task, task_page
+    from chains.reference_patches import reference_patches, with_reference
+    from chains.tasks.report import PatchedTaskStage, print_task, task_report
 
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
-        page = task_page(store, task)
-        references = add_references(store, page, settings.mirrors_dir) if reference else []
-    present(as_json, page, print_task, page, references)
+        report = task_report(store, task)
+        mirrors = settings.mirrors_dir
+        references = reference_patches(store, report.repository, report.stages, mirrors) if reference else []
+    if reference:
+        stages = (with_reference(PatchedTaskStage, *it) for it in zip(report.stages, references, strict=True))
+        report = replace(report, stages=tuple(stages))
+    present(as_json, report, print_task, report, references)
 
 
 @tasks.command()

@@ -32,7 +32,7 @@ from chains.tasks.record import (
     StrengthRecord,
     TaskRecord,
 )
-from chains.tasks.rows import read_draft, read_task_chain
+from chains.tasks.rows import read_draft, read_task_chain, stored_tasks
 from chains.tasks.texts import read_title
 from prchain.core.code.needs import Interface, Need, interface_of, unmet, verdict_of, worst
 from prchain.core.code.reference import split
@@ -171,7 +171,7 @@ def _record(
     _require_commits(repository, chain)
     draft = read_draft(tx, chain.id)
     assert draft is not None
-    model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain.id)))
+    stored = stored_tasks(tx, chain.id)[chain.id]
     ready = draft.outcome == READY
     queries = {stage.position: stage for stage in draft.stages}
     patches = repository.patches((stage.base_sha, stage.landed_sha) for stage in chain.stages)
@@ -197,9 +197,9 @@ def _record(
         verdict=worst(stage.verdict for stage in stages),
         stages=stages,
         cost=cost_of(tx, chain.id),
-        prompts=prompts,
-        model=model,
-        created=created,
+        prompts=dict(stored.prompts),
+        model=stored.model,
+        created=stored.created_at,
     )
 
 

@@ -63,6 +63,7 @@ class StoredTask:
     """Name to hash."""
     attempts: int
     """Texts written for it: overviews and queries."""
+    created_at: str
 
 
 def stored_tasks(tx: Transaction, chain_id: str | None = None) -> dict[str, StoredTask]:
@@ -71,10 +72,10 @@ def stored_tasks(tx: Transaction, chain_id: str | None = None) -> dict[str, Stor
     queries: Counter[str] = Counter()
     for chain, attempts in tx.rows(TaskStage, "chain_id", "attempts", **filters):
         queries[chain] += attempts
-    columns = ("chain_id", "outcome", "model", "prompts", "attempts")
+    columns = ("chain_id", "outcome", "model", "prompts", "attempts", "created_at")
     return {
-        str(chain): StoredTask(outcome, model, prompts, attempts + queries[chain])
-        for chain, outcome, model, prompts, attempts in tx.rows(Task, *columns, **filters)
+        str(chain): StoredTask(outcome, model, prompts, attempts + queries[chain], created_at)
+        for chain, outcome, model, prompts, attempts, created_at in tx.rows(Task, *columns, **filters)
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, file_of
 from environments.proofs.proof_rows import StageProof, StoredRun, read_runs, read_stages, validations
@@ -18,7 +19,7 @@ from prchain.core.errors import UsageError
 from sql.chosen import find_chain
 from sql.outcomes import PROVED
 from sql.store import Store
-from sql.strength import Strength, UndoingOutcome, strength_words
+from sql.strength import Strength, UndoingOutcome, strength_row, strength_words
 
 _ALWAYS = ("f2p", "p2p", "flaky", "failing")
 """Classes whose number is told also where it is 0."""
@@ -57,8 +58,10 @@ class StageReport:
     command: str | None
     files: tuple[str, ...]
     counts: Mapping[str, int]
-    strength: Strength | None
-    """What the proof is worth; None where nobody has measured it."""
+    strength: Mapping[str, Any] | None
+    """What the proof is worth (`sql.strength.strength_row`), with what that names; None of a stage without a proof."""
+    hidden: tuple[str, ...] | None = field(metadata=WHERE_ASKED)
+    """The F2P tests that only an import hid."""
     own_plugins: tuple[str, ...]
     canaries: int
     removed: tuple[str, ...]
@@ -124,7 +127,8 @@ def _stage_report(
         **{name: getattr(proof, name) for name in (*same, "files", "removed")},
         number=number,
         counts=proof.classes.sizes(),
-        strength=proof.strength,
+        strength=strength_row(proof.strength) | _named(proof.strength) if proof.outcome == PROVED else None,
+        hidden=(proof.strength.hidden if proof.strength else ()) if tests else None,
         own_plugins=proof.baseline.own_plugins,
         canaries=len(proof.baseline.slots),
         earlier_broken=tuple(earlier_broken(proof, earlier)),
@@ -135,13 +139,13 @@ def _stage_report(
     )
 
 
-def _named(strength: Strength | None) -> Iterator[tuple[str, list[str]]]:
-    """What a strength names, for people."""
-    if strength is not None and strength.failing:
-        yield "new or changed tests fail on M_t", list(strength.failing)
-    if strength is not None:
-        passed = [f"{it.place} ({it.kind})" for it in strength.undone if it.outcome is UndoingOutcome.PASSED]
-        yield from [("undone and not caught", passed)] if passed else []
+def _named(strength: Strength | None) -> dict[str, Any]:
+    """What a strength names."""
+    if strength is None:
+        return {}
+    undone = [{"kind": str(it.kind), "place": it.place, "outcome": str(it.outcome)} for it in strength.undone]
+    passed = [f"{it.place} ({it.kind})" for it in strength.undone if it.outcome is UndoingOutcome.PASSED]
+    return {"failing_tests": list(strength.failing), "undone": undone, "passed": passed}
 
 
 def _run_report(stored: StoredRun) -> RunReport:
@@ -203,10 +207,11 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
         counts = {name: count for name, count in stage.counts.items() if count or name in _ALWAYS}
         summary = ", ".join(f"{_name(name)} {count:,}" for name, count in counts.items())
         yield f"  {stage.runner}, {counted(len(stage.files), 'test file')}: {summary}"
-    if stage.outcome == PROVED:
+    if stage.strength is not None:
         yield f"  proof: {strength_words(stage.strength)}"
-        for words, names in _named(stage.strength):
-            yield f"  {words}: {listed(names, _SHOWN)}"
+        for name, words in (("failing_tests", "new or changed tests fail on M_t"), ("passed", "undone and not caught")):
+            if stage.strength.get(name):
+                yield f"  {words}: {listed(stage.strength[name], _SHOWN)}"
     if stage.canaries:
         yield f"  {counted(stage.canaries, 'canary')} among them when work is graded"
     if stage.own_plugins:
@@ -225,7 +230,7 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
         lists = {
             "files": stage.files,
             **stage.tests,
-            "hidden by an import alone": stage.strength.hidden if stage.strength else (),
+            "hidden by an import alone": stage.hidden or (),
             "removed upstream": stage.removed,
             "earlier broken": stage.earlier_broken,
         }

@@ -13,6 +13,7 @@
     |   |-- StoreTooNew       written by a newer prchain
     |   |-- StoreInUse        another process does what only one may do at a time
     |   `-- DiskFull
+    |-- RowUnreadable         a row holds what its column cannot: what needs the row fails, and nothing else
     |-- GitError              a git repository
     |   |-- GitMissing        no git, or one that is too old
     |   |-- NotARepository
@@ -156,6 +157,10 @@ class RecipeError(UsageError, ValueError):
 
 class StoreError(PrchainError):
     """The database failed."""
+
+
+class RowUnreadable(PrchainError):
+    """A row of the database holds what its column cannot hold."""
 
 
 class StoreUnavailable(StoreError, OSError):

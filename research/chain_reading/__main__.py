@@ -53,7 +53,7 @@ def draw(db: str, out: Path, mirrors: Path, seed: int, each: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with closing(Store.open(db, create=False)) as store:
         for position, row in enumerate(draw_chains(store, seed, each), 1):
-            (out / f"{position:02d}_{row['id']}.md").write_text(sheet(store, row["id"], mirrors), encoding="utf-8")
+            (out / f"{position:02d}_{row.id}.md").write_text(sheet(store, row.id, mirrors), encoding="utf-8")
 
 
 @main.command()

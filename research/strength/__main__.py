@@ -23,7 +23,7 @@ from prchain.core.settings import Settings
 from research.shares import share
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
-from sql.strength import Strength, Worth, strength_words
+from sql.strength import Strength, Worth, strength_row, strength_words
 from sql.tables import Chain, ChainStage, ReferenceRun, Repository, StageTests
 
 _PROOF = {"before", "after"}
@@ -55,7 +55,9 @@ def main(db: str | None, each: bool) -> None:
         raise click.ClickException(str(error)) from None
     if each:
         for it in stages:
-            say(f"{it.repository}#{it.number} ({it.chain[:6]}.{it.position}) {strength_words(it.strength)}")
+            say(
+                f"{it.repository}#{it.number} ({it.chain[:6]}.{it.position}) {strength_words(strength_row(it.strength))}"
+            )
             for undone in it.strength.undone:
                 say(f"  {undone.outcome} {undone.kind} {undone.place}")
     if not stages:

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import delete
 
+from chains.build_report import print_build
 from chains.options import BuildReport
-from chains.report import print_build
 from prchain.cli import cli, run
 from prchain.core.timestamps import now
 from sql.store import Store

@@ -163,7 +163,7 @@ def test_lines_and_patches_on_a_page_are_printed_as_they_are(capsysbinary: pytes
     assert capsysbinary.readouterr().out == (
         b"\n#2 changes #1:\n  a.py:1  def total():\n    - %b\n    ~ \tx\n    + %b\n" % (old, new)
     )
-    print_reference({"position": 1, "number": 7}, b"+\tcaf\xe9\r\n")
+    print_reference(1, 7, b"+\tcaf\xe9\r\n")
     assert capsysbinary.readouterr().out == b"\nreference of stage 1, #7:\n+\tcaf\xe9\r\n"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from chains.tasks.model import StageQuery, TaskDraft
 from chains.tasks.rows import write_draft
@@ -136,10 +136,10 @@ class TestDefects:
         )
         assert many.run(FakeModel(crowd_answer)).run().counts == {"ready": 1}
 
-    def test_a_row_that_cannot_be_read_is_a_defect_of_its_own_task(self, world: TaskWorld) -> None:
+    def test_a_row_that_cannot_be_read_fails_its_own_task_alone(self, world: TaskWorld) -> None:
         world.run(failing("plan", EndpointUnreachable("down"), position=3)).run()
         with world.store.transaction() as tx:
-            tx.connection.execute(update(TaskStage).where(TaskStage.position == 1).values(findings="{broken"))
+            tx.connection.execute(text("UPDATE task_stages SET findings = '{broken' WHERE position = 1"))
         report = world.run(FakeModel()).run()
-        assert report.counts == {"defect": 1} and "JSONDecodeError" in (report.results[0].reason or "")
+        assert report.counts == {"row_unreadable": 1} and "task_stages.findings" in (report.results[0].reason or "")
         assert len(world.rows(TaskStage, "position")) == 3, "what was paid for stays"

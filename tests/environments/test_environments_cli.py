@@ -281,7 +281,7 @@ def test_list_shows_disk_use_and_failed_builds(
 ) -> None:
     images = [an_image("prchain/shop--till:1"), an_image("prchain/other--x:1", repository="other/x")]
     monkeypatch.setattr("environments.images.images.list_images", lambda engine: images)
-    reason = json.dumps({"message": "no compiler"})
+    reason = {"message": "no compiler"}
     rows = [image_row(image.name, repository=image.repository) for image in images]
     with world.store.transaction() as tx:
         tx.upsert(BuiltImage, [*rows, image_row("prchain/shop--till:2", outcome="build_failed", reason=reason)])
@@ -345,7 +345,7 @@ def shelf(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: engine)
     with world.store.transaction() as tx:
         tx.upsert(BuiltImage, [image_row("prchain/shop--till:1"), image_row("prchain/shop--till:2")])
-        tx.upsert(BuiltImage, [image_row("prchain/shop--till:old", outcome="build_failed", reason="{}")])
+        tx.upsert(BuiltImage, [image_row("prchain/shop--till:old", outcome="build_failed", reason={})])
         tx.upsert(StageTests, [stage_row(world.chain_id, image=engine.names[0], stage_image=engine.names[1])])
     return engine
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from miner.funnel import funnel, print_funnel
 from miner.github import GitHubSource
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.outcomes import GIT_NOT_READ
-from miner.report import funnel, print_funnel
 from miner.repositories import parse_entry
 from miner.sources.github import forge_at
 from prchain.core.console.progress import open_progress

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from miner.funnel import funnel, print_funnel
 from miner.outcomes import OUTCOMES
-from miner.report import find_pull_request, funnel, print_funnel, print_pull_request
+from miner.pull_request_page import find_pull_request, print_pull_request
 from prchain.core.errors import UsageError
 from sql.store import Store
 from sql.tables import (
@@ -103,14 +104,14 @@ def test_the_sums_of_the_funnel_add_up(store: Store) -> None:
         repository(store, repository_id, name)
         fill_at_random(store, repository_id, 60 * repository_id)
     rows = funnel(store)
-    assert [(row["repository"], row["pull_requests"]) for row in rows] == [("o/n", 60), ("P/q", 120)]
+    assert [(row.repository, row.pull_requests) for row in rows] == [("o/n", 60), ("P/q", 120)]
     for row in rows:
-        assert sum(row["outcomes"].values()) == row["pull_requests"]
-        assert set(row["outcomes"]) <= set(OUTCOMES)
-        assert sum(row["landed"].values()) == row["outcomes"]["landed"]
-        assert sum(row["counted"].values()) + sum(row["refused"].values()) == row["citations"] == row["pull_requests"]
-        assert set(row["refused"]) == set(REASONS)
-        assert sum(row["refused_claims"].values()) == row["pull_requests"] // 3
+        assert sum(row.outcomes.values()) == row.pull_requests
+        assert set(row.outcomes) <= set(OUTCOMES)
+        assert sum(row.landed.values()) == row.outcomes["landed"]
+        assert sum(row.counted.values()) + sum(row.refused.values()) == row.citations == row.pull_requests
+        assert set(row.refused) == set(REASONS)
+        assert sum(row.refused_claims.values()) == row.pull_requests // 3
 
 
 def test_the_printed_funnel_says_what_the_counts_say(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,16 +121,16 @@ def test_the_printed_funnel_says_what_the_counts_say(store: Store, capsys: pytes
     print_funnel([row])
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     for group in ("outcomes", "landed", "counted", "refused", "refused_claims"):
-        for name, count in row[group].items():
+        for name, count in getattr(row, group).items():
             assert f"{name} {count:,}" in lines
-    assert f"counted {sum(row['counted'].values())}" in lines
-    assert f"not counted {sum(row['refused'].values())}" in lines
+    assert f"counted {sum(row.counted.values())}" in lines
+    assert f"not counted {sum(row.refused.values())}" in lines
 
 
 def test_one_repository_is_found_in_any_case_and_an_unknown_one_is_named(store: Store) -> None:
     repository(store, 1, "o/n")
     repository(store, 2, "p/q")
-    assert [row["repository"] for row in funnel(store, "P/Q")] == ["p/q"]
+    assert [row.repository for row in funnel(store, "P/Q")] == ["p/q"]
     with pytest.raises(UsageError, match=r"^o/x has not been mined"):
         funnel(store, "o/x")
     assert len(funnel(store)) == 2
@@ -256,9 +257,9 @@ def test_status_goes_on_to_chains_and_their_tasks_and_its_sums_add_up(
         build(store, tmp_path)
         (row,) = funnel(store)
         print_funnel([row])
-    chaining = row["chaining"]["reference"]
-    assert sum(chaining["candidates"].values()) == row["outcomes"]["landed"]
-    assert (chaining["chains"], chaining["tasks"]) == ({"selected": 1}, {"none yet": 1})
+    chaining = row.chaining["reference"]
+    assert sum(chaining.candidates.values()) == row.outcomes["landed"]
+    assert (chaining.chains, chaining.tasks) == ({"selected": 1}, {"none yet": 1})
     output = capsys.readouterr().out
     assert "chains, strategy reference" in output and "their tasks" in output and "their proofs" not in output
 
@@ -269,10 +270,10 @@ def test_status_goes_on_to_proofs_and_rollouts(finished_demo: Ran, capsys: pytes
         print_funnel([row])
         with store.reading() as tx:
             rollouts, graphs = (list(tx.rows(table, "id")) for table in (Trajectory, GraphRow))
-    chaining = row["chaining"]["reference"]
-    assert chaining["proofs"] == {"proved": 3} == {"proved": sum(chaining["chains"].values())}
-    assert len(row["chaining"]) > 1, "several strategies chose the same chains, whose rollouts still count once"
-    assert sum(row["rollouts"].values()) == len(rollouts) > 0
-    assert sum(row["graphs"].values()) == len(graphs) > 0
+    chaining = row.chaining["reference"]
+    assert chaining.proofs == {"proved": 3} == {"proved": sum(chaining.chains.values())}
+    assert len(row.chaining) > 1, "several strategies chose the same chains, whose rollouts still count once"
+    assert sum(row.rollouts.values()) == len(rollouts) > 0
+    assert sum(row.graphs.values()) == len(graphs) > 0
     output = capsys.readouterr().out
     assert "their proofs" in output and output.count("rollouts of all chains") == 1

@@ -212,6 +212,11 @@ def test_every_object_is_found_again_in_a_patch(value: dict[str, Any], indent: i
     assert stands_in(value, ["x = 1", "\n".join(f"+  # {line}" for line in text.split("\n"))])
 
 
+@pytest.mark.parametrize("value", [{"a": [0, 0]}, {"a": [1.5, "2", None]}, {"a": "x\u2014y", "b": [-5, -5]}])
+def test_numbers_beside_each_other_stay_apart(value: dict[str, Any]) -> None:
+    assert stands_in(value, [f"+{json.dumps(value)}\n+3"])
+
+
 def test_the_time_grows_as_the_data_does() -> None:
     value = json.loads(SAYS)
     unit = '"comment": "The candidate does it all.", {"score": 0.5}, '

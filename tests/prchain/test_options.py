@@ -140,8 +140,8 @@ def test_keys_are_read(words: tuple[str, ...], name: str, value: Any) -> None:
     ("words", "said"),
     [
         (("--agent", "contxt_tokens=9"), "'contxt_tokens' is no key; did you mean context_tokens?"),
-        (("--agent", "zzz=9"), "known are temperature, max_tokens"),
-        (("--agent", "overflow"), "it takes KEY=VALUE,..., not 'overflow'; keys are temperature"),
+        (("--agent", "zzz=9"), "known are context, temperature"),
+        (("--agent", "overflow"), "it takes KEY=VALUE,..., not 'overflow'; keys are context"),
         (("--agent", ""), "it takes KEY=VALUE"),
         (("--agent", "overflow=elid"), "overflow: 'elid' is not one of 'stop', 'elide'."),
         (("--agent", "temperature=3"), "temperature: 3.0 is not in the range 0<=x<=2."),
@@ -178,7 +178,7 @@ def test_a_default_of_one_command_alone_is_told_and_holds() -> None:
     ("typed", "offered"),
     [
         ("--agent ov", ["overflow="]),
-        ("--agent overflow=elide,con", ["elide,context_tokens=", "elide,context="]),
+        ("--agent overflow=elide,con", ["elide,context=", "elide,context_tokens="]),
         ("--agent overflow=", ["stop", "elide"]),
         ("--agent overflow = s", ["stop"]),
         ("--gate bo", ["both"]),

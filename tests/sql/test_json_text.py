@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select, text, update
 
-from prchain.core.errors import StoreCorrupt
+from prchain.core.errors import RowUnreadable
 from prchain.core.secrets.scrub import clean_text
 from sql.json_text import JsonText, as_stored
 from sql.migrate import drift
@@ -119,7 +119,7 @@ def test_a_text_that_is_no_json_is_named_with_its_column(store: Store) -> None:
         tx.upsert(BuiltImage, [image()])
         tx.connection.execute(text("UPDATE images SET notes = '[broken'"))
     with (
-        pytest.raises(StoreCorrupt, match=r"^the database holds a text in images\.notes that is no JSON$"),
+        pytest.raises(RowUnreadable, match=r"^the database holds a text in images\.notes that is no JSON$"),
         store.reading() as tx,
     ):
         list(tx.rows(BuiltImage, "notes"))

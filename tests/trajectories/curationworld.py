@@ -342,7 +342,7 @@ class CurationWorld:
         for row in self.candidates(name):
             entries = [
                 {key: value for key, value in entry.items() if key not in {"at", "seconds", "usd"}}
-                for entry in json.loads(row["entries"])
+                for entry in row["entries"]
             ]
             candidates.append({**row, "entries": entries})
         return {

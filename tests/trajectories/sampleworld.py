@@ -204,7 +204,7 @@ class SampleWorld:
                         "findings": [],
                         "attempts": 1,
                         "model": "writer-1",
-                        "prompts": '{"query": "f00d"}',
+                        "prompts": {"query": "f00d"},
                         "created_at": "2024-01-01T00:00:00Z",
                     }
                 ],
@@ -282,7 +282,7 @@ class SampleWorld:
                         "judge": judge,
                         "options": chosen,
                         "options_hash": "0" * 64,
-                        "prompts": '{"query": "beef"}',
+                        "prompts": {"query": "beef"},
                         "tools": [dict(tool) for tool in tools],
                         "outcome": outcome,
                         "reason": None,

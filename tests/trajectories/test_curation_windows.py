@@ -49,7 +49,7 @@ def committed_by_windows(world: CurationWorld, name: str) -> list[dict[str, Any]
     for row in world.candidates(name):
         number, count = chosen[row["position"], row["window_number"]]
         if row["number"] == number:
-            entries = json.loads(row["entries"])
+            entries = row["entries"]
             steps = sorted({entry["step"] for entry in entries})[:count]
             messages += [entry for entry in entries if entry["step"] in steps]
     return messages
@@ -84,8 +84,8 @@ class TestARun:
         variants = [row for row in candidates.values() if row["place"] is not None and row["steps"]]
         assert variants
         for row in variants:
-            seed = json.loads(candidates[row["window_number"], row["seed"]]["entries"])
-            own = json.loads(row["entries"])
+            seed = candidates[row["window_number"], row["seed"]]["entries"]
+            own = row["entries"]
             first = min(entry["step"] for entry in own) + row["place"]
             assert [it for it in own if it["step"] < first] == [it for it in seed if it["step"] < first]
             rewritten = next(it for it in own if it["step"] == first and it["kind"] == "turn")
@@ -111,13 +111,13 @@ class TestARun:
         assert ("listing", 1, "unrelated") in rows
         assert ("again", 2, "1") in rows
         first, second = world.windows(name)[:2]
-        assert json.loads(first["established"]) == []
-        assert json.loads(second["established"]) == ["again", "listing"]
-        assert set(json.loads(second["frontier"])) == {"absent", "repro", "wide.2"}
+        assert first["established"] == []
+        assert second["established"] == ["again", "listing"]
+        assert set(second["frontier"]) == {"absent", "repro", "wide.2"}
 
     def test_nodes_that_came_too_early_wait(self, world: CurationWorld) -> None:
         name = world.curate()
-        assert "plan" in json.loads(world.windows(name)[2]["waiting"])
+        assert "plan" in world.windows(name)[2]["waiting"]
 
     def test_the_rows_of_two_runs_are_the_same(self, tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()
@@ -172,7 +172,7 @@ class TestARun:
         name = world.curate(before=lambda what, words: taken.append(what))
         wrote = 0
         for row in world.candidates(name):
-            entries = json.loads(row["entries"])
+            entries = row["entries"]
             first = min((entry["step"] for entry in entries), default=0) + (row["place"] or 0)
             wrote += sum(it["tool_name"] == "bash" for it in entries if it["step"] >= first)
         base = 1
@@ -213,10 +213,10 @@ class TestAStage:
             windows = world.windows(name)
             plain = [row for row in windows if row["how"] == "plain"]
             assert plain
-            assert all(json.loads(row["frontier"]) == [] for row in plain)
+            assert all(row["frontier"] == [] for row in plain)
             last = plain[-1]["number"]
             rows = [row for row in world.candidates(name) if row["window_number"] == last]
-            assert [(row["number"], json.loads(row["progress"])) for row in rows] == [(0, [])]
+            assert [(row["number"], row["progress"]) for row in rows] == [(0, [])]
             assert plain[-1]["committed"] == rows[0]["steps"]
 
     def test_a_later_one_starts_from_the_curated_stage_before_and_has_its_graph_made_on_the_way(

@@ -179,8 +179,8 @@ def test_guidance_ends_a_loop_that_else_goes_on_to_the_limit(ran: Ran) -> None:
     assert stages[1] == [(1, "accepted", 9), (2, "accepted", 6), (3, "accepted", 4)]
     columns = ("position", "first_step", "last_step", "status", "suboptimal", "sent", "fault", "leaks")
     assert sorted(ran.rows(PrmWindow, *columns)) == [
-        (1, 1, 5, "needs_correction", True, True, None, "[]"),
-        (2, 10, 14, "on_track", False, True, None, "[]"),
+        (1, 1, 5, "needs_correction", True, True, None, []),
+        (2, 10, 14, "on_track", False, True, None, []),
     ]
     findings = ran.rows(PrmFinding, "found_by", "category", "step", "kept")
     assert {row[1:2] + row[3:] for row in findings} == {("step_repetition", True)}

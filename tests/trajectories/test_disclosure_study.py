@@ -317,8 +317,8 @@ def test_predictions_figures_lists_and_pairs_leave_them_out(told_samples: Sample
     assert (figures["trajectories"], figures["samples"], figures["disclosed"]) == (1, 1, 1)
     assert figures["acceptance"][0]["accepted"] == 1 and figures["scores"]["count"] == 1
     assert figures["hidden_tests"] == {"passed": 0, "failed": 0, "not_run": 1}
-    assert [row["id"] for row in list_trajectories(told_samples.store)] == ["plain"]
-    assert [row["id"] for row in list_trajectories(told_samples.store, scaffold="disclosed")] == ["told"]
+    assert [row.id for row in list_trajectories(told_samples.store)] == ["plain"]
+    assert [row.id for row in list_trajectories(told_samples.store, scaffold="disclosed")] == ["told"]
     assert quality_pairs(told_samples.store).accepted == {"plain": 1, "curated": 0}
 
 

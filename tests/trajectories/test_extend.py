@@ -172,7 +172,7 @@ def test_extensions_have_the_options_of_their_prefixes_and_the_run_one_budget(wo
     ("change", "expected"),
     [
         ((TaskStage, {"query": "Another query."}), Obstacle.TEXTS),
-        ((Trajectory, {"prompts": '{"system": "0"}'}), Obstacle.TEXTS),
+        ((Trajectory, {"prompts": {"system": "0"}}), Obstacle.TEXTS),
         ((Trajectory, {"model": "another"}), Obstacle.MODEL),
         ((Trajectory, {"judge": "another"}), Obstacle.MODEL),
     ],

@@ -101,7 +101,7 @@ class TestRounds:
         assert levels["repro"] == 0 and levels["check"] == 4
         assert all(levels[source] < levels[target] for source, target in edges)
         columns = ("rounds", "empty_rounds", "dropped_rounds", "worker", "feedback", "notes")
-        assert world.rows(GraphRow, *columns) == [(3, 1, 0, None, "[]", "[]")]
+        assert world.rows(GraphRow, *columns) == [(3, 1, 0, None, [], [])]
         assert model.count("proposer") == 5 and model.count("critic") == 3
         observations = dict(world.rows(GraphNode, "name", "observation", graph_id=name))
         assert observations["check"].endswith(f"{part(1)}</output>"), "on the tree with all edits"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from environments.backends import BACKENDS
 from prchain.core.errors import EndpointRefused, UsageError
@@ -17,7 +17,7 @@ from prchain.core.llm.gateway import Gateway, Route
 from prchain.core.llm.prompts import Prompt
 from prchain.core.settings import Settings
 from sql.lock import exclusive_lock
-from sql.tables import StageTests, Task, TaskStage, Trajectory, TrajectoryMessage
+from sql.tables import StageTests, Task, TaskStage, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
 from trajectories.agents.observers.repetition import Repetition
@@ -252,7 +252,7 @@ class TestTable:
     def test_names_that_the_agent_is_told_beside_the_query(self, world: RolloutWorld) -> None:
         base = identity(world)
         with world.store.transaction() as tx:
-            tx.connection.execute(update(TaskStage).where(TaskStage.position == 1).values(interface='["part"]'))
+            tx.connection.execute(update(TaskStage).where(TaskStage.position == 1).values(interface=["part"]))
         assert identity(world).task != base.task
         assert identity(world, with_options(world, interface="paper")).task == base.task
 
@@ -352,24 +352,13 @@ def as_before(world: RolloutWorld, name: str, **columns: Any) -> None:
 
 
 def rename(world: RolloutWorld, name: str, to: str) -> None:
-    from sqlalchemy import text
-
-    tables = {"trajectory_messages": "trajectory_id", "verdicts": "trajectory_id", "trajectory_stages": "trajectory_id"}
     with world.store.transaction() as tx:
-        (row,) = tx.connection.execute(text("SELECT * FROM trajectories WHERE id = :n"), {"n": name}).mappings()
+        (row,) = tx.connection.execute(select(Trajectory.__table__).where(Trajectory.id == name)).mappings()
         tx.insert_new(Trajectory, [{**row, "id": to}])
-        for table in ("trajectory_stages", "verdicts", "trajectory_messages"):
-            moved = tx.connection.execute(text(f"SELECT * FROM {table} WHERE {tables[table]} = :n"), {"n": name})
-            rows = [{**mapping, "trajectory_id": to} for mapping in moved.mappings()]
-            model = next(model_ for model_ in _models() if model_.__tablename__ == table)
-            tx.upsert(model, rows)
+        for model in (TrajectoryStage, Verdict, TrajectoryMessage):
+            moved = tx.connection.execute(select(model.__table__).where(model.trajectory_id == name)).mappings()
+            tx.upsert(model, [{**mapping, "trajectory_id": to} for mapping in moved])
         tx.delete(Trajectory, id=name)
-
-
-def _models() -> Sequence[Any]:
-    from sql.tables import TrajectoryStage, Verdict
-
-    return TrajectoryStage, Verdict, TrajectoryMessage
 
 
 class TestOldRows:

@@ -524,7 +524,7 @@ def test_a_chain_is_worked_through_also_where_the_sandbox_is_lost_in_the_middle(
             assert {error for (error,) in error_rows} == {None}
             columns = ("ordinal", "kind", "position", "attempt", "step", "tool_calls", "tool_call_id", "details")
             rows = [
-                (*row[:-1], json.loads(row[-1]).get("exit_code"))
+                (*row[:-1], row[-1].get("exit_code"))
                 for row in world.rows(TrajectoryMessage, *columns, trajectory_id=trajectory)
             ]
             results.append((rows, world.rows(LlmCall, "purpose", "subject", "attempt", "state"), len(written)))

@@ -94,7 +94,7 @@ class TestInARollout:
         guidance = world.rows(TrajectoryMessage, "role", "content", "details", trajectory_id=name, kind="guidance")
         assert len(guidance) == 3
         assert guidance[0][:2] == ("user", "Look at the tests.")
-        assert json.loads(guidance[0][2]) == {"observer": "asking", "steps": 1}
+        assert guidance[0][2] == {"observer": "asking", "steps": 1}
 
     def test_with_one_a_chain_is_rolled_out_beside_the_one_without(self, world: RolloutWorld) -> None:
         model = PolicyModel(watched)

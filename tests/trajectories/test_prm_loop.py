@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -157,7 +156,7 @@ class TestWhatIsStored:
         (asked,) = [request for request in model.asked if request.purpose == PURPOSE]
         assert (asked.temperature, asked.top_p) == (0.0, 1.0)
         ((decided,),) = world.rows(Trajectory, "decided_by", id=name)
-        assert json.loads(decided)["models"][PURPOSE] == {
+        assert decided["models"][PURPOSE] == {
             "model": "fake",
             "max_tokens": 4096,
             "temperature": 0.0,
@@ -167,9 +166,9 @@ class TestWhatIsStored:
     def test_a_guess_of_what_the_reference_has_is_sent_and_noted(self, world: RolloutWorld) -> None:
         name = guided(world, lambda messages: prm_reply(f"{TOLD}: define part_number_1 there."))
         ((leaks, sent),) = world.rows(PrmWindow, "leaks", "sent", trajectory_id=name)
-        assert sent and "part_number_1" in leaks
+        assert sent and "part_number_1" in str(leaks)
         clean = guided(world, every="6")
-        assert world.rows(PrmWindow, "leaks", trajectory_id=clean) == [("[]",)]
+        assert world.rows(PrmWindow, "leaks", trajectory_id=clean) == [([],)]
 
 
 class TestIdentity:

@@ -38,6 +38,10 @@ MOST_NOTE = 60
 """Characters of the line that says what was cut."""
 
 
+def test_the_categories_that_ship_are_named_in_ids_by_the_bytes_of_their_file() -> None:
+    assert SHIPPED.hash == "2da06af3748a76e6", "every trajectory with a process reward model would get another id"
+
+
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in FILE["replies"]])
 def test_a_reply_says_what_its_reader_sees(case: dict[str, Any]) -> None:
     taxonomy = OWN if case.get("taxonomy") == "own" else SHIPPED

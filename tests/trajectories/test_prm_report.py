@@ -213,7 +213,7 @@ class TestFigures:
         rows.add("c1", PASSES)
         windows = [True, True, False, None, "unreadable", "context_too_long"]
         name = rows.guided("c1", DoneStage(windows=windows, detected=["step_repetition", "goal_deviation"]))
-        last = rows.window(name, 1, True, leaks='[{"rule": "path"}]')
+        last = rows.window(name, 1, True, leaks=[{"rule": "path"}])
         rows.finding(last, 0, "goal_deviation")
         rows.finding(last, 1, "task_derailment", kept=False)
         rows.finding(last, 2, "task_derailment", "repeats")

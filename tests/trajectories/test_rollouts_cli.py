@@ -245,7 +245,7 @@ class TestCommands:
             "gate judge 0.8, tools full, context chain, temperature of the endpoint" in listed
             and "1 trajectory, 1 reje" in listed
         )
-        assert run_command(["rollouts", "show", row["id"][:6], *common, "--messages"]) == 0
+        assert run_command(["rollouts", "show", row.id[:6], *common, "--messages"]) == 0
         page = capsys.readouterr().out
         assert f"trajectory {row['id']}: rejected" in page and "attempt 1 (submitted): rejected, score 0" in page
         assert "-> submit" in page
@@ -334,13 +334,13 @@ class TestCommands:
         with pytest.raises(Killed):
             roll(world.context(PolicyModel(before=killed)), world.chains[0], 0)
         ((worker,),) = world.rows(Trajectory, "worker")
-        assert worker == str(this_process()) and list_trajectories(world.store)[0]["outcome"] == "running"
+        assert worker == str(this_process()) and list_trajectories(world.store)[0].outcome == "running"
         gone = replace(this_process(), start="0")  # another process has its number now
         with world.store.transaction() as tx:
             tx.connection.execute(update(Trajectory).values(worker=str(gone)))
         (row,) = list_trajectories(world.store)
-        assert (row["outcome"], row["accepted"], row["steps"]) == ("interrupted", 1, 3) and row["usd"] > 0
-        assert run_command(["rollouts", "show", row["id"][:6], "--db", world.database]) == 0
+        assert (row.outcome, row.accepted, row.steps, bool(row.usd)) == ("interrupted", 1, 3, True)
+        assert run_command(["rollouts", "show", row.id[:6], "--db", world.database]) == 0
         page = capsys.readouterr().out
         assert "was worked on by" in page and ": interrupted" in page and "3 steps" in page
 

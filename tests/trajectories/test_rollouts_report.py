@@ -13,7 +13,7 @@ from sqlalchemy import update
 from prchain.core.console.terminal import STEERING
 from sql.tables import TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.rollouts.report import list_trajectories, print_trajectories, print_trajectory, trajectory_page
+from trajectories.rollouts.report import list_trajectories, print_trajectories, print_trajectory, trajectory_report
 
 CHAIN, TRAJECTORY = "5f0c" * 4, "81c2" * 4
 PYTHON = "cat > a.py <<'EOF'\ndef total(prices):\n    for price in prices:\n        yield  price\n\nEOF"
@@ -29,7 +29,7 @@ def world(tmp_path: Path) -> Iterator[SampleWorld]:
 class TestMessages:
     def printed(self, world: SampleWorld, capsys: pytest.CaptureFixture[str], talk: Talk) -> str:
         world.trajectory(TRAJECTORY, CHAIN, talk)
-        print_trajectory(trajectory_page(world.store, TRAJECTORY, messages=True))
+        print_trajectory(trajectory_report(world.store, TRAJECTORY, messages=True))
         return capsys.readouterr().out
 
     def test_a_long_message_is_printed_whole(self, world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,7 +42,7 @@ class TestMessages:
     ) -> None:
         talk = Talk().query(1).turn("t" * 500, ("bash", {"command": "c" * 401}), reasoning="r" * 400).observation("o")
         world.trajectory(TRAJECTORY, CHAIN, talk)
-        print_trajectory(trajectory_page(world.store, TRAJECTORY, messages=True), brief=True)
+        print_trajectory(trajectory_report(world.store, TRAJECTORY, messages=True), brief=True)
         page = capsys.readouterr().out
         assert f"  {'t' * 400} ... (100 more characters)\n" in page
         assert f"    command: {'c' * 400} ... (1 more character)\n" in page
@@ -96,7 +96,7 @@ class TestStages:
         with world.store.transaction() as tx:
             tx.connection.execute(update(TrajectoryStage).values(reason="attempt 1: judge: 0.3 < 0.8"))
             tx.connection.execute(update(Verdict).values(**verdict))
-        print_trajectory(trajectory_page(world.store, TRAJECTORY))
+        print_trajectory(trajectory_report(world.store, TRAJECTORY))
         return capsys.readouterr().out
 
     def test_the_reason_of_a_stage_is_named_so_and_stands_after_its_attempts(
@@ -125,7 +125,7 @@ class TestStages:
     def test_a_long_comment_is_whole_unless_brief(self, world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
         comment = "word " * 200 + "end"
         assert "end\n" in self.printed(world, capsys, comment=comment, shown=None)
-        print_trajectory(trajectory_page(world.store, TRAJECTORY), brief=True)
+        print_trajectory(trajectory_report(world.store, TRAJECTORY), brief=True)
         assert "end\n" not in capsys.readouterr().out.replace("reason", "")
 
     def test_without_a_comment_nothing_is_said_of_one(

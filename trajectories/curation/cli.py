@@ -222,11 +222,16 @@ def list_(
       prchain curate list --graphs
     """
     from trajectories.curation.graphs.report import list_graphs, print_graphs
-    from trajectories.curation.windows.report import list_curated, print_curated
+    from trajectories.curation.windows.report import list_curated
+    from trajectories.rollouts.report import print_trajectories
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
-        rows = (list_graphs if graphs else list_curated)(store, repository, chain, outcome)
-    present(as_json, rows, print_graphs if graphs else print_curated, rows)
+        if graphs:
+            found = list_graphs(store, repository, chain, outcome)
+            present(as_json, found, print_graphs, found)
+        else:
+            rows = list_curated(store, repository, chain, outcome)
+            present(as_json, rows, print_trajectories, rows)
 
 
 @curate.command()

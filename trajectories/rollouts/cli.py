@@ -49,11 +49,6 @@ if TYPE_CHECKING:
     from trajectories.rollouts.run import OutdatedSamples, PendingRollouts, RolloutReport
 
 
-_OF_AGENT = ("temperature", "max_tokens", "context_tokens", "overflow", "observation_chars", "context")
-_OF_GATE = ("gate", "threshold", "judge_sees", "tests")
-_OF_SANDBOX = ("command_timeout", "test_timeout", "history", "track_steps")
-
-
 @click.group(cls=Group)
 def rollouts() -> None:
     """Let an agent work through chains, stage by stage, and judge what it does.
@@ -84,12 +79,8 @@ def rollouts() -> None:
     heading="Agent",
     help="The kind of agent.",
 )
-@told_options(RolloutOptions, "tools", "interface", *_OF_AGENT)
-@told_options(
-    RolloutOptions, "carry", *_OF_GATE, "refinements", "on_fail", "min_length", "stage_limits", "chain_limits"
-)
+@told_options(RolloutOptions)
 @backend_options(BACKENDS)
-@told_options(RolloutOptions, *_OF_SANDBOX)
 @observer_options
 @proof_option
 @db_option
@@ -439,7 +430,7 @@ def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str
       prchain rollouts show 81c2 --messages | less
       prchain rollouts show 81c2 --step 17
     """
-    from trajectories.rollouts.report import print_trajectory, trajectory_page
+    from trajectories.rollouts.report import print_trajectory, trajectory_report
     from trajectories.rollouts.step_diff import print_step_diff, step_diff
 
     if step is not None and (messages or brief):
@@ -450,8 +441,8 @@ def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str
             diff = step_diff(store, trajectory, step, mirrors=settings.mirrors_dir, data_dir=settings.data_dir)
             present(as_json, diff.row(), print_step_diff, diff)
             return
-        page = trajectory_page(store, trajectory, messages=messages)
-    present(as_json, page, print_trajectory, page, brief=brief)
+        report = trajectory_report(store, trajectory, messages=messages)
+    present(as_json, report, print_trajectory, report, brief=brief)
 
 
 @rollouts.command()

@@ -3,64 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import select
 
+from prchain.core.console.reports import WHERE_ASKED
 from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened, summed
 from prchain.core.processes.alive import Process
 from prchain.core.secrets.scrub import clean_text
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
-from trajectories.model import EntryKind
+from trajectories.model import Entry, EntryKind
 from trajectories.options import DEFAULTS as OPTION_DEFAULTS
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.privileged import DISCLOSED
-from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
+from trajectories.rows import (
+    StageRow,
+    TrajectoryRow,
+    VerdictRow,
+    find_trajectory,
+    read_entries,
+    read_stages,
+    read_verdicts,
+    stored_trajectory,
+)
 from trajectories.sums import calls_of
 
-_COLUMNS = (
-    "id",
-    "chain_id",
-    "sample",
-    "parent_id",
-    "parent_step",
-    "scaffold",
-    "model",
-    "judge",
-    "outcome",
-    "reason",
-    "accepted",
-    "overview",
-    "usd",
-    "tokens_in",
-    "tokens_out",
-    "steps",
-    "seconds",
-    "worker",
-    "tries",
-    "started_at",
-    "finished_at",
-)
-
-_LISTED = (
-    "id",
-    "chain_id",
-    "sample",
-    "scaffold",
-    "model",
-    "outcome",
-    "accepted",
-    "steps",
-    "usd",
-    "reason",
-    "worker",
-    "options",
-)
 _NAMED_OPTIONS = ("carry", "refinements", "backend", "judge_sees")
 """Options that people are told of where they are not at their default."""
 _SHOWN_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "observers", *_NAMED_OPTIONS)
@@ -72,25 +44,57 @@ _BRIEF_CHARS = 400
 """Characters of a text on a page that is to be brief."""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedTrajectory:
+    """A trajectory in the list."""
+
+    id: str
+    chain_id: str
+    sample: int
+    scaffold: str
+    model: str
+    outcome: str
+    accepted: int
+    steps: int
+    usd: float | None
+    reason: str | None
+    worker: str | None
+    tokens_in: int | None = field(metadata=WHERE_ASKED)
+    tokens_out: int | None = field(metadata=WHERE_ASKED)
+    """Both of one that is running only."""
+    stages: int
+    repository: str
+    options: Mapping[str, Any]
+    """Those that tell trajectories of one chain apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryReport(TrajectoryRow):
+    """Everything that is stored of one trajectory."""
+
+    stages: tuple[StageRow, ...]
+    verdicts: tuple[VerdictRow, ...]
+    messages: tuple[Entry, ...] | None = field(metadata=WHERE_ASKED)
+
+
 def list_trajectories(
     store: Store,
     repository: str | None = None,
     chain: str | None = None,
     outcome: str | None = None,
     scaffold: str | None = None,
-) -> list[dict[str, Any]]:
-    """One row per trajectory, by repository, chain and sample; without a `scaffold`, of all but `DISCLOSED`. Raises
-    `UsageError` for an unknown chain."""
+) -> list[ListedTrajectory]:
+    """The trajectories by repository, chain and sample; without a `scaffold`, all but `DISCLOSED`. Raises `UsageError`
+    for an unknown chain."""
+    own = ("id", "chain_id", "sample", "scaffold", "model", "outcome", "accepted", "steps", "usd", "reason", "worker")
     query = (
         select(
-            *(getattr(Trajectory, name) for name in _LISTED),
-            Chain.length,
-            Repository.owner,
-            Repository.name,
+            *(getattr(Trajectory, name) for name in (*own, "options")),
+            Chain.length.label("stages"),
+            (Repository.owner + "/" + Repository.name).label("repository"),
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
-        .order_by(Trajectory.chain_id, Trajectory.sample, Trajectory.id)
     )
     if outcome is not None:
         query = query.where(Trajectory.outcome == outcome)
@@ -98,36 +102,33 @@ def list_trajectories(
     with store.reading() as tx:
         if chain is not None:
             query = query.where(Trajectory.chain_id == find_chain(tx, chain))
-        rows = []
-        for *values, length, owner, repo in tx.connection.execute(query):
-            if repository is None or f"{owner}/{repo}".lower() == repository.lower():
-                row = dict(zip(_LISTED, values, strict=True))
-                options = row.pop("options")
-                rows.append(
-                    {
-                        **row,
-                        **_under_way(tx, row),
-                        "stages": length,
-                        "repository": f"{owner}/{repo}",
-                        "options": {name: options.get(name) for name in _SHOWN_OPTIONS},
-                    }
-                )
-    return sorted(rows, key=lambda row: (row["repository"].lower(), row["chain_id"], row["sample"], row["id"]))
+        rows = [
+            _listed(tx, row)
+            for row in tx.connection.execute(query).mappings()
+            if repository is None or row["repository"].lower() == repository.lower()
+        ]
+    return sorted(rows, key=lambda row: (row.repository.lower(), row.chain_id, row.sample, row.id))
 
 
-def print_trajectories(rows: list[dict[str, Any]]) -> None:
+def _listed(tx: Transaction, row: Mapping[Any, Any]) -> ListedTrajectory:
+    options = {name: row["options"].get(name) for name in _SHOWN_OPTIONS}
+    listed = ListedTrajectory(**{**row, "options": options, "tokens_in": None, "tokens_out": None})
+    return replace(listed, **_under_way(tx, listed))
+
+
+def print_trajectories(rows: Sequence[ListedTrajectory]) -> None:
     """Print the list, and below it the options that all have in common and the number of each outcome."""
-    words = [[f"{row['scaffold']} with {row['model']}", *_option_words(row["options"])] for row in rows]
+    words = [[f"{row.scaffold} with {row.model}", *_option_words(row.options)] for row in rows]
     common = [word for word in words[0] if all(word in others for others in words)] if words else []
     own = [", ".join(word for word in row_words if word not in common) for row_words in words]
     lines = [
         (
-            row["id"],
-            row["outcome"],
-            f"{row['accepted']} of {row['stages']}",
-            f"{row['steps']:,}",
-            "" if row["usd"] is None else f"{row['usd']:,.4f}",
-            ", ".join(filter(None, (f"{row['repository']} {row['chain_id']} sample {row['sample']}", differing))),
+            row.id,
+            row.outcome,
+            f"{row.accepted} of {row.stages}",
+            f"{row.steps:,}",
+            "" if row.usd is None else f"{row.usd:,.4f}",
+            ", ".join(filter(None, (f"{row.repository} {row.chain_id} sample {row.sample}", differing))),
         )
         for row, differing in zip(rows, own, strict=True)
     ]
@@ -136,19 +137,19 @@ def print_trajectories(rows: list[dict[str, Any]]) -> None:
         say_table(("id", "outcome", "stages", "steps", "USD", last), lines)
     if common:
         say_prose(f"all: {', '.join(common)}")
-    say(summed("trajectory", (row["outcome"] for row in rows)))
+    say(summed("trajectory", (row.outcome for row in rows)))
 
 
-def _under_way(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
+def _under_way(tx: Transaction, row: ListedTrajectory | TrajectoryRow) -> dict[str, Any]:
     """Values that the row of a running trajectory does not hold yet; `INTERRUPTED` where its worker has ended."""
-    if row["outcome"] != RUNNING:
+    if row.outcome != RUNNING:
         return {}
-    stages = [stage.outcome for stage in read_stages(tx, row["id"])]
+    stages = [stage.outcome for stage in read_stages(tx, row.id)]
     return {
-        "outcome": INTERRUPTED if _is_gone(row["worker"]) else RUNNING,
-        "steps": tx.count(TrajectoryMessage, trajectory_id=row["id"], kind=str(EntryKind.TURN)),
+        "outcome": INTERRUPTED if _is_gone(row.worker) else RUNNING,
+        "steps": tx.count(TrajectoryMessage, trajectory_id=row.id, kind=str(EntryKind.TURN)),
         "accepted": sum(1 for _ in takewhile(lambda outcome: outcome == ACCEPTED, stages)),
-        **calls_of(tx, row["id"]),
+        **calls_of(tx, row.id),
     }
 
 
@@ -172,57 +173,53 @@ def _option_words(options: Mapping[str, Any]) -> list[str]:
     return [f"gate {gate}", *known, f"temperature {temperature}", *observers, *named]
 
 
-def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dict[str, Any]:
-    """Everything that is stored of one trajectory, by its id or the beginning of it. Raises `UsageError`."""
+def trajectory_report(store: Store, prefix: str, *, messages: bool = False) -> TrajectoryReport:
+    """One trajectory, by its id or the beginning of it. Raises `UsageError`."""
     with store.reading() as tx:
-        name = find_trajectory(tx, prefix)
-        columns = (*_COLUMNS, "options", "prompts", "tools")
-        row = dict(zip(columns, next(iter(tx.rows(Trajectory, *columns, id=name))), strict=True))
-        page: dict[str, Any] = {
-            **row,
-            **_under_way(tx, row),
-            "stages": [asdict(stage) for stage in read_stages(tx, name)],
-            "verdicts": [asdict(verdict) for verdict in read_verdicts(tx, name)],
-        }
-        if messages:
-            page["messages"] = [asdict(entry) for entry in read_entries(tx, name)]
-    return page
+        row = stored_trajectory(tx, find_trajectory(tx, prefix))
+        columns = {it.name: getattr(row, it.name) for it in fields(row)} | {"decided_by": None}
+        return TrajectoryReport(
+            **columns | _under_way(tx, row),
+            stages=tuple(read_stages(tx, row.id)),
+            verdicts=tuple(read_verdicts(tx, row.id)),
+            messages=tuple(read_entries(tx, row.id)) if messages else None,
+        )
 
 
-def print_trajectory(page: dict[str, Any], *, brief: bool = False) -> None:
+def print_trajectory(report: TrajectoryReport, *, brief: bool = False) -> None:
     """Print a page; all texts whole, or cut where it is to be brief."""
-    say(f"trajectory {page['id']}: {page['outcome']}")
-    if page["reason"] and not any(stage["reason"] and stage["reason"] in page["reason"] for stage in page["stages"]):
-        say_prose(f"reason: {page['reason']}", indent=2)
-    branch = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
-    say_prose(f"chain {page['chain_id']}, sample {page['sample']}{branch}", indent=2)
-    judge = f", judged by {page['judge']}" if page["judge"] else ""
-    say_prose(f"{page['scaffold']} with {page['model']}{judge}; {', '.join(_option_words(page['options']))}", indent=2)
-    tokens = f"{page['tokens_in']:,} tokens in, {page['tokens_out']:,} out"
-    say(f"  {counted(page['steps'], 'step')}, {tokens}, {dollars(page['usd'])}")
-    if page["worker"]:
-        say(f"  {'was' if page['outcome'] == INTERRUPTED else 'is'} worked on by {page['worker']}")
-    for stage in page["stages"]:
+    say(f"trajectory {report.id}: {report.outcome}")
+    if report.reason and not any(stage.reason and stage.reason in report.reason for stage in report.stages):
+        say_prose(f"reason: {report.reason}", indent=2)
+    branch = f", after step {report.parent_step} of {report.parent_id}" if report.parent_id else ""
+    say_prose(f"chain {report.chain_id}, sample {report.sample}{branch}", indent=2)
+    judge = f", judged by {report.judge}" if report.judge else ""
+    say_prose(f"{report.scaffold} with {report.model}{judge}; {', '.join(_option_words(report.options))}", indent=2)
+    tokens = f"{report.tokens_in:,} tokens in, {report.tokens_out:,} out"
+    say(f"  {counted(report.steps, 'step')}, {tokens}, {dollars(report.usd)}")
+    if report.worker:
+        say(f"  {'was' if report.outcome == INTERRUPTED else 'is'} worked on by {report.worker}")
+    for stage in report.stages:
         say()
-        say(f"stage {stage['position']}: {stage['outcome']}, {counted(stage['steps'], 'step')}")
-        for conflict in stage["conflicts"]:
+        say(f"stage {stage.position}: {stage.outcome}, {counted(stage.steps, 'step')}")
+        for conflict in stage.conflicts:
             lost = "the agent's side was taken, what upstream has there is lost"
             say_prose(f"conflict in {conflict['path']}: {conflict['kind']}; {lost}", indent=2)
-        for verdict in page["verdicts"]:
-            if verdict["position"] == stage["position"]:
-                _print_verdict(verdict, stage["endings"], brief=brief)
-        if stage["reason"]:
-            say_prose(f"reason: {stage['reason']}", indent=2)
-    for entry in page.get("messages", ()):
+        for verdict in report.verdicts:
+            if verdict.position == stage.position:
+                _print_verdict(verdict, stage.endings, brief=brief)
+        if stage.reason:
+            say_prose(f"reason: {stage.reason}", indent=2)
+    for entry in report.messages or ():
         say()
         _print_message(_brief_entry(entry) if brief else entry)
 
 
-def _brief_entry(entry: dict[str, Any]) -> dict[str, Any]:
+def _brief_entry(entry: Entry) -> Entry:
     """The message with each of its texts cut."""
-    calls = [{**call, "arguments": _brief_arguments(call["arguments"])} for call in entry["tool_calls"]]
-    cut = {name: _cut(entry[name]) for name in ("content", "reasoning") if entry[name]}
-    return {**entry, **cut, "tool_calls": calls}
+    calls = tuple(replace(call, arguments=_brief_arguments(call.arguments)) for call in entry.tool_calls)
+    reasoning = _cut(entry.reasoning) if entry.reasoning else entry.reasoning
+    return replace(entry, content=_cut(entry.content), reasoning=reasoning, tool_calls=calls)
 
 
 def _brief_arguments(text: str) -> str:
@@ -239,18 +236,18 @@ def _cut(text: str) -> str:
     return text if rest <= 0 else f"{text[:_BRIEF_CHARS]} ... ({counted(rest, 'more character')})"
 
 
-def _print_verdict(verdict: dict[str, Any], endings: list[str], *, brief: bool) -> None:
-    attempt = verdict["attempt"]
+def _print_verdict(verdict: VerdictRow, endings: Sequence[str], *, brief: bool) -> None:
+    attempt = verdict.attempt
     ending = endings[attempt - 1] if attempt <= len(endings) else "?"
-    decision = {True: "accepted", False: "rejected", None: "unscored"}[verdict["accepted"]]
-    seen = " by a judge that saw tests" if verdict["judge_sees"] == "tests" else ""
-    score = "" if verdict["score"] is None else f", score {verdict['score']:g}{seen}"
-    tests = "" if verdict["tests"] is None else f", tests {verdict['tests']}"
+    decision = {True: "accepted", False: "rejected", None: "unscored"}[verdict.accepted]
+    seen = " by a judge that saw tests" if verdict.judge_sees == "tests" else ""
+    score = "" if verdict.score is None else f", score {verdict.score:g}{seen}"
+    tests = "" if verdict.tests is None else f", tests {verdict.tests}"
     say(f"  attempt {attempt} ({ending}): {decision}{score}{tests}")
     for name, words in (("cheats", "cheat"), ("taken_back", "not counted")):
-        for line in verdict["grade"].get(name, ()):
+        for line in verdict.grade.get(name, ()):
             say_prose(f"{words}: {line}", indent=4)
-    comment, sent = (" ".join((verdict[name] or "").split()) for name in ("comment", "shown"))
+    comment, sent = (" ".join((text or "").split()) for text in (verdict.comment, verdict.shown))
     if comment:
         say_prose(f"judge: {shortened(comment, _BRIEF_CHARS) if brief else comment}", indent=4)
     if comment and f"{sent} ".startswith(f"{comment} "):
@@ -260,17 +257,17 @@ def _print_verdict(verdict: dict[str, Any], endings: list[str], *, brief: bool) 
         say_prose(f"sent to the agent: {shortened(sent, _BRIEF_CHARS) if brief else sent}", indent=4)
 
 
-def _print_message(entry: dict[str, Any]) -> None:
-    error = f", {entry['error']}" if entry["error"] else ""
-    place = f"step {entry['step']}, stage {entry['position']}.{entry['attempt']}"
-    say(f"[{entry['ordinal']}] {place}: {entry['kind']}{error}")
-    if entry["reasoning"]:
+def _print_message(entry: Entry) -> None:
+    error = f", {entry.error}" if entry.error else ""
+    place = f"step {entry.step}, stage {entry.position}.{entry.attempt}"
+    say(f"[{entry.ordinal}] {place}: {entry.kind}{error}")
+    if entry.reasoning:
         say("  reasoning:")
-        _say_lines(entry["reasoning"], 4)
-    _say_lines(entry["content"], 2)
-    for call in entry["tool_calls"]:
-        say(f"  -> {call['name']}")
-        _print_arguments(call["arguments"])
+        _say_lines(entry.reasoning, 4)
+    _say_lines(entry.content, 2)
+    for call in entry.tool_calls:
+        say(f"  -> {call.name}")
+        _print_arguments(call.arguments)
 
 
 def _print_arguments(text: str) -> None:

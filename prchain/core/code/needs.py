@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -43,7 +43,7 @@ class Need:
     """Why a solver is not told: the text is too long, or code. Empty for a part of the interface."""
 
     @classmethod
-    def from_row(cls, row: str | dict[str, Any]) -> Need:
+    def from_row(cls, row: str | Mapping[str, Any]) -> Need:
         """Of a stored row; a bare name is a need of which no more is known."""
         if isinstance(row, str):
             return cls("name", row)
@@ -89,7 +89,7 @@ def _is_of(test: str, use: str) -> bool:
     return test == use or test.startswith((f"{use}::", f"{use}["))
 
 
-def parse_needs(stored: Iterable[str | dict[str, Any]]) -> tuple[Need, ...]:
+def parse_needs(stored: Iterable[str | Mapping[str, Any]]) -> tuple[Need, ...]:
     """The needs of a stored list."""
     return tuple(Need.from_row(row) for row in stored)
 

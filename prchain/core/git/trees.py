@@ -10,8 +10,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -58,8 +60,27 @@ class TreeChange(NamedTuple):
     new: TreeEntry | None
 
 
+_LISTINGS_KEPT = 6
+"""Trees whose paths a store remembers: a rollout asks for the same few after each step."""
+
+_LONGEST_KEPT = 10_000
+"""Paths of the largest tree that is remembered; of larger ones it is the reading that takes time, not the process."""
+
+_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+
+
 class TreeStore(GitRepository):
-    """A bare repository that trees, blobs and commits are written to. No ref ever points to any of them."""
+    """A bare repository that trees, blobs and commits are written to. No ref ever points to any of them.
+
+    What an object holds never changes, so a store remembers the trees of the ids that it was asked for, and the paths
+    of the last trees: each of these would be a git process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._trees: dict[str, str] = {}
+        self._listings: dict[str, dict[bytes, TreeEntry]] = {}
+        self._lock = threading.Lock()
 
     @classmethod
     def open(cls, path: Path, alternates: Sequence[Path] = ()) -> TreeStore:
@@ -109,18 +130,35 @@ class TreeStore(GitRepository):
         return self.trees_of([name])[0]
 
     def trees_of(self, names: Sequence[str]) -> list[str]:
-        """`tree_of` for each name; one git process for all of them."""
-        with self.stream(
-            "cat-file", "--batch-check=%(objectname) %(objecttype)", lines=(f"{name}^{{tree}}" for name in names)
-        ) as output:
-            answers = [line.split() for line in output.read().splitlines()]
-        for name, answer in zip(names, answers, strict=True):
-            if answer[1:] != [b"tree"]:
-                raise IncompleteRepository(f"there is no tree {name}; fetch the repository anew")
-        return [answer[0].decode() for answer in answers]
+        """`tree_of` for each name; one git process for all of them that are new."""
+        found = {name: self._trees[name] for name in names if name in self._trees}
+        unknown = [name for name in names if name not in found]
+        if unknown:
+            with self.stream(
+                "cat-file", "--batch-check=%(objectname) %(objecttype)", lines=(f"{name}^{{tree}}" for name in unknown)
+            ) as output:
+                answers = [line.split() for line in output.read().splitlines()]
+            for name, answer in zip(unknown, answers, strict=True):
+                if answer[1:] != [b"tree"]:
+                    raise IncompleteRepository(f"there is no tree {name}; fetch the repository anew")
+                found[name] = answer[0].decode()
+                if _ID.fullmatch(name):
+                    self._trees[name] = found[name]
+        return [found[name] for name in names]
 
     def entries(self, tree: str) -> dict[bytes, TreeEntry]:
         """Every path of a tree (or commit) but folders, in git's order."""
+        found = self._listings.get(tree)
+        if found is None:
+            found = self._listing(tree)
+            if _ID.fullmatch(tree) and len(found) <= _LONGEST_KEPT:
+                with self._lock:
+                    self._listings[tree] = found
+                    if len(self._listings) > _LISTINGS_KEPT:
+                        del self._listings[next(iter(self._listings))]
+        return dict(found)
+
+    def _listing(self, tree: str) -> dict[bytes, TreeEntry]:
         found = {}
         with self.stream("ls-tree", "-r", "-z", "--full-tree", tree) as output:
             for line in split_nul(output):
@@ -132,6 +170,8 @@ class TreeStore(GitRepository):
     def blobs(self, names: Iterable[str]) -> list[bytes]:
         """The contents of blobs. Raises `IncompleteRepository` where one is missing."""
         blob_names = list(names)
+        if not blob_names:
+            return []
         with self.stream("cat-file", "--batch", lines=blob_names) as output:
             return [_content(output, name) for name in blob_names]
 

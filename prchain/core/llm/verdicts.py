@@ -92,7 +92,7 @@ def _parts(key: str, value: Any) -> Iterator[str]:
             for part in value:
                 yield from _parts("", part)
         else:
-            yield head + r"\[?" + ",?".join(_scalar(part) for part in value)
+            yield head + " ?".join(_scalar(part) for part in value)
     else:
         yield head + _scalar(value)
 

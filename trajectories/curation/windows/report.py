@@ -11,7 +11,7 @@ from trajectories.curation.graphs.rows import find_graph
 from trajectories.curation.windows.candidates import DROPPED, WindowCandidate
 from trajectories.curation.windows.rows import StoredWindow, read_candidates, read_windows
 from trajectories.privileged import CURATED
-from trajectories.rollouts.report import list_trajectories, print_trajectories
+from trajectories.rollouts.report import ListedTrajectory, list_trajectories
 from trajectories.rows import find_trajectory, stored_trajectory
 
 _REASON = 160
@@ -20,14 +20,9 @@ _EVIDENCE = 80
 
 def list_curated(
     store: Store, repository: str | None = None, chain: str | None = None, outcome: str | None = None
-) -> list[dict[str, Any]]:
-    """One row per curated trajectory. Raises `UsageError` for an unknown chain."""
-    return [row for row in list_trajectories(store, repository, chain, outcome) if row["scaffold"] == CURATED]
-
-
-def print_curated(rows: list[dict[str, Any]]) -> None:
-    """Print the list."""
-    print_trajectories(rows)
+) -> list[ListedTrajectory]:
+    """The curated trajectories. Raises `UsageError` for an unknown chain."""
+    return [row for row in list_trajectories(store, repository, chain, outcome) if row.scaffold == CURATED]
 
 
 def find_shown(store: Store, prefix: str) -> tuple[str | None, str | None]:

@@ -1,0 +1,332 @@
+"""Chains to read: the list of those that were chosen, and everything that is stored of one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+from sqlalchemy import func, select
+
+from chains import outcomes
+from chains.addresses import pull_request_url
+from chains.history import MERGE_PREFIX, display_subject, title_below
+from prchain.core.console.terminal import counted, listed, say, say_facts, say_table, shortened
+from prchain.core.errors import UsageError
+from sql.chosen import find_chain, resolved
+from sql.outcomes import SELECTED
+from sql.store import Store, Transaction
+from sql.tables import (
+    Chain,
+    ChainStage,
+    Commit,
+    Lineage,
+    PullRequestCommit,
+    PullRequestText,
+    Repository,
+    Selection,
+    Task,
+)
+
+_WIDTH = 100
+"""Characters of a subject, or of the detail of a sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedChain:
+    """A chain in the list."""
+
+    id: str
+    repository: str
+    length: int
+    numbers: tuple[int, ...]
+    language: str
+    licence: str | None
+    score: float
+    confidence: float
+    """Of its weakest edge."""
+    lines: int
+    """Changed in source files."""
+    date: str
+    """When its last stage landed."""
+    subject: str
+    """Of its first stage."""
+    task: str | None
+    """The task's outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionReport:
+    """That a strategy chose the chain."""
+
+    strategy: str
+    score: float
+    outcome: str
+    reason: str | None
+    selected_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesReport:
+    """What a stage changes of the one before, by the lineage."""
+
+    real_lines: int
+    inserted_lines: int
+    functions: Sequence[str]
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One stage of a chain."""
+
+    position: int
+    number: int
+    branch: str
+    base_sha: str
+    landed_sha: str
+    landed_at: str
+    subject: str
+    source_files: int
+    source_lines: int
+    test_files: int
+    test_lines: int
+    relation: str | None
+    confidence: float | None
+    signs: Sequence[Mapping[str, Any]]
+    worth: float | None
+    worth_signs: Sequence[Mapping[str, Any]]
+    changes: ChangesReport | None
+    """None where it changes nothing of the stage before."""
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedStage(StageReport):
+    """The same with its reference patch, as `prchain.core.git.patches.patch_fields` gives it."""
+
+    reference: str
+    reference_base64: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """Everything that is stored of one chain."""
+
+    id: str
+    repository: str
+    length: int
+    licence: str | None
+    language: str | None
+    selections: tuple[SelectionReport, ...]
+    task: str | None
+    stages: tuple[StageReport, ...]
+
+
+def find_chains(
+    store: Store, strategy: str, *, retired: bool = False, repository: str | None = None
+) -> list[ListedChain]:
+    """The chains of a strategy; raises `UsageError` for a repository that was not mined."""
+    outcome = outcomes.RETIRED if retired else SELECTED
+    with store.reading() as tx:
+        strategy = resolved(tx, strategy)
+        names = {id_: f"{owner}/{name}" for id_, owner, name in tx.rows(Repository, "id", "owner", "name")}
+        if repository is not None and repository.lower() not in {name.lower() for name in names.values()}:
+            raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
+        query = (
+            select(
+                Chain.id,
+                Chain.repository_id,
+                Chain.length,
+                Chain.language,
+                Chain.licence,
+                Selection.score,
+                Task.outcome,
+            )
+            .join(Selection, Selection.chain_id == Chain.id)
+            .outerjoin(Task, Task.chain_id == Chain.id)
+            .where(Selection.strategy == strategy, Selection.outcome == outcome)
+        )
+        subjects = _subjects(tx)
+        stages: dict[str, list[_ListedStage]] = defaultdict(list)
+        for stage in tx.read(_ListedStage, ChainStage):
+            stages[stage.chain_id].append(stage)
+        return [
+            ListedChain(
+                chain,
+                names[repository_id],
+                length,
+                tuple(stage.number for stage in stages[chain]),
+                language or "",
+                licence,
+                score,
+                min((it.confidence for it in stages[chain] if it.confidence is not None), default=0.0),
+                sum(stage.source_lines for stage in stages[chain]),
+                stages[chain][-1].landed_at,
+                subjects[chain, 1],
+                task,
+            )
+            for chain, repository_id, length, language, licence, score, task in tx.connection.execute(query)
+            if repository is None or names[repository_id].lower() == repository.lower()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _ListedStage:
+    chain_id: str
+    number: int
+    confidence: float | None
+    source_lines: int
+    landed_at: str
+
+
+def _subjects(tx: Transaction, chain: str | None = None) -> dict[tuple[str, int], str]:
+    """What each stage is about, by chain and position: its title from the API or git, else its commit's subject."""
+    filters = {} if chain is None else {"chain_id": chain}
+    rows = tx.rows(ChainStage, "chain_id", "position", "subject", **filters)
+    committed = {(id_, position): display_subject(subject) for id_, position, subject in rows}
+    return {**committed, **_git_titles(tx, chain), **_titles(tx, chain)}
+
+
+def _titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
+    """Titles from GitHub's API, also those read after the chains were chosen; by chain and position."""
+    query = (
+        select(ChainStage.chain_id, ChainStage.position, PullRequestText.body)
+        .join(
+            PullRequestText,
+            (PullRequestText.repository_id == ChainStage.repository_id) & (PullRequestText.number == ChainStage.number),
+        )
+        .where(PullRequestText.field == "title")
+    )
+    if chain is not None:
+        query = query.where(ChainStage.chain_id == chain)
+    return {(id_, place): title.strip() for id_, place, title in tx.connection.execute(query) if title.strip()}
+
+
+def _git_titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
+    """Titles of merges from git: the first line below the merge's subject, else the subject of the only own commit; by
+    chain and position."""
+    merge_commits = select(ChainStage.chain_id, ChainStage.position, Commit.message).where(
+        ChainStage.repository_id == Commit.repository_id,
+        ChainStage.landed_sha == Commit.sha,
+        ChainStage.subject.startswith(MERGE_PREFIX),
+    )
+    own = PullRequestCommit
+    only_commits = (
+        select(ChainStage.chain_id, ChainStage.position, func.min(Commit.message))
+        .where(ChainStage.repository_id == own.repository_id, ChainStage.number == own.number)
+        .where(Commit.repository_id == own.repository_id, Commit.sha == own.sha)
+        .where(ChainStage.subject.startswith(MERGE_PREFIX))
+        .group_by(ChainStage.chain_id, ChainStage.position)
+        .having(func.count(func.distinct(own.sha)) == 1)
+    )
+    if chain is not None:
+        merge_commits = merge_commits.where(ChainStage.chain_id == chain)
+        only_commits = only_commits.where(ChainStage.chain_id == chain)
+    own_subjects = ((id_, place, text.partition("\n")[0]) for id_, place, text in tx.connection.execute(only_commits))
+    found = {(id_, place): subject for id_, place, subject in own_subjects if subject}
+    for id_, place, message in tx.connection.execute(merge_commits):
+        if title := title_below(message):
+            found[id_, place] = title
+    return found
+
+
+def other_strategies(store: Store, strategy: str) -> dict[str, int]:
+    """How many chains the other strategies chose, by strategy."""
+    with store.reading() as tx:
+        shown = resolved(tx, strategy)
+        chosen = Counter(row[0] for row in tx.rows(Selection, "strategy", outcome=SELECTED))
+    return {name: chosen[name] for name in sorted(chosen) if name != shown}
+
+
+def print_chains(rows: Sequence[ListedChain], total: int, others: Mapping[str, int]) -> None:
+    """Print the list, and what else there is."""
+    lines: list[tuple[str, ...]] = []
+    for row in rows:
+        numbers = " > ".join(f"#{number}" for number in row.numbers)
+        task = f"  task {row.task}" if row.task else ""
+        figures = (f"{row.score:.2f}", f"{row.confidence:.2f}", f"{row.lines:,}")
+        lines.append((row.id, *figures, f"{row.repository}  {numbers}{task}"))
+        lines.append(("", "", "", "", shortened(row.subject, _WIDTH)))
+    if rows:
+        say_table(("id", "score", "weakest", "lines", "repository and pull requests"), lines)
+    if total:
+        say(f"{len(rows):,} of {counted(total, 'chain')}")
+    else:
+        say("no chain is like that; without options all are listed, and `prchain chains build` chooses them")
+    for strategy, count in others.items():
+        say(f"and {counted(count, 'chain')} of --strategy {strategy}")
+
+
+def chain_report(store: Store, prefix: str) -> ChainReport:
+    """One chain; raises `UsageError` where the start of its id matches none, or several."""
+    with store.reading() as tx:
+        id_ = find_chain(tx, prefix)
+        [(repository_id, length, licence, language)] = tx.rows(
+            Chain, "repository_id", "length", "licence", "language", id=id_
+        )
+        [(host, owner, name)] = tx.rows(Repository, "host", "owner", "name", id=repository_id)
+        selections = tuple(tx.read(SelectionReport, Selection, chain_id=id_))
+        stages = _stages(tx, id_, repository_id, partial(pull_request_url, host, f"{owner}/{name}"))
+        task = next((outcome for (outcome,) in tx.rows(Task, "outcome", chain_id=id_)), None)
+    return ChainReport(id_, f"{owner}/{name}", length, licence, language, selections, task, stages)
+
+
+def _stages(tx: Transaction, chain: str, repository_id: int, url_of: Callable[[int], str]) -> tuple[StageReport, ...]:
+    subjects = _subjects(tx, chain)
+    columns = [it.name for it in fields(StageReport) if it.name not in {"changes", "url"}]
+    stages: list[StageReport] = []
+    for row in tx.rows(ChainStage, *columns, chain_id=chain):
+        known = dict(zip(columns, row, strict=True))
+        known["subject"] = subjects[chain, known["position"]]
+        known |= {name: known[name] or [] for name in ("signs", "worth_signs")}
+        pair = {"later": known["number"], "earlier": stages[-1].number if stages else None}
+        changes = next(tx.read(ChangesReport, Lineage, repository_id=repository_id, **pair), None)
+        stages.append(StageReport(**known, changes=changes, url=url_of(known["number"])))
+    return tuple(stages)
+
+
+def _changes_text(changes: ChangesReport) -> str:
+    parts = [f"{counted(changes.real_lines, 'line')} of it"] if changes.real_lines else []
+    if changes.inserted_lines:
+        parts.append(f"{counted(changes.inserted_lines, 'line')} put beside its lines")
+    if changes.functions:
+        parts.append(f"in {listed(changes.functions, 3)}")
+    if changes.names:
+        parts.append(f"uses {listed(changes.names, 3)}")
+    return "; ".join(parts)
+
+
+def print_chain(report: ChainReport) -> None:
+    """Print the page of a chain."""
+    say(f"chain {report.id}  {report.repository}, {counted(report.length, 'stage')}")
+    for selection in report.selections:
+        reason = f" ({selection.reason})" if selection.reason else ""
+        say(f"  {selection.strategy:<10}{selection.outcome}{reason}, score {selection.score:.2f}")
+    facts = {"licence": report.licence or "unknown", "language": report.language or "unknown"}
+    say_facts(facts | {"task": report.task or "none yet"})
+    for stage in report.stages:
+        say()
+        say(f"  {stage.position}. #{stage.number}  {stage.subject}")
+        if stage.relation:
+            relation = stage.relation.replace("_", " ")
+            say(f"     builds on the one before ({relation}), confidence {stage.confidence:.2f}:")
+            for sign in stage.signs:
+                say(f"       {sign['weight']:+.1f}  {sign['sign']:<18}  {shortened(sign['detail'], _WIDTH)}")
+        if stage.changes:
+            say_facts({"changes": _changes_text(stage.changes)}, indent=5)
+        if stage.worth is not None:
+            say(f"     worth as a task {stage.worth:.2f}:")
+            for sign in stage.worth_signs:
+                say(f"       {sign['weight']:+.1f}  {sign['sign']:<18}  {shortened(sign['detail'], _WIDTH)}")
+        landed = f"{stage.landed_sha} on {stage.branch}, {stage.landed_at}"
+        say_facts({"landed": landed, "base": stage.base_sha}, indent=5)
+        for part in ("source", "test"):
+            files, lines = (getattr(stage, f"{part}_{unit}") for unit in ("files", "lines"))
+            say_facts({part: f"{counted(lines, 'line')} in {counted(files, 'file')}"}, indent=5)
+        say_facts({"page": stage.url}, indent=5)
+    if any(stage.signs or stage.worth_signs for stage in report.stages):
+        say()
+        say("The figures before the signs are log-odds; they add up to a confidence or a worth (docs/chains.md).")
