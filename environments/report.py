@@ -12,7 +12,7 @@ from rich.filesize import decimal
 
 from environments.images.build_run import Build
 from environments.images.images import Image
-from environments.images.provide import BUILT
+from environments.images.stage_image import BUILT
 from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof, StageProof
 from environments.proofs.validations import ValidateReport

@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from prchain.core.secrets.private_keys import SIGN as KEY_SIGN
-from prchain.core.secrets.scrub import Counts, clean_text, redact_mined
+from prchain.core.secrets.scrub import Counts, redact_mined
+from prchain.core.storable import clean_text
 from sql.store import Transaction
 from sql.tables import ArchivedPage
 

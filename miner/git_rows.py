@@ -14,7 +14,8 @@ from miner.landing import LandingCandidate
 from miner.outcomes import GIT_NOT_READ, Evidence, choose
 from prchain.core.ahead import ahead
 from prchain.core.git import GitRepository, RawChange
-from prchain.core.secrets.scrub import Counts, clean_text, redact_mined
+from prchain.core.secrets.scrub import Counts, redact_mined
+from prchain.core.storable import clean_text
 from prchain.core.timestamps import FORMAT
 from sql.store import Transaction
 from sql.tables import Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim

@@ -11,7 +11,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.types import TypeDecorator
 
 from prchain.core.errors import RowUnreadable
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 
 
 class JsonText(TypeDecorator[Any]):

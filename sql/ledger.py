@@ -16,8 +16,8 @@ from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.ledger import CallKey, CallNote, Spending, StoredReply, refuse
 from prchain.core.llm.model import Reply
 from prchain.core.llm.setup import make_gateway
-from prchain.core.secrets.scrub import clean_text
 from prchain.core.settings import Settings
+from prchain.core.storable import clean_text
 from prchain.core.timestamps import now
 from sql.store import Store, Transaction
 from sql.tables import LlmCall

@@ -12,7 +12,7 @@ from chains.lineage.outcomes import LINEAGE_OUTCOMES
 from chains.meanings import MEANINGS
 from chains.stages.filters import OUTCOMES as FILTERS
 from chains.tasks import model as of_tasks
-from environments.images import build_run, provide
+from environments.images import build_run, stage_image
 from environments.proofs import proof
 from environments.suites import outcomes as of_tests
 from environments.suites.testlogs import Status
@@ -43,7 +43,7 @@ NAMES_IN_CODE = {
     "Lineage": set(LINEAGE_OUTCOMES),
     "Pairs and chains": names_of(of_chains) - {"chained", "frozen", "unlinked", "not_chosen"},
     "Tasks": names_of(of_tasks) | of_tasks.FINAL | of_tasks.SKIPPED,
-    "Images": {build_run.BUILT, build_run.CACHED, provide.BUILT, "no_recipe", "build_failed"},
+    "Images": {build_run.BUILT, build_run.CACHED, stage_image.BUILT, "no_recipe", "build_failed"},
     "Proofs": names_of(proof)
     | {field.name for field in fields(of_tests.ClassifiedTests)}
     | set(Status)

@@ -14,7 +14,7 @@ from prchain.core.git.merge import Conflict
 from prchain.core.git.output import path_text
 from prchain.core.llm.model import Role, ToolCall
 from prchain.core.processes.alive import this_process
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from prchain.core.timestamps import now
 from sql.store import Transaction
 from sql.tables import PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict

@@ -25,7 +25,7 @@ from environments.images.images import Image, build_image
 from environments.images.plans import ImagePlan, make_plan, version_of_tags
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
-from environments.images.stage_image import StageBase, StageImage
+from environments.images.stage_image import BUILT, StageBase, StageImage
 from environments.sandboxes.engine import LONG, connect
 from prchain.core.errors import BuildFailed, GitError
 from prchain.core.git.repository import GitRepository
@@ -36,9 +36,6 @@ from prchain.core.settings import Settings
 from sql.lock import wait_for_lock
 from sql.store import Store
 from sql.tables import BuiltImage
-
-BUILT = "built"
-"""The outcome of an image that is there."""
 
 _MUCH_LATER = 90
 """Where a stage and its image's packages are more days apart, a note says so."""

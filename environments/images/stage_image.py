@@ -7,6 +7,9 @@ from typing import Protocol
 
 from environments.images.plans import ImagePlan
 
+BUILT = "built"
+"""The outcome of an image that is there."""
+
 
 class StageBase(Protocol):
     """What is needed of a stage: the commit it starts from, and when its own work landed (ISO 8601)."""

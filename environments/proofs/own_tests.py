@@ -1,8 +1,8 @@
 """Whose tests show a stage's work: those that the pull request adds or changes, or old ones that an import hid.
 
-Pure. One run of B_t with its own tests decides. A test that passes there and fails under the overlay, that the pull
-request does not change, and that no run under the overlay got as far as to judge, was only hidden: by an import, a
-collection or a set-up that needs a new name. No error text is read, so that this holds in every language.
+Pure. One run of B_t with its own tests decides. A test that passes there and fails under the overlay, and that the pull
+request does not change, was only hidden: by an import, a collection, a set-up or a helper that needs what is new. No
+error text is read, so that this holds in every language.
 """
 
 from __future__ import annotations
@@ -36,13 +36,20 @@ class OwnTests:
 
 
 def own_tests(
-    classes: ClassifiedTests, before: Sequence[Statuses], after: Sequence[Statuses], own: Statuses, changed: Changed
+    classes: ClassifiedTests,
+    before: Sequence[Statuses],
+    after: Sequence[Statuses],
+    own: Statuses,
+    changed: Changed,
+    *,
+    new_data: bool = False,
 ) -> OwnTests:
     """Part a stage's tests. `before` and `after` are the runs that `classes` was made from, `own` is the run on B_t
     with its own tests: it knows no test that the pull request adds.
 
-    A test whose text is not found counts as changed where B_t's own run does not know it. Without `before` every test
-    that passes on B_t was hidden.
+    A test whose text is not found counts as changed where B_t's own run does not know it. With `new_data` the pull
+    request changes what tests compare with, such as snapshots; one that ran under the overlay and was judged by it may
+    see the work, though its text is the old one, and was not hidden.
     """
 
     def is_new(test: str) -> bool:
@@ -50,9 +57,8 @@ def own_tests(
         return test not in own if told is None else told
 
     def is_hidden(test: str) -> bool:
-        return (
-            own.get(test) is Status.passed and not is_new(test) and not any(run.get(test) in _JUDGED for run in before)
-        )
+        judged = new_data and any(run.get(test) in _JUDGED for run in before)
+        return own.get(test) is Status.passed and not judged and not is_new(test)
 
     hidden = tuple(test for test in classes.f2p if is_hidden(test))
     left = tuple(test for test in classes.f2p if test not in set(hidden))

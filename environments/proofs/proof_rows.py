@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import and_, delete, select, update
 
-from environments.images.provide import BUILT
+from environments.images.stage_image import BUILT
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status

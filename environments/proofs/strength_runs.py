@@ -26,6 +26,7 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.suites.testtexts import test_text
 from environments.workplace import StageSuite
+from prchain.core.code.kinds import language_of
 from prchain.core.code.reference import split
 from prchain.core.errors import RefreshFailed
 from prchain.core.git import FilePatch
@@ -72,7 +73,9 @@ class StrengthMeter:
         own = self._own_run(files, tell)
         if own is None:
             return Strength(None, seconds=time.monotonic() - start)
-        found = own_tests(self.proof.classes, before, after, own, self._changed(files))
+        # Files of tests that are no program text: snapshots, and data that tests compare with.
+        new_data = any(language_of(path) is None for path in self.patch.test)
+        found = own_tests(self.proof.classes, before, after, own, self._changed(files), new_data=new_data)
         seconds = [run.seconds for side in runs.values() for run in side]
         undone: tuple[Undone, ...] = ()
         if found.own_f2p:

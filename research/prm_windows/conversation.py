@@ -14,7 +14,7 @@ from typing import Any
 
 from environments.images.plans import WORKDIR
 from prchain.core.llm.model import Reply, Role, ToolCall
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from research.prm_windows.trees import TreeGuess
 from trajectories.agents.scaffolds.turns import NOT_RUN, named_calls
 from trajectories.agents.tools.bash import Bash

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from prchain.core.git import GitRepository
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 
 SOURCES = ("message", "ref", "patch")
 

@@ -55,9 +55,8 @@ def main(db: str | None, each: bool) -> None:
         raise click.ClickException(str(error)) from None
     if each:
         for it in stages:
-            say(
-                f"{it.repository}#{it.number} ({it.chain[:6]}.{it.position}) {strength_words(strength_row(it.strength))}"
-            )
+            words = strength_words(strength_row(it.strength))
+            say(f"{it.repository}#{it.number} ({it.chain[:6]}.{it.position}) {words}")
             for undone in it.strength.undone:
                 say(f"  {undone.outcome} {undone.kind} {undone.place}")
     if not stages:

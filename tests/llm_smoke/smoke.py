@@ -193,9 +193,7 @@ def test_the_readers_of_windows_send_their_schema_and_end_in_a_finding_or_a_name
     gateway.close()
 
 
-@pytest.mark.parametrize(
-    ("variant", "form", "ends"), [("S", "text", [5]), ("C", "text", [5, 10]), ("C", "json", [5])]
-)
+@pytest.mark.parametrize(("variant", "form", "ends"), [("S", "text", [5]), ("C", "text", [5, 10]), ("C", "json", [5])])
 def test_a_process_reward_model_guides_a_stage_or_its_fault_is_counted(
     settings: Settings, tmp_path: Path, variant: str, form: str, ends: list[int]
 ) -> None:
@@ -204,7 +202,9 @@ def test_a_process_reward_model_guides_a_stage_or_its_fault_is_counted(
     with closing(make_gateway(settings, MemoryLedger())) as made, rollout_world(tmp_path, [(1,)]) as world:
         tiny = made.default
         assert tiny is not None
-        context = world.context(PolicyModel(looping(until=ends[-1] + 2)), overrides={"observers": (kind,)}, min_length=1)
+        context = world.context(
+            PolicyModel(looping(until=ends[-1] + 2)), overrides={"observers": (kind,)}, min_length=1
+        )
         gateway = replace(context.gateway, routes={PURPOSE: replace(tiny, max_tokens=200)}, repeats=0)
         name = roll(replace(context, gateway=gateway), world.chains[0], 0)
         assert world.outcome(name)[0] == "accepted", "whatever it says, the agent comes to its end"

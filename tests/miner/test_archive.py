@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from miner import archive
 from miner.archive import Page
-from prchain.core.secrets.scrub import clean_text, redact_mined
+from prchain.core.secrets.scrub import redact_mined
+from prchain.core.storable import clean_text
 from sql.store import Store
 from sql.tables import Repository
 from tests.databases import open_new

@@ -15,7 +15,8 @@ import pytest
 from miner.github import replay
 from miner.github.pages import UNKNOWN_PARENTS
 from prchain.core.errors import BadToken, ForgeError, NetworkUnreachable, RepositoryNotFound
-from prchain.core.secrets.scrub import clean_text, redact_mined
+from prchain.core.secrets.scrub import redact_mined
+from prchain.core.storable import clean_text
 from sql.store import Store
 from sql.tables import ArchivedPage, Commit, Cursor, PullRequest, PullRequestText, Repository, RepositoryAlias
 from tests.emulator import Emulator, Fault, Kind, World, generate_world

@@ -12,12 +12,12 @@ from prchain.core.secrets.scrub import (
     EMAIL,
     REDACTED,
     Counts,
-    clean_text,
     redact,
     redact_mined,
     redact_reply,
     scrub_mined,
 )
+from prchain.core.storable import clean_text
 from tests.growth import assert_linear
 from tests.prchain.secrets_table import LOOK_ALIKES, SECRETS, WORDS, drawn
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select, text, update
 
 from prchain.core.errors import RowUnreadable
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from sql.json_text import JsonText, as_stored
 from sql.migrate import drift
 from sql.store import Store

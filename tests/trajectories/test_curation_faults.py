@@ -63,7 +63,7 @@ class TestModels:
         assert world.outcome(name)[0] == "accepted"
         rows = world.candidates(name)
         assert all(row["effectiveness"] == 0 for row in rows)
-        assert "the verifier gave no answer: bad_reply" in rows[0]["notes"]
+        assert "the verifier gave no answer: bad_reply" in str(rows[0]["notes"])
 
     def test_a_quote_that_the_step_does_not_show_establishes_nothing(self, world: CurationWorld) -> None:
         def invents(request: Request, messages: list[dict[str, Any]]) -> Reply:
@@ -76,7 +76,7 @@ class TestModels:
         name = world.curate(CurationModel({ESTABLISH: invents}))
         rows = world.candidates(name)
         assert all(row["effectiveness"] == 0 for row in rows)
-        assert "the evidence of listing is not what the step shows" in rows[0]["notes"]
+        assert "the evidence of listing is not what the step shows" in str(rows[0]["notes"])
 
     def test_a_judge_without_a_verdict_grounds_nothing(self, world: CurationWorld) -> None:
         name = world.curate(CurationModel({GROUND: lambda request, messages: said("Hm.")}))

@@ -73,9 +73,7 @@ class TestARun:
         assert (first["chosen"], first["how"], first["committed"]) == (2, "floor", 5)
         marked = [turn for turn in turns(world, name) if "curated" in turn["details"]]
         assert marked[0]["details"]["curated"] == {"window": 1, "candidate": 2}
-        assert json.loads(json.loads(marked[0]["tool_calls"])[0]["arguments"]) == {
-            "command": "grep -c till pyproject.toml"
-        }
+        assert json.loads(marked[0]["tool_calls"][0]["arguments"]) == {"command": "grep -c till pyproject.toml"}
         assert marked[0]["content"] == "Before I go on, a check."
 
     def test_a_variant_is_its_seed_until_the_rewritten_step(self, world: CurationWorld) -> None:

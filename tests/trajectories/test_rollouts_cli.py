@@ -245,7 +245,7 @@ class TestCommands:
             "gate judge 0.8, tools full, context chain, temperature of the endpoint" in listed
             and "1 trajectory, 1 reje" in listed
         )
-        assert run_command(["rollouts", "show", row.id[:6], *common, "--messages"]) == 0
+        assert run_command(["rollouts", "show", row["id"][:6], *common, "--messages"]) == 0
         page = capsys.readouterr().out
         assert f"trajectory {row['id']}: rejected" in page and "attempt 1 (submitted): rejected, score 0" in page
         assert "-> submit" in page

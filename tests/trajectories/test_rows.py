@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prchain.core.errors import UsageError
 from prchain.core.llm.model import ToolCall
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from sql.store import Store
 from sql.tables import Chain, Repository, TrajectoryMessage
 from trajectories.model import Entry, EntryKind

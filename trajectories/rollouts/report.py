@@ -13,7 +13,7 @@ from sqlalchemy import select
 from prchain.core.console.reports import WHERE_ASKED
 from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened, summed
 from prchain.core.processes.alive import Process
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prchain.core.llm.error_codes import status_of
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 
 _MESSAGE_KEYS = (
     ("message", "msg", "errormessage", "errormsg", "statusmsg", "text"),

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from prchain.core.llm.model import Reply
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 
 Shape = TypeVar("Shape", bound=BaseModel)
 

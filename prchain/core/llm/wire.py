@@ -17,7 +17,8 @@ from prchain.core.llm.finishes import LENGTH, broke_off, finish_of, is_of_unread
 from prchain.core.llm.message_parts import said_in
 from prchain.core.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.core.llm.replies import in_words, keys_in_words
-from prchain.core.secrets.scrub import clean_text, redact_reply
+from prchain.core.secrets.scrub import redact_reply
+from prchain.core.storable import clean_text
 
 _MOST_TOKENS = 2**31 - 1
 """A larger count of tokens is no count; it would not fit the ledger's column either."""

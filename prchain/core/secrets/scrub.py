@@ -17,20 +17,12 @@ from functools import partial
 from prchain.core.secrets.credentials import JWT, Replace, without_logins, without_passwords, without_tokens
 from prchain.core.secrets.private_keys import SIGN as KEY_SIGN
 from prchain.core.secrets.private_keys import without_private_keys
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+from prchain.core.storable import clean_text
 
 REDACTED = "[redacted]"
 
 _SHORTEST_SECRET = 8
 """A shorter word occurs in shas and prose by chance; no service's tokens are that short."""
-
-
-def clean_text(text: str) -> str:
-    """Return text that every database takes: NUL and lone surrogates become U+FFFD."""
-    if text.isascii() and "\0" not in text:  # nearly all; a whole conversation goes through here with every request
-        return text
-    return _UNSTORABLE.sub("\ufffd", text)
 
 
 KNOWN = "settings"

@@ -10,7 +10,7 @@ from prchain.core.errors import BadReply, ContextTooLong
 from prchain.core.llm.gateway import Answer, CostEstimate, Gateway, Question
 from prchain.core.llm.prompts import Prompt, load_prompt
 from prchain.core.llm.replies import UnfitReply
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.agents.guidance.actions import agents_call, tool_lines
 from trajectories.agents.guidance.assessment import Assessment, TaskStatus
 from trajectories.agents.guidance.evidence import WindowText

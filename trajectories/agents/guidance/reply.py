@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, create_model
 from prchain.core.llm.excerpt import cut
 from prchain.core.llm.replies import UnfitReply
 from prchain.core.llm.thoughts import separated
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.agents.guidance.answers import says_yes, status_in
 from trajectories.agents.guidance.assessment import Assessment, Detection, TaskStatus
 from trajectories.agents.guidance.marks import Mark, marked

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import delete
 
 from prchain.core.leaks import Finding
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from sql.store import Transaction
 from sql.tables import PrmFinding, PrmWindow
 from trajectories.agents.guidance.reading import Reading

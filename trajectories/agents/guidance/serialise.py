@@ -11,7 +11,7 @@ from typing import Any
 
 from prchain.core.llm.excerpt import cut
 from prchain.core.llm.prompts import Fence
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.agents.guidance.window import StepWindow
 from trajectories.agents.steps.conversation import said
 from trajectories.model import Entry, EntryKind

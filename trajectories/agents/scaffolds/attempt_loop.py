@@ -17,7 +17,7 @@ from prchain.core.errors import ContextTooLong, PrchainError, SandboxError
 from prchain.core.llm.gateway import Answer, Gateway, Question
 from prchain.core.llm.model import Reply, Role, ToolCall
 from prchain.core.llm.prompts import Prompt
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from prchain.core.timestamps import now
 from trajectories.agents.scaffolds.context import Conversation, Overflow, cut_to, estimate, used_by
 from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Record, Recorder

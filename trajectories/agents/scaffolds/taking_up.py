@@ -9,7 +9,7 @@ from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.errors import DiskLimit, ExtractionFailed, OutOfMemory, PrchainError, SandboxLimit
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.agents.scaffolds.scaffold import AttemptSpec
 from trajectories.agents.tools.edits import Edits
 from trajectories.agents.tools.tool import Workspace

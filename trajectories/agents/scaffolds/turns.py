@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from prchain.core.llm.finishes import decoded_again
 from prchain.core.llm.model import Message, Reply, ToolCall
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.agents.tools.tool import Arguments, Tool
 from trajectories.model import Entry, TurnFault
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NoReturn
 from pydantic import Field
 
 from prchain.core.errors import SandboxFileError
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.agents.tools.edits import EDITOR, UNDO
 from trajectories.agents.tools.observations import cut
 from trajectories.agents.tools.texts import Text, numbered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 
 _LOOKED_AT = 8000
 """Git's rule for binary files: a NUL in so many first bytes."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.errors import SandboxFileError
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.agents.tools.bash import Bash, BashArguments
 from trajectories.agents.tools.editor import Editor, EditorArguments
 from trajectories.agents.tools.observations import ADVICE

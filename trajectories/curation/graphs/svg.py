@@ -9,7 +9,7 @@ from textwrap import wrap
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from prchain.core.console.terminal import clean
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.curation.graphs.graph import ORDER, ProcessGraph
 from trajectories.curation.graphs.nodes import Node, NodeKind
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import update
 
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from sql.store import Transaction
 from sql.tables import CurationCandidate, CurationWindow, Establishment
 from trajectories.curation.graphs.rows import entry_from

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.curation.graphs.nodes import FACTS, ActionTool, Node, NodeKind
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from prchain.core.errors import UsageError
 from prchain.core.llm.model import Reply, ToolCall
 from prchain.core.llm.prompts import Prompt, load_prompt
-from prchain.core.secrets.scrub import clean_text
+from prchain.core.storable import clean_text
 from trajectories.agents.scaffolds.attempt_loop import USUAL, AgentReply, AttemptLoop, LoopSettings, Stepper
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.agents.scaffolds.mini_package import SHOWN_CHARS, MiniPackage, load_package
