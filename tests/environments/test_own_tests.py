@@ -13,7 +13,9 @@ P, F, E, S = Status.passed, Status.failed, Status.error, Status.skipped
 TEST = "t"
 
 
-def part(before: Status | None, own: Status | None, *, changed: bool | None = False, f2p: bool = True) -> OwnTests:
+def part(
+    before: Status | None, own: Status | None, *, changed: bool | None = False, f2p: bool = True, data: bool = False
+) -> OwnTests:
     runs = [{} if before is None else {TEST: before}] * 2
     classes = ClassifiedTests(f2p=(TEST,)) if f2p else ClassifiedTests(failing=(TEST,))
     return own_tests(
@@ -21,15 +23,16 @@ def part(before: Status | None, own: Status | None, *, changed: bool | None = Fa
     )
 
 
-@pytest.mark.parametrize("before", [None, E, S, Status.collected])
-def test_an_old_test_that_no_run_got_as_far_as_was_only_hidden(before: Status | None) -> None:
+@pytest.mark.parametrize("before", [None, E, S, F, Status.collected])
+def test_an_old_test_that_passes_by_itself_was_only_hidden(before: Status | None) -> None:
     assert part(before, P) == OwnTests(hidden=(TEST,))
     assert part(before, P, changed=None) == OwnTests(hidden=(TEST,)), "its text is not found, and B_t knows it"
 
 
 @pytest.mark.parametrize("before", [F, Status.xfail, Status.xpass])
-def test_an_old_test_that_was_judged_sees_the_work_by_new_data_or_helpers(before: Status) -> None:
-    assert part(before, P) == OwnTests(own_f2p=(TEST,))
+def test_an_old_test_that_was_judged_by_new_data_sees_the_work(before: Status) -> None:
+    assert part(before, P, data=True) == OwnTests(own_f2p=(TEST,))
+    assert part(None, P, data=True) == part(before, P) == OwnTests(hidden=(TEST,)), "by an import, and by a helper"
 
 
 def test_a_test_that_the_pull_request_changes_is_its_own_though_it_passed_before() -> None:
