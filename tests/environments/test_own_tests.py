@@ -18,9 +18,9 @@ def part(
 ) -> OwnTests:
     runs = [{} if before is None else {TEST: before}] * 2
     classes = ClassifiedTests(f2p=(TEST,)) if f2p else ClassifiedTests(failing=(TEST,))
-    return own_tests(
-        classes, runs, [{TEST: P if f2p else F}] * 2, {} if own is None else {TEST: own}, lambda _: changed
-    )
+    after = [{TEST: P if f2p else F}] * 2
+    own_run = {} if own is None else {TEST: own}
+    return own_tests(classes, runs, after, own_run, lambda _: changed, new_data=data)
 
 
 @pytest.mark.parametrize("before", [None, E, S, F, Status.collected])
