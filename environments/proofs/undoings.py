@@ -70,7 +70,8 @@ def undoings(files: Sequence[SourceFile], seed: str) -> list[Undoing]:
     """What to undo, in the order in which it is tried: hunks and functions by turns, at most so many of each, drawn by
     `seed`."""
     draw = Random(seed)
-    code = [file for file in files if language_of(file.path) is not None]
+    # Nothing of a type stub runs.
+    code = [file for file in files if language_of(file.path) is not None and not file.path.endswith(".pyi")]
     hunks = [it for file in code for it in _hunks(file) if _differs(it, file)]
     python = [file for file in code if language_of(file.path) == "python"]
     functions = [stubs for file in python for stubs in _stubs(file)]

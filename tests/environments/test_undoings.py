@@ -50,6 +50,7 @@ def test_a_file_that_comes_or_goes_is_one_hunk() -> None:
         ("x = 1\n", "\n\nx = 1\n", "a.py"),
         ("let a = 1;\n", "// one\nlet  a = 1;\n", "a.js"),
         ("x: 1\n", "x: 2\n", "a.yaml"),
+        ("def f(a): ...\n", "def f(a, b): ...\n", "a.pyi"),
         ("text\n", "other text\n", "docs/a.md"),
     ],
 )
