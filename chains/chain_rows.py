@@ -18,6 +18,7 @@ from chains.options import EDGE_RULES, BuildOptions, BuildReport
 from chains.survey import Survey
 from chains.tasks.model import FINAL
 from prchain.core import timestamps
+from prchain.core.cli_options import IMPORTED
 from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
 from sql.tables import Candidate, Chain, ChainBuild, ChainStage, Dependency, Repository, Selection, TaskStage
@@ -83,6 +84,7 @@ def _frozen_chains(tx: Transaction, repository_id: int) -> dict[str, dict[str, F
         .join(TaskRow, TaskRow.chain_id == ChainStage.chain_id)
         .where(
             ChainStage.repository_id == repository_id,
+            Selection.strategy != IMPORTED,
             Selection.outcome == SELECTED,
             TaskRow.outcome.in_(FINAL) | TaskRow.chain_id.in_(ready_chains),
         )

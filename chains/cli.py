@@ -433,7 +433,7 @@ def show(chain: str, with_lines: bool, reference: bool, stage: int | None, db: s
         traced = {"repository": report.repository, "pairs": steps}
         shown = pairs_with_lines(store, traced, len(steps), settings.mirrors_dir) if with_lines and not as_json else []
         mirrors = settings.mirrors_dir
-        references = reference_patches(store, report.repository, stages, mirrors) if reference else []
+        references = reference_patches(store, report.id, stages, mirrors) if reference else []
     if reference:
         stages = tuple(with_reference(PatchedStage, *it) for it in zip(stages, references, strict=True))
     if stage is not None:

@@ -75,7 +75,8 @@ class LandedPullRequest:
 
 
 def repositories(tx: Transaction, full_name: str | None = None) -> list[MinedRepository]:
-    """The mined repositories, or the one of that name, in the order of their names."""
+    """The mined repositories, or the one of that name, in the order of their names. Those of which only tasks of others
+    were imported are none."""
     columns = ("id", "host", "owner", "name", "location", "default_branch", "node_id")
     runs = sorted(
         (id_, repository_id, outcome)
@@ -86,7 +87,7 @@ def repositories(tx: Transaction, full_name: str | None = None) -> list[MinedRep
     found = [
         MinedRepository(id_, host, f"{owner}/{name}", location, branch, node_id is not None, id_ in unfinished)
         for id_, host, owner, name, location, branch, node_id in tx.rows(Repository, *columns)
-        if full_name is None or f"{owner}/{name}".lower() == full_name.lower()
+        if location and (full_name is None or f"{owner}/{name}".lower() == full_name.lower())
     ]
     return sorted(found, key=lambda mined: (mined.full_name.lower(), mined.host))
 

@@ -7,12 +7,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from chains.history import repositories
+from sqlalchemy import select
+
 from prchain.core.console.terminal import say, say_content
 from prchain.core.errors import UsageError
 from prchain.core.git import open_mined
 from prchain.core.git.patches import patch_fields
 from sql.store import Store
+from sql.tables import Chain, ImportedTask, Repository
 
 _T = TypeVar("_T")
 
@@ -27,17 +29,24 @@ class Landed(Protocol):
     def landed_sha(self) -> str: ...
 
 
-def reference_patches(store: Store, repository: str, stages: Iterable[Landed], mirrors: Path) -> list[bytes]:
-    """The patch of each stage, from its base to its landed commit.
+def reference_patches(store: Store, chain_id: str, stages: Iterable[Landed], mirrors: Path) -> list[bytes]:
+    """The patch of each stage of a chain, from its base to its landed commit.
 
-    Raises `GitError` where the repository cannot be read, and `UsageError` where it is not in the database any more.
+    Raises `GitError` where the repository cannot be read, and `UsageError` for an import without one.
     """
+    query = (
+        select(Repository.host, Repository.owner, Repository.name, Repository.location, ImportedTask.location)
+        .join(Chain, Chain.repository_id == Repository.id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
+        .where(Chain.id == chain_id)
+    )
     with store.reading() as tx:
-        mined = next(iter(repositories(tx, repository)), None)
-    if mined is None:
-        raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
-    git = open_mined(mined.location, mirrors, mined.host, mined.full_name)
-    return [git.patch_text(stage.base_sha, stage.landed_sha) for stage in stages]
+        host, owner, name, mined, own = tx.connection.execute(query).one()
+    found = list(stages)
+    if not own and not all(stage.landed_sha for stage in found):
+        raise UsageError(f"chain {chain_id} was imported without a repository; `prchain tasks import` takes it again")
+    git = open_mined(own or mined, mirrors, host, f"{owner}/{name}")
+    return [git.patch_text(stage.base_sha, stage.landed_sha) for stage in found]
 
 
 def with_reference(kind: type[_T], stage: Any, patch: bytes) -> _T:

@@ -167,6 +167,7 @@ def _chain_row(proof: ChainProof) -> dict[str, Any]:
         "reason": proof.reason,
         "seconds": round(proof.seconds, 1),
         "stages": stages,
+        **({"published": proof.published.row()} if proof.published else {}),
     }
 
 
@@ -180,6 +181,8 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
             for stage in proof.stages
         )
         say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}")
+        if proof.published and proof.published.differ:
+            say(f"  {proof.published.words()}")
     say_causes(result for result in report.results if result.outcome != PROVED)
     say(f"{_ended_words(report)}; {report.standing:,} done before")
     failed = sum(count for name, count in report.outcomes.items() if name not in {PROVED, UNPROVED})

@@ -11,13 +11,13 @@ from sqlalchemy import select
 from prchain.core.code.inline_tests import InlineTest, changed_inline_tests
 from prchain.core.code.kinds import FileKind, kind_of, language_of
 from prchain.core.code.reference import split
-from prchain.core.errors import ChainGone
+from prchain.core.errors import ChainGone, NoRepository
 from prchain.core.git.mirror import open_mined
 from prchain.core.git.output import path_text
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeChange, TreeStore
 from sql.store import Transaction
-from sql.tables import Chain, ChainStage, Repository
+from sql.tables import Chain, ChainStage, ImportedTask, Repository
 
 _TEXTS = {FILE, EXECUTABLE}
 
@@ -43,6 +43,8 @@ class ChainStages:
     host: str
     location: str
     stages: tuple[Stage, ...]
+    imported: bool = False
+    """Whether others published it: `location` is then a repository of ours that borrows from another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +65,31 @@ class StagePatch:
 
 
 def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
-    """One chain, by its whole id. Raises `ChainGone`."""
+    """One chain, by its whole id. Raises `ChainGone`, and `NoRepository` for an import that waits for one."""
     query = (
-        select(Chain.repository_id, Repository.host, Repository.owner, Repository.name, Repository.location)
+        select(
+            Chain.repository_id,
+            Repository.host,
+            Repository.owner,
+            Repository.name,
+            Repository.location,
+            ImportedTask.chain_id,
+            ImportedTask.location,
+        )
         .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
         .where(Chain.id == chain_id)
     )
     row = tx.connection.execute(query).one_or_none()
     if row is None:
         raise ChainGone("`prchain chains build` chose anew, and the chain is gone")
-    repository_id, host, owner, name, location = row
+    repository_id, host, owner, name, mined, imported, own = row
+    if imported and own is None:
+        raise NoRepository(f"chain {chain_id} was imported without a repository; `prchain tasks import` takes it again")
     columns = ("position", "number", "base_sha", "landed_sha", "landed_at")
     stages = tuple(Stage(*row) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
-    return ChainStages(chain_id, repository_id, f"{owner}/{name}", host, location, stages)
+    location = own or mined
+    return ChainStages(chain_id, repository_id, f"{owner}/{name}", host, location, stages, bool(imported))
 
 
 def open_git(chain: ChainStages, mirrors: Path) -> GitRepository:
@@ -88,7 +102,8 @@ def open_git(chain: ChainStages, mirrors: Path) -> GitRepository:
 
 def open_trees(chain: ChainStages, git: GitRepository, data_dir: Path) -> TreeStore:
     """The store of states of the chain's repository, below the data folder; it borrows from the mined repository."""
-    return TreeStore.open(data_dir / "trees" / chain.host / f"{chain.repository.lower()}.git", [git.path])
+    folder = "trees-of-imports" if chain.imported else "trees"  # what they borrow from are different repositories
+    return TreeStore.open(data_dir / folder / chain.host / f"{chain.repository.lower()}.git", [git.path])
 
 
 def stage_patches(git: GitRepository, trees: TreeStore, stages: Sequence[Stage]) -> Iterator[StagePatch]:

@@ -47,11 +47,18 @@ COMMANDS = {
         "trajectories.studies.statistics.cli:stats",
         "Say what the rollouts come to, beside the paper's figures.",
     ),
+    "evaluate": (
+        "trajectories.studies.evaluation.cli:evaluate",
+        "Print the figures of models on a set of tasks: Pass@k, cost, steps.",
+    ),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }
 """Command to the import path of its click command and its help line."""
 
-PARTS = {"curate": ("trajectories.studies.curation.cli:study",)}
+PARTS = {
+    "curate": ("trajectories.studies.curation.cli:study",),
+    "tasks": ("chains.imports.cli:import_",),
+}
 """Group to those of its commands that lie above the package of the group."""
 
 COMPLETE = "_PRCHAIN_COMPLETE"

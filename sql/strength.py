@@ -14,7 +14,7 @@ from typing import Any, Self
 from prchain.core.console.terminal import counted, say
 from sql.outcomes import PROVED
 from sql.store import Transaction
-from sql.tables import StageTests
+from sql.tables import ImportedTask, StageTests
 
 ENOUGH = 3
 """Undoings that have to be valid before a share of them says anything."""
@@ -186,18 +186,24 @@ def meets(
     return bool(asked) and all((it := strengths.get(place)) is not None and it.meets(wanted) for place in asked)
 
 
+def imported_chains(tx: Transaction) -> frozenset[str]:
+    """The chains whose tasks are of others, benchmarks among them: ``--proof`` asks nothing of these."""
+    return frozenset(str(chain) for (chain,) in tx.rows(ImportedTask, "chain_id"))
+
+
 def meeting(tx: Transaction, chain_ids: Sequence[str], wanted: ProofFilter) -> list[str]:
     """Those chains that ``--proof`` takes, in their order."""
     if wanted is ProofFilter.ANY:
         return list(chain_ids)
-    strengths = read_strengths(tx)
-    return [chain for chain in chain_ids if meets(strengths.get(chain, {}), wanted)]
+    strengths, imported = read_strengths(tx), imported_chains(tx)
+    return [chain for chain in chain_ids if chain in imported or meets(strengths.get(chain, {}), wanted)]
 
 
 def doubts(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
     """`doubt_words` of the proofs of some chains, each as its weakest stage."""
     strengths = read_strengths(tx)
-    return doubt_words(Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in strengths))
+    own = [chain for chain in chain_ids if chain in strengths.keys() - imported_chains(tx)]
+    return doubt_words(Counter(worst(strengths[chain].values()) for chain in own))
 
 
 def doubt_words(counts: Mapping[Any, int]) -> str | None:

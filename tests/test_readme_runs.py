@@ -94,6 +94,8 @@ RULES = {
     "tasks export --format": Rule(
         "no instance to write", ends=(1,), why="the demo's stages have no images of their own"
     ),
+    "tasks import": Rule("there is no file or folder|does not exist", ends=(2,), why="the demo holds no data set"),
+    "evaluate": Rule("Pass@1|no rollout over these tasks has ended", ends=(0, 1), why="nothing was imported"),
     "environments validate": Rule(
         "1 proved|1 done before",
         (*LOCAL, "--chain", "CHAIN", "--runs", "2"),
@@ -131,7 +133,7 @@ RULES = {
     "rollouts extend": Rule("prefix", (*LOCAL, "--dry-run"), why="plain processes are everywhere"),
     "rollouts list": Rule("7 trajectories, 4 accepted, 3 rejected"),
     "rollouts show": Rule(
-        "accepted|diff --git|changed no file", replaces={**OF_TRAJECTORY, "STEP": "1"}, why="every rollout has a step"
+        "accepted|diff --git|changed no file", replaces={**OF_TRAJECTORY, "N": "1"}, why="every rollout has a step"
     ),
     "rollouts audit": Rule('audited: no sign of cheating|findings? in|"with_a_sign"', replaces=OF_TRAJECTORY),
     "curate graphs": Rule("graphs? to make", (*LOCAL, "--dry-run"), why="the script knows one stage"),
@@ -300,7 +302,7 @@ def filled(words: list[str], rule: Rule, ids: Mapping[str, str]) -> list[str]:
     places = {**PLACES, **rule.replaces}
     argument = [rule.wants] if rule.wants and shlex.join(words) == command_of(words) else []
     words = [places.get(word, word) for word in (*words, *argument, *(word for word in rule.adds if word not in words))]
-    return [ids.get(word, word) for word in words]
+    return [re.sub(r"TRAJECTORY|CHAIN|GRAPH", lambda place: ids[place[0]], word) for word in words]
 
 
 @pytest.fixture

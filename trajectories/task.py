@@ -132,7 +132,7 @@ def read_task(tx: Transaction, chain_id: str, interface: Interface = "appended")
     """The task of a chain. Raises `ChainGone`, `NoTask`."""
     chain = read_chain(tx, chain_id)
     task_row = next(iter(tx.rows(Task, "outcome", "overview", chain_id=chain_id)), None)
-    if task_row is None or task_row[0] != READY or not task_row[1]:
+    if task_row is None or task_row[0] != READY or task_row[1] is None:
         problem = "has no task" if task_row is None else f"has a task that is not ready ({task_row[0]})"
         raise NoTask(f"chain {chain_id} {problem}; run `prchain tasks build`")
     queries = {row[0]: row[1:] for row in tx.rows(TaskStage, "position", "query", "interface", chain_id=chain_id)}

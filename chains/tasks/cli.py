@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from prchain.core.cli_options import (
+    IMPORTED,
     STRATEGIES,
     WHICH,
     Group,
@@ -154,7 +155,11 @@ def _print_estimate(run: TaskRun, as_json: bool, *, review: bool, screen: bool) 
 
 
 @tasks.command("list")
-@click.option("--strategy", type=STRATEGIES, help="Only chains that this strategy chose.  [default: all]")
+@click.option(
+    "--strategy",
+    type=click.Choice([*STRATEGIES.choices, IMPORTED]),
+    help="Only chains that this strategy chose.  [default: all]",
+)
 @repository_option
 @click.option("--outcome", metavar="NAME", help="Of one outcome only: ready, query_rejected, ...")
 @db_option
@@ -195,7 +200,7 @@ def show(task: str, reference: bool, db: str | None, as_json: bool) -> None:
     with closing(Store.open(settings.db, create=False)) as store:
         report = task_report(store, task)
         mirrors = settings.mirrors_dir
-        references = reference_patches(store, report.repository, report.stages, mirrors) if reference else []
+        references = reference_patches(store, report.chain_id, report.stages, mirrors) if reference else []
     if reference:
         stages = (with_reference(PatchedTaskStage, *it) for it in zip(report.stages, references, strict=True))
         report = replace(report, stages=tuple(stages))

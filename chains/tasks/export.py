@@ -91,7 +91,7 @@ def records(
     `GitError`. One that is left out because its verdict is not solvable, or unseen, is passed to `unsolvable`. Raises
     `StoreError`.
     """
-    opened: dict[int, GitRepository] = {}
+    opened: dict[str, GitRepository] = {}
     with store.reading() as tx:
         options = replace(options, strategy=resolved(tx, options.strategy))
         chosen = _chosen(tx, options)
@@ -100,9 +100,10 @@ def records(
             chains, key=lambda task_chain: (task_chain.host, task_chain.full_name.lower(), task_chain.id)
         ):
             try:
-                if chain.repository_id not in opened:
-                    opened[chain.repository_id] = open_mined(chain.location, mirrors, chain.host, chain.full_name)
-                record = _record(tx, opened[chain.repository_id], chain, *chosen[chain.id], options)
+                place = f"{chain.repository_id} {chain.location}"
+                if place not in opened:
+                    opened[place] = open_mined(chain.location, mirrors, chain.host, chain.full_name)
+                record = _record(tx, opened[place], chain, *chosen[chain.id], options)
             except GitError as error:
                 if unread is None:
                     raise

@@ -14,6 +14,8 @@ QUERY_REJECTED = "query_rejected"
 OVERVIEW_REJECTED = "overview_rejected"
 CHAIN_REJECTED = "chain_rejected"
 NOT_REACHED = "not_reached"
+WAITING = "waiting"
+"""Of an imported task: no repository holds the commit that it begins on."""
 
 FINAL = frozenset(
     {READY, CHAIN_REJECTED, QUERY_REJECTED, OVERVIEW_REJECTED, "bad_reply", "model_refused", "context_too_long"}

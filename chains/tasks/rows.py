@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from chains.tasks.model import (
     FINAL,
@@ -23,7 +23,7 @@ from prchain.core.timestamps import now
 from sql.chosen import resolved
 from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
-from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
+from sql.tables import Chain, ChainStage, ImportedTask, Repository, Selection, Task, TaskStage
 
 _TASK = ("outcome", "reason", "overview", "findings", "attempts")
 _STAGE = ("position", "outcome", "reason", "plan", "query", "interface", "files", "findings", "attempts")
@@ -37,11 +37,12 @@ def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
             Repository.host,
             Repository.owner,
             Repository.name,
-            Repository.location,
+            func.coalesce(ImportedTask.location, Repository.location),
             Chain.licence,
             Chain.language,
         )
         .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
         .where(Chain.id == chain_id)
     )
     row = tx.connection.execute(query).one_or_none()
@@ -144,6 +145,14 @@ def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts
     tx.delete(TaskStage, chain_id=draft.chain_id)
     if draft.stages:
         tx.upsert(TaskStage, _stage_rows(draft))
+
+
+def write_drafts(
+    tx: Transaction, drafts: Sequence[TaskDraft], *, model: str | None, prompts: Mapping[str, str]
+) -> None:
+    """Write many tasks at once, whose stored ones, where there are any, have no other stages."""
+    tx.upsert(Task, [_row(draft, model, prompts) for draft in drafts])
+    tx.upsert(TaskStage, [row for draft in drafts for row in _stage_rows(draft)])
 
 
 def count_attempts(tx: Transaction, draft: TaskDraft) -> None:

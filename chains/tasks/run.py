@@ -35,6 +35,7 @@ from chains.tasks.run_report import TaskRunReport
 from chains.tasks.said import last_screening
 from chains.tasks.screening import ChainScreener, Screening
 from chains.tasks.writer import TaskWriter
+from prchain.core.cli_options import IMPORTED
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.errors import ChainGone, GitError, UsageError
 from prchain.core.leaks.finding import Finder
@@ -148,6 +149,8 @@ class TaskRun:
         """The tasks to write. Raises `UsageError` for a chain or a repository that does not exist."""
         options = self._options
         with self._store.reading() as tx:
+            if resolved(tx, options.strategy) == IMPORTED:
+                raise UsageError("imported tasks have the queries of their publishers; there is nothing to write")
             chain_ids = selected_ids(tx, options.strategy, options.repository, options.limit)
             if options.chain is not None:
                 chain_ids = [_selected_id(tx, options.chain, options.strategy)]

@@ -9,6 +9,7 @@ from typing import Any
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, file_of
 from environments.proofs.proof_rows import StageProof, StoredRun, read_runs, read_stages, validations
+from environments.proofs.published import PublishedLists, published_lists
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
@@ -86,6 +87,8 @@ class ProofReport:
     seconds: float
     validated_at: str
     stages: tuple[StageReport, ...]
+    published: PublishedLists | None = field(default=None, metadata=WHERE_ASKED)
+    """Of an import: where its publisher's lists differ."""
 
 
 def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofReport:
@@ -101,6 +104,8 @@ def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofRepo
                 f"the chain {chain.id} was not validated; `prchain environments validate --chain {chain.id}` does"
             )
         proofs = {stage.position: stage for stage in read_stages(tx, chain.id)}
+        first = proofs.get(1)
+        published = published_lists(tx, chain.id, first.runner, first.classes) if first and first.files else None
         found = [run for run in read_runs(tx, chain.id) if run.side in (BEFORE, AFTER)]
         runs = sorted(found, key=lambda run: (run.side != BEFORE, run.ordinal))
     stages = tuple(
@@ -114,7 +119,7 @@ def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofRepo
         for stage in chain.stages
     )
     ending = (known.outcome, known.reason, known.backend, known.seconds, known.validated_at)
-    return ProofReport(chain.id, chain.repository, *ending, stages)
+    return ProofReport(chain.id, chain.repository, *ending, stages, published)
 
 
 def _stage_report(
@@ -190,6 +195,8 @@ def print_proof(report: ProofReport) -> None:
     )
     if report.reason:
         say(f"  {report.reason}")
+    if report.published is not None:
+        say(f"  its publisher's lists: {report.published.words()}")
     for stage in report.stages:
         for line in _stage_lines(stage):
             say(line)

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import and_, delete, select, update
 
 from environments.images.stage_image import BUILT
+from environments.proofs.published import PublishedLists
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
@@ -86,6 +87,8 @@ class ChainProof:
     reason: str | None = None
     stages: tuple[StageProof, ...] = ()
     seconds: float = 0.0
+    published: PublishedLists | None = None
+    """Of a proved import: where its publisher's lists differ."""
 
 
 @dataclass(frozen=True, slots=True)

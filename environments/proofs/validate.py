@@ -36,6 +36,7 @@ from environments.proofs.proof_rows import (
     write_stage_image,
     write_strength,
 )
+from environments.proofs.published import published_lists
 from environments.proofs.reference_runs import ReferenceRuns
 from environments.proofs.stage_images import stage_image
 from environments.proofs.strength_runs import StrengthMeter
@@ -129,6 +130,9 @@ class ChainProver:
         proof = replace(proof, stages=stages, seconds=time.monotonic() - start)
         with self._store.transaction() as tx:
             write_proof(tx, proof, self.options.backend)
+            if chain.imported and proof.outcome == PROVED:
+                (stage,) = proof.stages
+                proof = replace(proof, published=published_lists(tx, chain_id, stage.runner, stage.classes))
         if self.options.strength and proof.outcome in MEASURED:
             return self.measure(chain_id, tell, anew=anew)
         return proof

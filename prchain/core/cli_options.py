@@ -172,11 +172,14 @@ def choice_option(
 STRATEGIES = click.Choice(["reference", "lineage", "evidence", "temporal", "single"])
 """How chains are chosen."""
 
+IMPORTED = "imported"
+"""In place of a strategy: chains that `prchain tasks import` made of tasks of others."""
+
 
 def strategy_option(command: _Command) -> _Command:
     """Add ``--strategy``; the default is ``last``, the strategy that chains were last built with."""
     words = "Only chains that this strategy chose; last: that of the last `prchain chains build`."
-    return choice_option("--strategy", ["last", *STRATEGIES.choices], words, heading=WHICH)(command)
+    return choice_option("--strategy", ["last", *STRATEGIES.choices, IMPORTED], words, heading=WHICH)(command)
 
 
 def repository_option(command: _Command) -> _Command:

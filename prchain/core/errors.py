@@ -5,7 +5,8 @@
     |   |-- SettingsError     prchain.toml, the environment or a flag
     |   |-- RecipeError       a recipe, ours or the user's
     |   |-- RepositoryListError
-    |   `-- BenchmarkListError
+    |   |-- BenchmarkListError
+    |   `-- BadInstance       a row of a data set of others holds no task
     |-- StoreError            the database
     |   |-- StoreUnavailable  cannot be opened, read or written
     |   |-- StoreCorrupt      is not a database, or a damaged one
@@ -61,6 +62,7 @@
     |   `-- ExtractionFailed         what the sandbox holds cannot be read, or is more than we take
     |-- TaskError             a task that cannot be written as it was begun
     |   |-- ChainGone                its chain is no longer chosen
+    |   |-- NoRepository             it was imported, and no repository holds what it begins on
     |   `-- TaskSuperseded           another run has ended it meanwhile
     |-- RolloutError          a rollout that cannot begin
     |   |-- NoTask                   its chain has no task that is ready
@@ -149,6 +151,10 @@ class RepositoryListError(UsageError, ValueError):
 
 class BenchmarkListError(UsageError, ValueError):
     """The list of benchmark instances cannot be read; names file and line."""
+
+
+class BadInstance(UsageError, ValueError):
+    """A row of a data set of others holds no task; says which column is wrong, and how."""
 
 
 class RecipeError(UsageError, ValueError):
@@ -460,6 +466,10 @@ class TaskError(PrchainError):
 
 class ChainGone(TaskError):
     """The chain was chosen when the work began, and is not any more."""
+
+
+class NoRepository(TaskError, LookupError):
+    """The task was imported, and no repository that is known holds the commit that it begins on."""
 
 
 class TaskSuperseded(TaskError):

@@ -28,6 +28,7 @@ from sql.tables.curated import (
     GraphRow,
 )
 from sql.tables.guided import PrmFinding, PrmWindow
+from sql.tables.imported import ImportedTask
 from sql.tables.lined import Lineage, LineageLanding, LineageWalk
 from sql.tables.mined import (
     ArchivedPage,
@@ -73,6 +74,7 @@ __all__ = [
     "GraphMessage",
     "GraphNode",
     "GraphRow",
+    "ImportedTask",
     "IncompletePart",
     "Issue",
     "Label",

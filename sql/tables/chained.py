@@ -67,7 +67,8 @@ class Chain(Base):
     __table_args__ = (Index("ix_chains_repository", "repository_id"),)
 
     id: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """Hash of the repository's name, the numbers and the landed commits; `chains.identity`."""
+    """Hash of the repository's name, the numbers and the landed commits; `chains.identity`. Of an import: of its data
+    set, its name and its content; `chains.imports.instance`."""
     repository_id: Mapped[int] = mapped_column(ForeignKey("repositories.id", ondelete="CASCADE"))
     length: Mapped[int]
     licence: Mapped[str | None] = mapped_column(String(64))
@@ -87,9 +88,13 @@ class ChainStage(Base):
     """1 is the first."""
     repository_id: Mapped[int] = mapped_column(ForeignKey("repositories.id", ondelete="CASCADE"))
     number: Mapped[int]
+    """Of its pull request. Of an import: the number at the end of its name, or 0."""
     branch: Mapped[str] = mapped_column(String(255))
+    """Empty of an import."""
     base_sha: Mapped[str] = mapped_column(String(64))
+    """B_t. Of an import whose patch brings a fault in: a commit of ours, which holds the fault."""
     landed_sha: Mapped[str] = mapped_column(String(64))
+    """M_t. Of an import: a commit of ours, B_t with the reference patch; empty while no repository holds B_t."""
     landed_at: Mapped[str] = mapped_column(String(32))
     subject: Mapped[str] = mapped_column(Text)
     source_files: Mapped[int]
@@ -114,12 +119,12 @@ class Selection(Base):
     __tablename__ = "selections"
 
     strategy: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """``reference``, ``lineage``, ``evidence``, ``temporal`` or ``single``; `chains.options`."""
+    """``reference``, ``lineage``, ``evidence``, ``temporal`` or ``single``; `chains.options`. Or ``imported``."""
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
     score: Mapped[float]
     """The sum of its edges' confidences."""
     outcome: Mapped[str] = mapped_column(String(32))
-    """``selected`` or ``retired``."""
+    """``selected`` or ``retired``; ``waiting`` for an import without a repository."""
     reason: Mapped[str | None] = mapped_column(Text)
     selected_at: Mapped[str] = mapped_column(String(32))
 

@@ -32,7 +32,8 @@ class Repository(Base):
     owner: Mapped[str] = mapped_column(String(255))
     name: Mapped[str] = mapped_column(String(255))
     location: Mapped[str] = mapped_column(Text)
-    """Where its git history was read from: a path or a clone URL without credentials."""
+    """Where its git history was read from: a path or a clone URL without credentials; empty where only tasks of others
+    were imported."""
     default_branch: Mapped[str | None] = mapped_column(Text)
     node_id: Mapped[str | None] = mapped_column(String(255))
     """GitHub's own id; survives renames. Null when only git was read."""

@@ -53,6 +53,14 @@ def test_pages_hold_every_pull_request_once_in_order(
     assert client.numbers(9, field=field, direction=direction) == [pull.number for pull in expected]
 
 
+def test_a_query_asked_again_costs_again_and_sees_what_changed(world: World, client: Client) -> None:
+    first, again = (client.ask(LISTING, first=3)["data"] for _ in range(2))
+    limits = [answer.pop("rateLimit") for answer in (first, again)]
+    assert (first, limits[1]["remaining"]) == (again, limits[0]["remaining"] - 1)
+    world.touch(world.home.numbered[first["repository"]["pullRequests"]["nodes"][0]["number"]])
+    assert client.ask(LISTING, first=3)["data"]["repository"] != first["repository"]
+
+
 def test_pages_know_their_ends_and_can_be_walked_backwards(client: Client) -> None:
     first = client.listing(70)
     assert (first["pageInfo"]["hasNextPage"], first["pageInfo"]["hasPreviousPage"]) == (False, False)

@@ -449,7 +449,7 @@ def test_what_a_test_run_may_take_is_one_default_and_the_help_says_what_is_limit
 ) -> None:
     assert prchain("validate", "--help") == 0
     text = " ".join(capsys.readouterr().out.split()).partition("--timeout SECONDS ")[2].partition(" --")[0]
-    assert f"[default: {TEST_TIMEOUT:.0f};" in text and f"ended after {TEST_SECONDS:.0f} s" in text
+    assert f"[default: {TEST_TIMEOUT:.0f}]" in text and f"ended after {TEST_SECONDS:.0f} s" in text
     assert "all test files of a stage" in text and "environments_build_timeout_seconds limits builds" in text
 
 

@@ -133,6 +133,17 @@ class TestTrees:
         }
         assert store.entries(store.write_tree(entries)) == entries
 
+    def test_what_a_tree_holds_is_asked_of_git_once_and_is_the_callers_to_change(
+        self, store: TreeStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tree = plant(store, {"a": "1", "dir/b": "2"})
+        first = store.entries(tree)
+        assert (store.tree_of(tree), sorted(first)) == (tree, [b"a", b"dir/b"])
+        first.clear()
+        monkeypatch.setattr(store, "stream", None)
+        assert sorted(store.entries(tree)) == [b"a", b"dir/b"]
+        assert store.trees_of([tree, tree]) == [tree, tree]
+
     @pytest.mark.parametrize(
         "name", [b".git/config", b"a/.git/x", b"../x", b"/x", b"a//b", b"a/./b", b".GIT/x", b"", b"a\0b"]
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prchain.core.errors import UsageError
 from tests.growth import assert_linear
-from trajectories.studies.curation.comparison import Comparison, cliffs_delta, compared
+from trajectories.studies.comparison import Comparison, cliffs_delta, compared
 
 _VALUES = st.lists(st.integers(0, 9).map(float), min_size=1, max_size=30)
 

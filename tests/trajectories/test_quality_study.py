@@ -14,7 +14,7 @@ import pytest
 from prchain.cli import run
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.curation.graphs.svg import spread_svg
-from trajectories.studies.curation.comparison import cliffs_delta
+from trajectories.studies.comparison import cliffs_delta
 from trajectories.studies.curation.quality import quality_pairs, quality_study
 
 

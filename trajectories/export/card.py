@@ -15,7 +15,7 @@ from prchain.core import __version__
 from prchain.core.llm.purposes import TASK_PURPOSES
 from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate
-from sql.tables import LlmCall, PrmWindow, Task, Trajectory, TrajectoryMessage
+from sql.tables import ImportedTask, LlmCall, PrmWindow, Task, Trajectory, TrajectoryMessage
 from trajectories.audit.report import audit_counts
 from trajectories.export.distribution import Distribution
 from trajectories.export.loss import LossCount
@@ -127,6 +127,7 @@ def card_of(
         "outcomes_of_all_trajectories": dict(outcome_counts(tx)),
         "repositories": _repositories(card, kept),
         "licences": dict(sorted(Counter(candidate.licence or "unknown" for candidate in kept).items())),
+        **_imports(tx, kept),
         "options": options_row(options),
         **_rollouts(tx, card.trajectories),
         "cost": _cost(tx, kept),
@@ -163,6 +164,28 @@ def _repositories(card: Card, kept: Sequence[ExportCandidate]) -> list[dict[str,
         {**row, "chains": len(row["chains"]), "licences": sorted(row["licences"])}
         for row in sorted(rows.values(), key=lambda entry: (-entry["samples"], entry["name"].lower()))
     ]
+
+
+def _imports(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
+    """The data sets that exported chains were imported from, with trajectories by split and by the licence that the
+    publisher names. Empty where none was."""
+    columns = ("chain_id", "source", "revision", "split", "licence", "benchmark")
+    known = {chain: values for chain, *values in tx.rows(ImportedTask, *columns)}
+    found: dict[tuple[str, str, bool], dict[str, Counter[str]]] = {}
+    for candidate in kept:
+        if candidate.chain_id in known:
+            source, revision, split, licence, benchmark = known[candidate.chain_id]
+            row = found.setdefault(
+                (source, revision or "", bool(benchmark)), {"splits": Counter(), "licences": Counter()}
+            )
+            row["splits"][split or "unknown"] += 1
+            row["licences"][licence or "unknown"] += 1
+    rows = [
+        {"source": source, "revision": revision or None, "benchmark": benchmark}
+        | {name: dict(sorted(counts.items())) for name, counts in row.items()}
+        for (source, revision, benchmark), row in sorted(found.items())
+    ]
+    return {"imports": rows} if rows else {}
 
 
 _SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "temperature", "overflow")

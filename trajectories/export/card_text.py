@@ -76,6 +76,15 @@ def markdown(card: Mapping[str, Any]) -> str:
             for repository in card["repositories"]
         ],
     )
+    if "imports" in card:
+        lines += ["Tasks of others:", ""]
+        lines += _table(
+            ("data set", "revision", "splits", "licences", "benchmark"),
+            [
+                (it["source"], it["revision"], _tallied(it["splits"]), _tallied(it["licences"]), it["benchmark"])
+                for it in card["imports"]
+            ],
+        )
     lines += ["## How it was made", ""]
     for title, key in (("agent", "agents"), ("judge", "judges"), ("writer of tasks", "task_writers")):
         lines += _table((title, "trajectories" if key != "task_writers" else "chains"), list(card[key].items()))
@@ -171,6 +180,10 @@ def _table(head: tuple[str, ...], rows: list[Any]) -> list[str]:
     out = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     out += [f"| {' | '.join(_safe(cell) for cell in row)} |" for row in rows]
     return [*out, ""]
+
+
+def _tallied(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({count:,})" for name, count in counts.items())
 
 
 def _plain(value: Any) -> str:

@@ -84,7 +84,7 @@ _HITS_SHOWN = 100
     help="Of these scaffolds only: react, curated, ...  [default: all but disclosed]",
 )
 @told_options(PredictionChoice)
-@told_options(ExportOptions, "per_chain", "duplicates", "at_most", "seed", "pairs")
+@told_options(ExportOptions, "per_chain", "duplicates", "at_most", "seed", "pairs", "benchmarks")
 @option(
     "--mask",
     metavar="LIST",

@@ -162,6 +162,12 @@ class ExportOptions:
         "Which",
         why="the papers' comparisons",
     )
+    benchmarks: bool = told(
+        False,
+        "Also samples of tasks that were imported from benchmarks.",
+        "Which",
+        why="a benchmark's own trajectories, not for training",
+    )
     retold: bool = True
     """Whether the texts of an accepted prefix are those told anew for it, not those that the agent read."""
     proof: ProofFilter = ProofFilter.ANY

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from sql.store import Transaction
 from sql.strength import read_strengths, worst
-from sql.tables import Chain, ChainStage, Repository, Trajectory, TrajectoryMessage, TrajectoryStage
+from sql.tables import Chain, ChainStage, ImportedTask, Repository, Trajectory, TrajectoryMessage, TrajectoryStage
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
@@ -32,6 +32,8 @@ NO_OVERVIEW = "no_overview"
 """An accepted prefix whose overview was not rewritten, or whose first query does not hold it: the task's own overview
 describes stages that the sample does not hold."""
 REFINED = "refined"
+BENCHMARK = "benchmark"
+"""Its task was imported from a data set that is there to measure models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class ExportCandidate:
     steps: int
     length: int
     options_hash: str = ""
+    benchmark: bool = False
+    """Whether its task was imported from a data set that is there to measure models."""
     trees: bytes | None = None
     """Digest of A_t of all exported stages; None if one is unknown."""
     attempts: int = 0
@@ -87,9 +91,11 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             Trajectory.steps,
             Chain.length,
             Trajectory.options_hash,
+            ImportedTask.benchmark,
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
         .where(Trajectory.outcome.in_(sorted(options.outcomes)))
     )
     if options.model:
@@ -122,6 +128,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             row.steps,
             row.length,
             sys.intern(row.options_hash),
+            bool(row.benchmark),
         )
     columns = ("trajectory_id", "position", "end_tree", "attempts")
     for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):

@@ -8,14 +8,21 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from sql.store import Transaction
-from sql.strength import ProofFilter, meets, read_strengths
+from sql.strength import imported_chains, meets, read_strengths
 from trajectories.export.draw import NOT_DRAWN, drawn
 from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
 from trajectories.export.format import Format
 from trajectories.export.lengths import fit
 from trajectories.export.options import ExportOptions
 from trajectories.export.pairs import longest_extensions
-from trajectories.export.reading import ExportCandidate, candidates, chain_pulls, read_sample, response_lengths
+from trajectories.export.reading import (
+    BENCHMARK,
+    ExportCandidate,
+    candidates,
+    chain_pulls,
+    read_sample,
+    response_lengths,
+)
 from trajectories.export.samples import Sample
 from trajectories.export.shortest import NOT_SHORTEST, shortest_first
 from trajectories.export.split import related_chains, validation_groups
@@ -66,11 +73,19 @@ class SampleSelection:
         wanted = candidates(tx, options) if only is None else only
         # Told a part of the reference's process graph: whoever imitates that learns to know what nobody said.
         undisclosed = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
-        strengths = read_strengths(tx) if options.proof is not ProofFilter.ANY else {}
+        unbarred = [it for it in undisclosed if options.benchmarks or not it.benchmark]
+        strengths, imported = read_strengths(tx), imported_chains(tx)
         found = [
-            it for it in undisclosed if meets(strengths.get(it.chain_id, {}), options.proof, range(1, it.stages + 1))
+            it
+            for it in unbarred
+            if it.chain_id in imported or meets(strengths.get(it.chain_id, {}), options.proof, range(1, it.stages + 1))
         ]
-        self._before = Counter({DISCLOSED: len(wanted) - len(undisclosed), WEAK_PROOF: len(undisclosed) - len(found)})
+        held_back = {
+            DISCLOSED: len(wanted) - len(undisclosed),
+            BENCHMARK: len(undisclosed) - len(unbarred),
+            WEAK_PROOF: len(unbarred) - len(found),
+        }
+        self._held_back = {reason: count for reason, count in held_back.items() if count and only is None}
         self._groups, self._reasons = _groups(tx, found, options) if only is None else ([[it] for it in only], {})
         self._draw: _Draw | None = None
 
@@ -85,7 +100,7 @@ class SampleSelection:
         reason. To draw some at random, all are read once before the first iteration.
         """
         counts: Counter[str] = Counter() if left_out is None else left_out
-        counts.update(+self._before)
+        counts.update(self._held_back)
         if self._options.at_most is None:
             yield from self._selected(counts)
             return

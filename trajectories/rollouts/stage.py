@@ -149,8 +149,9 @@ class StageRun:
         """The query's entry; before the first query, also the system message."""
         rollout = self._rollout
         new = not self._state.entries
-        overview = rollout.chain_context.task.overview if new or rollout.options.context == "stage" else None
-        variables = self._variables(overview=overview, briefing=self._briefing(again=overview is not None))
+        told = new or rollout.options.context == "stage"
+        overview = (rollout.chain_context.task.overview or None) if told else None  # an imported task has none
+        variables = self._variables(overview=overview, briefing=self._briefing(again=told))
         system = [(EntryKind.SYSTEM, "system")] if new else []
         opening: list[Entry] = []
         for kind, role in [*system, (EntryKind.QUERY, "user")]:

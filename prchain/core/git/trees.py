@@ -233,6 +233,20 @@ class TreeStore(GitRepository):
         # A mirror may lack a blob (too large to be kept) that no one needs as long as the path is left alone.
         return self._through_index(self.tree_of(tree), changes, ("--missing-ok",))
 
+    def apply(self, tree: str, patch: bytes) -> str:
+        """The tree with a patch applied, as git's own format has it; an empty patch changes nothing.
+
+        Raises `GitError` where it does not apply.
+        """
+        if not patch.strip():
+            return self.tree_of(tree)
+        with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tempfile.TemporaryFile() as feed:
+            index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+            feed.write(patch)
+            self._call("read-tree", self.tree_of(tree), environment=index)
+            self._call("apply", "--cached", "--whitespace=nowarn", feed=feed, environment=index)
+            return self._call("write-tree", "--missing-ok", environment=index).decode().strip()
+
     def pack(self, commit: str, folder: Path) -> str:
         """Write one pack, and its index, of the commit and all that it reaches into `folder`; returns its hash."""
         # git writes among its objects and renames, which `folder` may be on the wrong file system for.

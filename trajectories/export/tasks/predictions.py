@@ -21,7 +21,7 @@ from prchain.core.git.trees import TreeStore
 from prchain.core.swebench.instances import instance_id
 from sql.chosen import repository_ids
 from sql.store import Transaction
-from sql.tables import Chain, Trajectory, TrajectoryStage
+from sql.tables import Chain, ImportedTask, Trajectory, TrajectoryStage
 from trajectories.options import RolloutOptions
 from trajectories.privileged import DISCLOSED
 from trajectories.rows import find_trajectory
@@ -77,6 +77,7 @@ def predictions(
     model: str | None = None,
     like: str | None = None,
     sample: int | None = None,
+    chains: Collection[str] | None = None,
     left_out: Callable[[MissingPrediction], None] = lambda missing: None,
 ) -> Iterator[dict[str, Any]]:
     """The predictions of trajectories with these outcomes, of one sample a chain: `sample`, or the lowest there is.
@@ -85,7 +86,10 @@ def predictions(
     or the beginning of it: only trajectories with its model, judge, options and prompts are taken. Raises `UsageError`
     if several setups are left, and `StoreError`.
     """
-    for rollout in chosen_rollouts(tx, outcomes=outcomes, repository=repository, model=model, like=like, sample=sample):
+    chosen = chosen_rollouts(
+        tx, outcomes=outcomes, repository=repository, model=model, like=like, sample=sample, chains=chains
+    )
+    for rollout in chosen:
         yield from _rollout_predictions(tx, rollout, mirrors, data_dir, left_out)
 
 
@@ -97,8 +101,10 @@ def chosen_rollouts(
     model: str | None = None,
     like: str | None = None,
     sample: int | None = None,
+    chains: Collection[str] | None = None,
 ) -> list[Rollout]:
-    """One trajectory a chain, all with the same model, judge and options; see `predictions`.
+    """One trajectory a chain, of these `chains` or of all, all with the same model, judge and options; see
+    `predictions`.
 
     A branch repeats its parent up to a chosen step. It is taken only if the chain has no trajectory with fewer
     branchings before it. What agents did that were told a part of a process graph is no prediction.
@@ -107,8 +113,8 @@ def chosen_rollouts(
     columns = (table.id, table.chain_id, table.sample, table.model, table.judge, table.options, table.prompts)
     query = select(*columns).where(table.outcome.in_(sorted(outcomes)), table.scaffold != DISCLOSED)
     if repository is not None:
-        chains = select(Chain.id).where(Chain.repository_id.in_(repository_ids(tx, repository)))
-        query = query.where(table.chain_id.in_(chains))
+        of_repository = select(Chain.id).where(Chain.repository_id.in_(repository_ids(tx, repository)))
+        query = query.where(table.chain_id.in_(of_repository))
     if model is not None:
         query = query.where(table.model == model)
     like_rollout: Rollout | None = None
@@ -124,7 +130,9 @@ def chosen_rollouts(
     if sample is not None:
         query = query.where(table.sample == sample)
     found = [
-        Rollout(*fields) for fields in tx.connection.execute(query.order_by(table.chain_id, table.sample, table.id))
+        Rollout(*fields)
+        for fields in tx.connection.execute(query.order_by(table.chain_id, table.sample, table.id))
+        if chains is None or fields.chain_id in chains
     ]
     if like_rollout is not None:
         found = [
@@ -186,10 +194,11 @@ def _rollout_predictions(
     chain = read_chain(tx, rollout.chain_id)
     stages = {stage.position: stage for stage in chain.stages}
     trees: TreeStore | None = None
+    published = next(iter(tx.rows(ImportedTask, "instance_id", chain_id=chain.id)), None)
     columns = ("position", "end_tree", "attempts")
     # A caller may stop after one prediction, which would leave the cursor open after the transaction.
     for position, tree, attempts in list(tx.rows(TrajectoryStage, *columns, trajectory_id=rollout.id)):
-        name = instance_id(chain.repository, chain.id, position)
+        name = str(published[0]) if published else instance_id(chain.repository, chain.id, position)
         if not attempts:
             left_out(MissingPrediction(name, NOT_TRIED))
             continue

@@ -24,7 +24,7 @@ from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED
 from trajectories.privileged import CURATED, DISCLOSED
 from trajectories.rows import read_entries
-from trajectories.studies.curation.comparison import FEWEST, Comparison, compared
+from trajectories.studies.comparison import FEWEST, Comparison, compared
 from trajectories.studies.curation.study_files import Study
 
 PLAIN = "plain"

@@ -48,7 +48,7 @@ class LabelCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Whole:
     """A trajectory, whole."""
 
     facts: Json
@@ -138,9 +138,9 @@ def _facts(tx: Transaction, trajectory: str) -> Json:
     return dict(tx.connection.execute(query).one()._mapping)
 
 
-def _read(tx: Transaction, trajectory: str, facts: Json) -> _Told:
+def _read(tx: Transaction, trajectory: str, facts: Json) -> _Whole:
     rest = {name: value for name, value in facts.items() if name != "accepted"}
-    return _Told(
+    return _Whole(
         rest,
         # That of an accepted prefix was rewritten after the agent had worked.
         read_overview(tx, facts["chain_id"]) or stored_trajectory(tx, trajectory).overview,
@@ -151,7 +151,7 @@ def _read(tx: Transaction, trajectory: str, facts: Json) -> _Told:
     )
 
 
-def _row(told: _Told, window: StoredReading, next_steps: int, scrubber: Scrubber) -> Json | None:
+def _row(told: _Whole, window: StoredReading, next_steps: int, scrubber: Scrubber) -> Json | None:
     """The row of a window; None where its steps are gone."""
     own = stage_entries(told.entries, window.position)
     seen = StepWindow.of(own, window.last_step - window.first_step + 1, window.last_step)
@@ -190,7 +190,7 @@ def _row(told: _Told, window: StoredReading, next_steps: int, scrubber: Scrubber
     }
 
 
-def _became(told: _Told, window: StoredReading) -> Json:
+def _became(told: _Whole, window: StoredReading) -> Json:
     stage = told.stages.get(window.position)
     endings = () if stage is None else stage.endings
     return {

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from trajectories.studies.bootstrap import RESAMPLES, mean_intervals
 from trajectories.studies.guidance.difficulty import Difficulty, StageKey
-
-RESAMPLES = 2_000
-"""Of a bootstrap."""
-
-_OUTSIDE = 0.025
-"""The part of the resamples on either side of an interval."""
 
 MEASURES = ("resolved", "patches", "steps", "usd")
 """What is compared with the base: percentage points of the first two, mean steps, and USD per 100 stages."""
@@ -194,7 +188,7 @@ def differences(
     stages = sorted(counts)
     known = [name for name in MEASURES if name not in unknown]
     columns = [[sums[name][stage] for stage in stages] for name in known]
-    bounds = _intervals(columns, [counts[stage] for stage in stages], resamples)
+    bounds = mean_intervals(columns, [counts[stage] for stage in stages], resamples)
     found: dict[str, Difference | None] = dict.fromkeys(MEASURES)
     for name, column, (low, high) in zip(known, columns, bounds, strict=True):
         found[name] = Difference(sum(column) / counts.total(), low, high)
@@ -204,21 +198,3 @@ def differences(
 def _measures(run: ComparedRun) -> dict[str, float | None]:
     usd = None if run.total_usd is None else 100 * run.total_usd
     return {"resolved": 100.0 * run.resolved, "patches": 100.0 * run.patch, "steps": float(run.steps), "usd": usd}
-
-
-def _intervals(
-    columns: Sequence[Sequence[float]], counts: Sequence[int], resamples: int
-) -> list[tuple[float | None, float | None]]:
-    """The bounds of each column's mean. A column has the sum of each stage, `counts` how many it is a sum of."""
-    if len(counts) < 2:
-        return [(None, None)] * len(columns)
-    generator = random.Random(0)
-    places = range(len(counts))
-    means: list[list[float]] = [[] for _ in columns]
-    for _ in range(resamples):
-        drawn = generator.choices(places, k=len(counts))
-        count = sum(map(counts.__getitem__, drawn))
-        for column, of_column in zip(columns, means, strict=True):
-            of_column.append(sum(map(column.__getitem__, drawn)) / count)
-    cut = int(resamples * _OUTSIDE)
-    return [((ordered := sorted(of_column))[cut], ordered[-1 - cut]) for of_column in means]

@@ -11,6 +11,7 @@ from typing import Any
 from prchain.core.console.terminal import counted, say, say_prose, say_table, tally
 from sql.store import Store
 from trajectories.agents.guidance.settings import SAMPLING
+from trajectories.studies.bootstrap import RESAMPLES
 from trajectories.studies.guidance.compared import (
     BASE,
     BRANCHES,
@@ -37,7 +38,6 @@ from trajectories.studies.guidance.difficulty import (
     reference_stages,
 )
 from trajectories.studies.guidance.metrics import (
-    RESAMPLES,
     Rate,
     SettingFigures,
     cost_per_resolved,

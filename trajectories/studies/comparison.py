@@ -55,7 +55,7 @@ def compared(pairs: Sequence[tuple[float, float]]) -> Comparison:
         before,
         after,
         100 * (after - before) / before if before else None,
-        _mann_whitney(plain, curated),
+        mann_whitney(plain, curated),
         _wilcoxon([one - other for one, other in pairs]),
         cliffs_delta(plain, curated),
     )
@@ -73,10 +73,14 @@ def cliffs_delta(ones: Sequence[float], others: Sequence[float]) -> float | None
     return balance / (len(ones) * len(others))
 
 
-def _mann_whitney(plain: Sequence[float], curated: Sequence[float]) -> float | None:
-    if len(plain) < FEWEST or len({*plain, *curated}) == 1:
+def mann_whitney(ones: Sequence[float], others: Sequence[float]) -> float | None:
+    """The two-sided p value of the Mann-Whitney test of two independent samples; None where it is not defined.
+
+    Raises `UsageError` where scipy is not installed and the samples are large enough for a p value.
+    """
+    if min(len(ones), len(others)) < FEWEST or len({*ones, *others}) == 1:
         return None
-    return _p_value(_stats().mannwhitneyu, [round(it, _DIGITS) for it in plain], [round(it, _DIGITS) for it in curated])
+    return _p_value(_stats().mannwhitneyu, [round(it, _DIGITS) for it in ones], [round(it, _DIGITS) for it in others])
 
 
 def _wilcoxon(differences: Sequence[float]) -> float | None:

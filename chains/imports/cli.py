@@ -1,0 +1,97 @@
+"""The command that imports tasks of others."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chains.imports.forms import FORMS
+from prchain.core.cli_options import CatalogueOption, db_option, json_option
+from prchain.core.console.terminal import counted, present, say
+from prchain.core.endings import end_command
+from prchain.core.settings import Settings
+from sql.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chains.imports.importing import ImportReport
+    from chains.imports.reading import ReadRow
+
+_MOST_TOLD = 20
+
+
+@click.command("import")
+@click.argument("path", metavar="FILE|FOLDER", type=click.Path(path_type=Path))
+@click.option("--source", metavar="NAME", help="The data set's name, where its path does not tell it.")
+@click.option("--form", cls=CatalogueOption, of=FORMS, help="The form, where columns do not tell it.", default=None)
+@click.option(
+    "--repositories",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="Git repositories OWNER/NAME, OWNER__NAME or NAME in it, beside those that were mined.",
+)
+@click.option("--training", is_flag=True, help="It is made for training, whatever its form says.")
+@db_option
+@json_option
+def import_(
+    path: Path,
+    source: str | None,
+    form: str | None,
+    repositories: Path | None,
+    training: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Take in tasks that others published: SWE-bench, SWE-Gym, SWE-rebench, SWE-smith, Multi-SWE-bench and the like.
+
+    Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word. The
+    trees are made where a git repository holds the commit; a task without one waits, and the same command takes it up
+    later. What is there to measure models is marked, and no export of samples takes it unless told.
+
+    \b
+    Example:
+      prchain tasks import swe-gym-lite.jsonl --repositories clones
+      prchain tasks import ~/.cache/huggingface/hub/datasets--nebius--SWE-rebench
+    """
+    from chains.imports.importing import Importer
+    from chains.imports.reading import read_instances
+
+    settings = Settings.load(db=db)
+    told = 0
+
+    def tell(row: ReadRow) -> None:
+        nonlocal told
+        told += 1
+        if told <= _MOST_TOLD:
+            say(str(row), err=True)
+
+    def rows() -> Iterator[ReadRow]:
+        for row in read_instances(path, source=source, form=form):
+            found = row.instance
+            yield replace(row, instance=replace(found, benchmark=False)) if training and found else row
+
+    with closing(Store.open(settings.db)) as store:
+        importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories)
+        report = importer.run(rows(), tell)
+    if told > _MOST_TOLD:
+        say(f"and {counted(told - _MOST_TOLD, 'more row')} that hold no task", err=True)
+    present(as_json, asdict(report), _print, report)
+    nothing = "no task was imported"
+    end_command(done=not report.bad and not report.waiting, good=report.good, nothing=nothing)
+
+
+def _print(report: ImportReport) -> None:
+    say(f"{counted(report.imported, 'task')} imported, {report.known:,} there before, {report.bad:,} cannot be read")
+    if report.benchmark:
+        say(f"  {report.benchmark:,} of a benchmark: exports of samples leave them out")
+    if report.waiting:
+        most = ", ".join(f"{name} ({count:,})" for name, count in report.waiting.most_common(5))
+        say(f"  {report.waiting.total():,} wait for a git repository with their commit: {most}")
+        say("  mine them, or give a folder of clones with --repositories, and run the command again")
+    if report.imported:
+        say("`prchain environments validate --strategy imported` proves them")

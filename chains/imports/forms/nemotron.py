@@ -1,0 +1,64 @@
+"""Rows of NVIDIA's training blends and of NeMo Skills: a row of another form, in a wrapping.
+
+NeMo Gym's rows have it in ``responses_create_params.metadata`` with the row itself as JSON text (``instance_dict``);
+NeMo Skills has ``dataset_name``, ``split`` and ``container_formatter`` beside the columns, and for Multi-SWE-bench the
+row as JSON text (``original_row``). The row inside is read as what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from chains.imports import reader
+from chains.imports.forms import FORMS
+from chains.imports.instance import Instance, Provenance
+from chains.imports.reader import Row
+from prchain.core.errors import BadInstance
+
+_WRAPPING = frozenset({"container_formatter", "container_id", "dataset_name", "responses_create_params", "agent_ref"})
+
+
+class Nemotron:
+    """See the module."""
+
+    help = "rows of NeMo Gym and NeMo Skills (Nemotron's blends)"
+
+    def fits(self, columns: Collection[str]) -> bool:
+        """See `Reader`."""
+        return bool({"responses_create_params", "container_formatter"} & {*columns})
+
+    def read(self, row: Row, where: Provenance) -> Instance:
+        """See `Reader`."""
+        outer = dict(row)
+        outer |= reader.mapping(reader.mapping(row, "responses_create_params"), "metadata")
+        inside = reader.mapping(outer, "instance_dict") or reader.mapping(outer, "original_row")
+        inside = inside or {name: value for name, value in outer.items() if name not in _WRAPPING}
+        form = next((form for form in FORMS.values() if form is not self and form.fits(inside.keys())), None)
+        if form is None:
+            raise BadInstance("the row that is wrapped in it is of no form that is read")
+        inner = Provenance(
+            reader.word_or_none(outer, "dataset_name") or where.source,
+            where.revision,
+            reader.word_or_none(outer, "split") or where.split,
+        )
+        found = form.read(inside, inner)
+        query = reader.text_or_none(outer, "problem_statement") or found.query
+        image, by = _image(outer, found)
+        return replace(found, form="nemotron", query=query, image=image, image_by=by)
+
+
+def _image(outer: Row, found: Instance) -> tuple[str | None, str | None]:
+    """The image that ``container_formatter`` makes, where that is one of Docker's and no file of Apptainer's; else that
+    of the row inside."""
+    formatter = outer.get("container_formatter")
+    if isinstance(formatter, list) and formatter:
+        formatter = formatter[0]
+    if not isinstance(formatter, str) or not formatter.startswith("docker://"):
+        return found.image, found.image_by
+    name = formatter.removeprefix("docker://")
+    name = name.replace("{instance_id}", found.instance_id.replace("__", "_1776_").lower())
+    return reader.image_name("container_formatter", name), "column"
+
+
+READER = Nemotron()

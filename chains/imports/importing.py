@@ -1,0 +1,282 @@
+"""The rows of imported tasks: each becomes a chain of one stage with the strategy ``imported``, and its task.
+
+Rows are written a few at a time, so an import that was killed goes on where it was. What is there already stays as it
+is, but for what its publisher says of it; an import that waits for a repository is looked at again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from chains.imports.ends import StageEnds, make_ends, open_store
+from chains.imports.instance import Instance
+from chains.imports.reading import ReadRow
+from chains.stages.licence import licence_of
+from chains.tasks.model import WAITING, StageQuery, TaskDraft
+from chains.tasks.rows import write_drafts
+from prchain.core.cli_options import IMPORTED
+from prchain.core.code.reference import Reference, split
+from prchain.core.errors import BadInstance, GitError, IncompleteRepository, NotARepository
+from prchain.core.git import GitRepository, mirror_path, open_mined, parse_patch
+from prchain.core.git.trees import TreeStore
+from prchain.core.timestamps import now
+from sql.outcomes import READY, SELECTED
+from sql.store import Store, Transaction
+from sql.tables import Chain, ChainStage, ImportedTask, Repository, Selection
+
+HOST = "github.com"
+"""What rows name is there: none of the forms tells another host."""
+
+_AT_ONCE = 50
+_SUBJECT = 200
+_EPOCH = "2000-01-01T00:00:00Z"
+"""Of a task that waits, and whose publisher tells no time."""
+
+_NUMBER = re.compile(r".*?-([0-9]{1,9})")
+_SPDX = re.compile(r"[A-Za-z0-9.+-]+")
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What became of the rows of a data set."""
+
+    imported: int = 0
+    known: int = 0
+    """Those that were there."""
+    waiting: Counter[str] = field(default_factory=Counter)
+    """Repository to the tasks that no repository is there for, new and old."""
+    bad: int = 0
+    benchmark: int = 0
+
+    @property
+    def good(self) -> int:
+        """Tasks that can be worked on."""
+        return self.imported + self.known
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An instance with what git says of it."""
+
+    instance: Instance
+    ends: StageEnds | None
+    location: str | None
+    licence: str | None
+    reference: Reference
+
+
+class Importer:
+    """Imports instances. `mirrors` is the folder of mirrors, `own` a folder of the user's with git repositories."""
+
+    def __init__(self, store: Store, data_dir: Path, mirrors: Path, own: Path | None = None) -> None:
+        self._store = store
+        self._data_dir = data_dir
+        self._mirrors = mirrors
+        self._own = own
+        self._opened: dict[str, TreeStore | None] = {}
+
+    def run(self, rows: Iterable[ReadRow], tell: Callable[[ReadRow], None]) -> ImportReport:
+        """Import what was read; rows that hold no task, and those whose patches do not apply, go to `tell`.
+
+        Raises `StoreError`, `GitError` where a repository is damaged.
+        """
+        report = ImportReport()
+        left = iter(rows)
+        while batch := list(islice(left, _AT_ONCE)):
+            made: list[_Made] = []
+            for row in batch:
+                bad = row
+                if row.instance is not None:
+                    try:
+                        made.append(self._made(row.instance))
+                        continue
+                    except BadInstance as error:
+                        bad = replace(row, reason=f"{row.instance.instance_id}: {error}")
+                report.bad += 1
+                tell(bad)
+            with self._store.transaction() as tx:
+                self._write(tx, made, report)
+        return report
+
+    # ---- git
+
+    def _made(self, instance: Instance) -> _Made:
+        git = self._git(instance.repository)
+        if git is not None:
+            try:
+                ends = make_ends(git, instance)
+            except IncompleteRepository:
+                pass
+            else:
+                (files,) = git.patches([(ends.base, ends.landed)])
+                return _Made(instance, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
+        licence = instance.licence if instance.licence and _SPDX.fullmatch(instance.licence) else None
+        return _Made(instance, None, None, licence, _told(instance))
+
+    def _git(self, repository: str) -> TreeStore | None:
+        key = repository.lower()
+        if key not in self._opened:
+            mirror = next(self._mirrors_of(repository), None)
+            self._opened[key] = None if mirror is None else open_store(self._data_dir, HOST, repository, mirror)
+        return self._opened[key]
+
+    def _mirrors_of(self, repository: str) -> Iterator[GitRepository]:
+        """The repository as the user has it, as it was mined, as it was mirrored."""
+        owner, _, name = repository.partition("/")
+        if self._own is not None:
+            for place in (repository, f"{owner}__{name}", name):
+                for path in (self._own / place, self._own / f"{place}.git"):
+                    if path.is_dir():
+                        yield GitRepository.open(path)
+        with self._store.reading() as tx:
+            locations = [place for _, name, place in _repositories(tx) if name.lower() == repository.lower()]
+        for location in filter(None, locations):
+            with contextlib.suppress(NotARepository):
+                yield open_mined(location, self._mirrors, HOST, repository)
+        if (path := mirror_path(self._mirrors, HOST, repository)).exists():
+            yield GitRepository.open(path)
+
+    # ---- rows
+
+    def _write(self, tx: Transaction, made: Sequence[_Made], report: ImportReport) -> None:
+        ids = {it.instance.chain_id for it in made}
+        query = select(ImportedTask.chain_id, ImportedTask.location, ImportedTask.imported_at)
+        stored = tx.connection.execute(query.where(ImportedTask.chain_id.in_(ids)))
+        before = {str(chain): (location, at) for chain, location, at in stored}
+        repositories = {str(name).lower(): id_ for id_, name, _ in _repositories(tx)}
+        fresh: dict[str, _Made] = {}
+        imports: dict[str, dict[str, Any]] = {}
+        for it in made:
+            chain, known = it.instance.chain_id, before.get(it.instance.chain_id)
+            report.benchmark += it.instance.benchmark
+            if it.ends is None and (known is None or known[0] is None):
+                report.waiting[it.instance.repository] += 1
+            elif (known is not None and known[0] is not None) or chain in fresh:
+                report.known += 1
+            else:
+                report.imported += 1
+            if known is None or (known[0] is None and it.ends is not None):
+                fresh[chain] = it
+                known = (it.location, now())
+            imports[chain] = {"chain_id": chain, **_said(it.instance), "location": known[0], "imported_at": known[1]}
+        for name in dict.fromkeys(it.instance.repository for it in fresh.values()):
+            if name.lower() not in repositories:
+                repositories[name.lower()] = _new_repository(tx, name)
+        new = [(it, repositories[it.instance.repository.lower()]) for it in fresh.values()]
+        tx.upsert(Chain, [_chain_row(*pair) for pair in new])
+        tx.upsert(ChainStage, [_stage_row(*pair) for pair in new])
+        tx.upsert(Selection, [_selection_row(it) for it, _ in new])
+        tx.upsert(ImportedTask, imports.values())
+        write_drafts(tx, [_draft(it) for it, _ in new], model=None, prompts={})
+
+
+def _said(instance: Instance) -> dict[str, Any]:
+    return {
+        "source": instance.source[:255],
+        "revision": instance.revision[:64] if instance.revision else None,
+        "split": instance.split[:64] if instance.split else None,
+        "form": instance.form,
+        "instance_id": instance.instance_id,
+        "benchmark": instance.benchmark,
+        "licence": instance.licence,
+        "difficulty": instance.difficulty,
+        "base_commit": instance.base_commit,
+        "patch": instance.patch,
+        "breaks": instance.breaks,
+        "test_patch": instance.test_patch,
+        "f2p": list(instance.f2p),
+        "p2p": list(instance.p2p),
+        "image": instance.image,
+        "image_by": instance.image_by,
+        "workdir": instance.workdir,
+        "test_command": list(instance.test_command),
+        "log_parser": instance.log_parser,
+    }
+
+
+def _selection_row(made: _Made) -> dict[str, Any]:
+    return {
+        "strategy": IMPORTED,
+        "chain_id": made.instance.chain_id,
+        "score": 0.0,
+        "outcome": SELECTED if made.ends else WAITING,
+        "reason": None,
+        "selected_at": now(),
+    }
+
+
+def _chain_row(made: _Made, repository_id: int) -> dict[str, Any]:
+    return {
+        "id": made.instance.chain_id,
+        "repository_id": repository_id,
+        "length": 1,
+        "licence": made.licence,
+        "language": made.reference.language,
+    }
+
+
+def _stage_row(made: _Made, repository_id: int) -> dict[str, Any]:
+    instance, ends, reference = made.instance, made.ends, made.reference
+    number = _NUMBER.fullmatch(instance.instance_id)
+    first = next((line.strip() for line in instance.query.splitlines() if line.strip()), instance.instance_id)
+    return {
+        "chain_id": instance.chain_id,
+        "position": 1,
+        "repository_id": repository_id,
+        "number": int(number[1]) if number else 0,
+        "branch": "",
+        "base_sha": ends.base if ends else instance.base_commit,
+        "landed_sha": ends.landed if ends else "",
+        "landed_at": ends.landed_at if ends else instance.created_at or _EPOCH,
+        "subject": first[:_SUBJECT],
+        "source_files": len(reference.code),
+        "source_lines": reference.source_lines,
+        "test_files": len(reference.test),
+        "test_lines": reference.test_lines,
+        "relation": None,
+        "confidence": None,
+        "signs": None,
+        "worth": None,
+        "worth_signs": None,
+    }
+
+
+def _draft(made: _Made) -> TaskDraft:
+    files = tuple(sorted(file.path for file in made.reference.source))
+    chain, query = made.instance.chain_id, made.instance.query
+    if made.ends is None:
+        reason = f"no repository of {made.instance.repository} holds the commit {made.instance.base_commit}"
+        stage = StageQuery(1, WAITING, reason, query=query, files=files)
+        return TaskDraft(chain, WAITING, reason, stages=(stage,))
+    return TaskDraft(chain, READY, overview="", stages=(StageQuery(1, READY, query=query, files=files),))
+
+
+def _told(instance: Instance) -> Reference:
+    """The reference patch as the row tells it."""
+    try:
+        files = [*parse_patch(instance.patch), *parse_patch(instance.test_patch)]
+    except GitError:
+        return Reference()
+    return split(files)
+
+
+def _repositories(tx: Transaction) -> list[tuple[int, str, str]]:
+    """Id, full name and location of the repositories of the host."""
+    rows = tx.rows(Repository, "id", "owner", "name", "location", host=HOST)
+    return [(int(id_), f"{owner}/{name}", str(location)) for id_, owner, name, location in rows]
+
+
+def _new_repository(tx: Transaction, full_name: str) -> int:
+    owner, _, name = full_name.partition("/")
+    repository_id = max((int(id_) for (id_,) in tx.rows(Repository, "id")), default=0) + 1
+    tx.upsert(Repository, [{"id": repository_id, "host": HOST, "owner": owner, "name": name, "location": ""}])
+    return repository_id

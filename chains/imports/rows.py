@@ -1,0 +1,139 @@
+"""The rows of data sets on disk, one at a time: JSON Lines, a JSON list, Parquet, and folders of them.
+
+Of a file no more than some rows are held at once. A row that cannot be read is given as what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from chains.imports.reader import Row
+from prchain.core.errors import BadInstance, UsageError
+
+ENDINGS = (".jsonl", ".json", ".parquet")
+
+_LONGEST = 32 << 20
+"""Bytes of a row: three hundred times what a long one has."""
+
+_CHUNK = 1 << 20
+_BATCH = 8
+"""Rows of Parquet at once."""
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files of a data set: the file itself, or all of a folder and its folders but hidden ones, sorted.
+
+    Raises `UsageError` where there is none.
+    """
+    if path.is_dir():
+        found = sorted(
+            file
+            for file in path.rglob("*")
+            if file.suffix.lower() in ENDINGS
+            and file.is_file()
+            and not any(part.startswith(".") for part in file.relative_to(path).parts)
+            and file.name != "dataset_infos.json"
+        )
+        if not found:
+            raise UsageError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
+        return found
+    if not path.exists():
+        raise UsageError(f"there is no file or folder {path}")
+    return [path]
+
+
+def rows_of(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
+    """The rows of a file with their numbers, 1 first; of JSON Lines, the numbers of lines.
+
+    Raises `UsageError` where the file as a whole cannot be read.
+    """
+    if file.suffix.lower() not in ENDINGS:
+        raise UsageError(f"{file} is of no kind that is read; its name should end in {', '.join(ENDINGS)}")
+    try:
+        if file.suffix.lower() == ".parquet":
+            yield from _parquet(file)
+            return
+        with file.open("rb") as stream:
+            first = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+            stream.seek(0)
+            yield from _list(file) if first == b"[" else _lines(stream)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
+
+
+def _lines(stream: IO[bytes]) -> Iterator[tuple[int, Row | BadInstance]]:
+    number = 0
+    while line := stream.readline(_LONGEST + 1):
+        number += 1
+        if len(line) > _LONGEST:
+            while not line.endswith(b"\n") and (line := stream.readline(_CHUNK)):
+                pass
+            yield number, BadInstance(f"the line is longer than {_LONGEST >> 20} MB")
+        elif line.strip(b"\xef\xbb\xbf \t\r\n"):
+            yield number, _object(line)
+
+
+def _object(line: bytes) -> Row | BadInstance:
+    try:
+        value = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return BadInstance(f"byte {error.start + 1} is no UTF-8")
+    except json.JSONDecodeError as error:
+        return BadInstance(f"character {error.pos + 1} ends what can be read as JSON: {error.msg}")
+    except (ValueError, RecursionError):
+        return BadInstance("it is no JSON that can be read: it is nested too deep, or holds a number that is too long")
+    return _row(value)
+
+
+def _row(value: Any) -> Row | BadInstance:
+    return value if isinstance(value, dict) else BadInstance("it is no object with columns")
+
+
+def _list(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
+    """The items of a JSON list. What follows an item that cannot be read is not read: nobody knows where it begins."""
+    decoder, number, text, ended = json.JSONDecoder(), 0, "", False
+    try:
+        with file.open(encoding="utf-8-sig") as stream:
+            text = stream.read(_CHUNK).lstrip()[1:]
+            while True:
+                text = text.lstrip(" \t\r\n,")
+                if text.startswith("]"):
+                    return
+                try:
+                    value, end = decoder.raw_decode(text)
+                except (ValueError, RecursionError):
+                    more = "" if ended else stream.read(max(_CHUNK, len(text)))
+                    ended = ended or not more
+                    text += more
+                    if ended or len(text) > _LONGEST:
+                        yield number + 1, BadInstance("the list ends here, or its next item is no JSON")
+                        return
+                    continue
+                number, text = number + 1, text[end:]
+                yield number, _row(value)
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is no UTF-8 text") from None
+
+
+def _parquet(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
+    arrow, parquet = _pyarrow()
+    try:
+        number = 0
+        with parquet.ParquetFile(file, buffer_size=_CHUNK, pre_buffer=False) as table:
+            for batch in table.iter_batches(batch_size=_BATCH, use_threads=False):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except (arrow.ArrowException, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0][:200]}") from None
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")  # heavy, and an extra
+    except ImportError as error:
+        raise UsageError("Parquet needs the package pyarrow: install prchain with its extra [parquet]") from error

@@ -1,0 +1,205 @@
+"""Imported tasks in the database: their ends, their rows, what waits, and what stays as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chains.imports.importing import Importer, ImportReport
+from chains.imports.reading import ReadRow, read_instances
+from chains.tasks.export import TaskExportOptions, records
+from chains.tasks.rows import read_task_chain
+from chains.tasks.swebench import HarnessTests, instance
+from environments.stages import open_git, open_trees, read_chain, stage_patches
+from prchain.core.errors import NoRepository, UsageError
+from prchain.core.git import GitRepository
+from sql.chosen import selected_ids
+from sql.store import Store
+from sql.tables import ChainStage, ImportedTask, Repository, Selection, Task, TaskStage
+from tests.chains import import_rows
+from tests.chains.chainworld import build
+from tests.chains.taskworld import CHAIN, NAME, FakeModel, TaskWorld, shop
+from tests.databases import new_database
+from tests.miner.gitworld import World, git
+from tests.miner.minedworld import mined_store
+
+PAIRS = {1: "Round as banks do.", 2: "Count vouchers once."}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return shop(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path, world: World) -> Store:
+    return mined_store(tmp_path, world, NAME)
+
+
+def landing(world: World, number: int) -> tuple[str, str]:
+    """B_t and M_t of a pull request of the shop."""
+    for line in git(world.path, "log", "--format=%H %P %s", "main").splitlines():
+        sha, parent, subject = line.split(" ", 2)
+        if f"(#{number})" in subject:
+            return parent, sha
+    raise AssertionError(number)
+
+
+def row_of(world: World, number: int, **changes: Any) -> dict[str, Any]:
+    """A pull request as a row of SWE-Gym."""
+    base, landed = landing(world, number)
+    source = git(world.path, "diff", base, landed, "--", ".", ":!tests")
+    test = git(world.path, "diff", base, landed, "--", "tests")
+    row = import_rows.swe_gym(instance_id=f"shop__till-{number}", base_commit=base, patch=source, test_patch=test)
+    return row | {"problem_statement": f"{PAIRS[number]}\r\n\n  As told.\n"} | changes
+
+
+def take(
+    store: Store, folder: Path, *rows: dict[str, Any], own: Path | None = None
+) -> tuple[ImportReport, list[ReadRow]]:
+    file = folder / "train.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    told: list[ReadRow] = []
+    importer = Importer(store, folder / "data", folder / "mirrors", own)
+    return importer.run(read_instances(file, source="lab/set"), told.append), told
+
+
+def rows(store: Store, table: Any, *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
+    with store.reading() as tx:
+        return [tuple(row) for row in tx.rows(table, *columns, **equals)]
+
+
+def test_an_import_is_a_chain_of_one_stage_whose_end_is_the_developers_tree(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    report, told = take(store, tmp_path, row_of(world, 1), row_of(world, 2))
+    assert (report.imported, report.known, report.bad, told) == (2, 0, 0, [])
+    with store.reading() as tx:
+        ids = selected_ids(tx, "imported")
+        chains = {it.stages[0].number: it for it in (read_chain(tx, id_) for id_ in ids)}
+    for number in PAIRS:
+        base, landed = landing(world, number)
+        chain = chains[number]
+        git_repository = open_git(chain, tmp_path / "mirrors")
+        trees = open_trees(chain, git_repository, tmp_path / "data")
+        (stage,) = chain.stages
+        assert stage.base == base and stage.landed != landed
+        assert trees.tree_of(stage.landed) == trees.tree_of(landed)
+        (patch,) = stage_patches(git_repository, trees, chain.stages)
+        assert patch.source and patch.test
+    tasks = rows(store, Task, "outcome", "overview", "model")
+    assert tasks == [("ready", "", None)] * 2
+    queries = {query for (query,) in rows(store, TaskStage, "query")}
+    assert queries == {f"{words}\r\n\n  As told.\n" for words in PAIRS.values()}
+    assert rows(store, Repository, "id", "location") == [(1, str(world.path))]
+
+
+def test_a_second_import_adds_nothing_and_keeps_up_what_the_publisher_says(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    take(store, tmp_path, row_of(world, 1))
+    before = rows(store, ChainStage, "chain_id", "landed_sha"), rows(store, Task, "chain_id", "created_at")
+    report, _ = take(store, tmp_path, row_of(world, 1, PASS_TO_PASS=["tests/test_cart.py::test_more"]))
+    assert (report.imported, report.known) == (0, 1)
+    assert (rows(store, ChainStage, "chain_id", "landed_sha"), rows(store, Task, "chain_id", "created_at")) == before
+    assert rows(store, ImportedTask, "p2p") == [(["tests/test_cart.py::test_more"],)]
+
+
+def test_without_a_repository_a_task_waits_and_is_taken_up_later(tmp_path: Path, world: World) -> None:
+    store = Store.open(new_database(tmp_path / "fresh.db"))
+    report, _ = take(store, tmp_path, row_of(world, 1), row_of(world, 2, base_commit="0" * 40))
+    assert (report.imported, dict(report.waiting)) == (0, {"shop/till": 2})
+    with store.reading() as tx:
+        assert selected_ids(tx, "imported") == []
+        with pytest.raises(NoRepository, match="was imported without a repository"):
+            read_chain(tx, rows(store, ImportedTask, "chain_id")[0][0])
+    assert {outcome for (outcome,) in rows(store, Task, "outcome")} == {"waiting"}
+    assert rows(store, Repository, "owner", "name", "location") == [("shop", "till", "")]
+    clones = tmp_path / "clones"
+    clones.mkdir()
+    shutil.copytree(world.path, clones / "shop__till.git")
+    again, _ = take(store, tmp_path, row_of(world, 1), row_of(world, 2, base_commit="0" * 40), own=clones)
+    assert (again.imported, again.known, dict(again.waiting)) == (1, 0, {"shop/till": 1})
+    assert sorted(outcome for (outcome,) in rows(store, Selection, "outcome")) == ["selected", "waiting"]
+    assert sorted(outcome for (outcome,) in rows(store, Task, "outcome")) == ["ready", "waiting"]
+
+
+def test_a_fault_that_is_brought_in_is_there_at_the_start_and_gone_at_the_end(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    base, landed = landing(world, 1)
+    fault = git(world.path, "diff", landed, base, "--", "src")
+    smith = import_rows.swe_smith(
+        instance_id=f"shop__till.{landed[:8]}.x__1", repo=f"swesmith/shop__till.{landed[:8]}", patch=fault
+    )
+    report, told = take(store, tmp_path, smith)
+    assert (report.imported, told) == (1, [])
+    with store.reading() as tx:
+        chain = read_chain(tx, selected_ids(tx, "imported")[0])
+    trees = open_trees(chain, open_git(chain, tmp_path / "mirrors"), tmp_path / "data")
+    (stage,) = chain.stages
+    assert trees.tree_of(stage.landed) == trees.tree_of(landed)
+    assert {change.path for change in trees.diff(stage.base, stage.landed)} == {
+        b"src/till/cart.py",
+        b"src/till/prices.py",
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "patch"),
+    [
+        ("patch", import_rows.PATCH),
+        ("test_patch", import_rows.TEST_PATCH),
+        ("patch", "diff --git a/x b/x\n--- a/x\n+++ b/../../x\n@@ -0,0 +1 @@\n+x\n"),
+        (
+            "patch",
+            "diff --git a/.git/x b/.git/x\nnew file mode 100755\n--- /dev/null\n+++ b/.git/x\n@@ -0,0 +1 @@\n+x\n",
+        ),
+        ("patch", "diff --git a/x b/x\n@@ nothing @@\n"),
+    ],
+)
+def test_a_patch_that_does_not_apply_is_told_by_its_row(
+    tmp_path: Path, world: World, store: Store, column: str, patch: str
+) -> None:
+    report, told = take(store, tmp_path, row_of(world, 2), row_of(world, 1, **{column: patch}))
+    assert (report.imported, report.bad) == (1, 1)
+    assert str(told[0]).startswith(f"{tmp_path / 'train.jsonl'}, row 2: shop__till-1: {column} does not apply")
+    assert len(str(told[0]).splitlines()) == 1
+
+
+def test_imports_freeze_no_pull_request_and_no_model_writes_them(tmp_path: Path, world: World, store: Store) -> None:
+    tasks = TaskWorld(tmp_path, store, world)
+    take(store, tmp_path, row_of(world, 1))
+    with pytest.raises(UsageError, match="imported tasks have the queries of their publishers"):
+        tasks.run(FakeModel(), strategy="imported").run()
+    report = build(store, tmp_path, strategy="single", shortest=1)
+    assert not report.frozen and not report.candidates["frozen"]
+    assert len(rows(store, Selection, "chain_id", strategy="imported")) == 1
+
+
+def test_our_own_instances_come_back_as_they_were(tmp_path: Path, world: World, store: Store) -> None:
+    tasks = TaskWorld(tmp_path, store, world)
+    tasks.add_chain(CHAIN[:2])
+    tasks.run(FakeModel(), strategy="reference").run()
+    tests = HarnessTests("till:1", "pytest", "pytest -rA tests/test_prices.py", ["tests/test_prices.py::test_half"], [])
+    with_tests = [
+        instance(record, stage, tests)
+        for record in records(store, tmp_path / "mirrors", TaskExportOptions("reference"))
+        for stage in record.stages
+    ]
+    report, told = take(store, tmp_path, *with_tests)
+    assert (report.imported, report.benchmark, told) == (2, 0, [])
+    back = list(records(store, tmp_path / "mirrors", TaskExportOptions("imported")))
+    stages = {record.stages[0].base_sha: record.stages[0] for record in back}
+    for row in with_tests:
+        stage = stages[row["base_commit"]]
+        assert (stage.source_patch, stage.test_patch) == (row["patch"], row["test_patch"])
+        assert stage.query == row["problem_statement"]
+    with store.reading() as tx:
+        chain = read_task_chain(tx, back[0].chain_id)
+    assert GitRepository.open(Path(chain.location)).missing([chain.stages[0].landed_sha]) == set()
+    assert {image for (image,) in rows(store, ImportedTask, "image")} == {"till:1"}

@@ -1,0 +1,240 @@
+"""Rows of each publisher's form as instances; image names as the publishers' own code gives them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chains.imports.forms import FORMS, multi_swe_bench, swe_bench, swe_gym, swe_rebench, swe_smith
+from chains.imports.instance import Instance, Provenance
+from chains.imports.reading import provenance, read_instances
+from prchain.core.errors import BadInstance, UsageError
+from tests.chains import import_rows
+from tests.chains.import_rows import BASE, F2P, P2P, PATCH, QUERY, ROWS, TEST_PATCH
+
+HERE = Provenance("lab/set", "abc", "train")
+
+
+def read(name: str, where: Provenance = HERE, **changes: Any) -> Instance:
+    form, make = ROWS[name]
+    return FORMS[form].read(make(**changes), where)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_columns_tell_one_form(name: str) -> None:
+    form, make = ROWS[name]
+    assert [found for found, reader in FORMS.items() if reader.fits(make().keys())] == [form]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_all_forms_tell_is_read_word_for_word(name: str) -> None:
+    found = read(name)
+    assert found.repository.lower() == "shop/till" and found.patch == PATCH
+    assert found.f2p == tuple(F2P) and found.p2p == tuple(P2P)
+    assert found.test_patch == ("" if found.breaks else TEST_PATCH)
+    assert found.base_commit == (BASE[:8] if found.breaks else BASE)
+    if name != "multi_swe_bench":
+        assert found.query == QUERY and found.created_at in {"2024-05-01T12:30:00Z", None}
+    assert found.image and found.workdir and len(found.chain_id) == 16
+
+
+def test_what_a_form_alone_tells() -> None:
+    assert read("verified").difficulty == "15 min - 1 hour"
+    ours = read("harness_5")
+    assert ours.test_command == ("pytest -rA tests/test_cart.py",) and ours.log_parser == "parse_log_pytest"
+    assert ours.image == "registry.example:5000/sweb/till@sha256:" + "a" * 64 and ours.image_by == "column"
+    first = read("swe_rebench")
+    assert (first.licence, first.difficulty, first.test_command) == ("MIT License", "1", ("pytest -rA",))
+    second = read("swe_rebench_v2")
+    assert second.test_command == ("rm -rf .pytest_cache", "pytest -rA") and second.workdir == "/till"
+    assert (second.difficulty, second.language, second.licence) == ("easy", "python", "MIT")
+    many = read("multi_swe_bench")
+    assert (many.instance_id, many.query) == ("Shop__Till-12", "Empty carts have no total.\ntill.total([])")
+    assert read("swe_smith").breaks
+    inside = read("nemo_gym")
+    assert (inside.source, inside.split, inside.image) == ("SWE-Gym/SWE-Gym", "train", read("swe_gym").image)
+    assert read("nemo_skills").image == "swebench/sweb.eval.x86_64.shop_1776_till-12"
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "split", "marked"),
+    [
+        ("verified", "SWE-bench/SWE-bench_Verified", "test", True),
+        ("swe_bench", "SWE-bench/SWE-bench", "dev", True),
+        ("swe_bench", "SWE-bench/SWE-bench", "train", False),
+        ("swe_bench", "nebius/SWE-bench-extra", "test", False),
+        ("swe_gym", "SWE-Gym/SWE-Gym", "train", False),
+        ("swe_rebench", "nebius/SWE-rebench", "test", False),
+        ("swe_rebench", "nebius/SWE-rebench-leaderboard", "test", True),
+        ("multi_swe_bench", "ByteDance-Seed/Multi-SWE-bench", None, True),
+        ("multi_swe_bench", "ByteDance-Seed/Multi-SWE-RL", None, False),
+        ("nemo_skills", "blend", None, True),
+        ("nemo_gym", "blend", None, False),
+    ],
+)
+def test_what_measures_models_is_marked(name: str, source: str, split: str | None, marked: bool) -> None:
+    assert read(name, Provenance(source, None, split)).benchmark is marked
+
+
+def test_a_stage_of_ours_that_comes_back_is_no_benchmark() -> None:
+    assert not read("harness_5", chain_id="5f0c").benchmark
+
+
+# The left sides are published instances. The right sides are what `swebench.task.checks.expected_image` of swebench
+# 5.0.2 gives for them, and lines of scripts/images_verified.txt of Multi-SWE-bench.
+@pytest.mark.parametrize(
+    ("name", "image"),
+    [
+        ("django__django-11099", "swebench/sweb.eval.x86_64.django_1776_django-11099:latest"),
+        ("pytest-dev__pytest-7168", "swebench/sweb.eval.x86_64.pytest-dev_1776_pytest-7168:latest"),
+        ("chartjs__Chart.js-8650", "swebench/sweb.eval.x86_64.chartjs_1776_chart.js-8650:latest"),
+    ],
+)
+def test_images_of_swe_bench_have_its_names(name: str, image: str) -> None:
+    assert swe_bench.expected_image(name) == image
+    # Its fork for SWE-rebench has the same rule below another namespace.
+    assert swe_rebench.expected_image(name) == image.replace("swebench/", "swerebench/")
+
+
+def test_images_of_others_have_their_names() -> None:
+    assert multi_swe_bench.expected_image("catchorg", "Catch2", 1422) == "mswebench/catchorg_m_catch2:pr-1422"
+    assert multi_swe_bench.expected_image("alibaba", "fastjson2", 1245) == "mswebench/alibaba_m_fastjson2:pr-1245"
+    assert swe_gym.expected_image("getmoto__moto-6469") == "xingyaoww/sweb.eval.x86_64.getmoto_s_moto-6469:latest"
+    of_smith = swe_smith.expected_image("python-openxml", "python-docx", "0cf6d71f")
+    assert of_smith == "swebench/swesmith.x86_64.python-openxml_1776_python-docx.0cf6d71f"
+
+
+# ---- identity
+
+
+def test_the_id_is_of_source_name_and_content() -> None:
+    found = read("swe_gym")
+    same = replace(found, f2p=("other",), image="else", split="test", revision="def", benchmark=True)
+    assert same.chain_id == found.chain_id
+    others = [
+        replace(found, source="b"),
+        replace(found, instance_id="b"),
+        replace(found, query="b"),
+        replace(found, patch="b"),
+        replace(found, test_patch="b"),
+    ]
+    assert len({found.chain_id, *(other.chain_id for other in others)}) == 6
+
+
+# ---- what is wrong with a row
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("swe_gym", {"problem_statement": None}, "problem_statement is missing"),
+        ("swe_gym", {"problem_statement": " \n"}, "problem_statement is blank"),
+        ("swe_gym", {"problem_statement": "a\0b"}, "problem_statement holds U+0000"),
+        ("swe_gym", {"instance_id": "../../etc"}, "instance_id is '../../etc'"),
+        ("swe_gym", {"instance_id": "a b"}, "instance_id is 'a b'"),
+        ("swe_gym", {"repo": "till"}, "repo is 'till'"),
+        ("swe_gym", {"base_commit": "main"}, "base_commit is 'main'"),
+        ("swe_gym", {"patch": "Change the limit."}, "patch is no patch"),
+        ("swe_gym", {"FAIL_TO_PASS": []}, "FAIL_TO_PASS names no test"),
+        ("swe_gym", {"FAIL_TO_PASS": "['a']"}, "FAIL_TO_PASS is a text that is no JSON"),
+        ("swe_gym", {"FAIL_TO_PASS": [1]}, "FAIL_TO_PASS is a list"),
+        ("swe_gym", {"PASS_TO_PASS": "[" * 100_000}, "PASS_TO_PASS is a text that is no JSON"),
+        ("harness_5", {"image": "a b; rm -rf /"}, "image is 'a b; rm"),
+        ("swe_rebench", {"install_config": "[]"}, "install_config is a list"),
+        ("swe_smith", {"repo": "shop/till"}, "repo is 'shop/till', which is no copy"),
+        ("multi_swe_bench", {"number": "12"}, "number is no number"),
+        ("multi_swe_bench", {"resolved_issues": []}, "resolved_issues is no list of issues"),
+        ("multi_swe_bench", {"base": None}, "sha is missing"),
+        ("nemo_gym", {"responses_create_params": {"metadata": {"instance_dict": '{"a": 1}'}}}, "of no form"),
+    ],
+)
+def test_a_row_that_is_wrong_is_told_by_its_column(name: str, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInstance) as caught:
+        read(name, **changes)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+# ---- files
+
+
+def write_lines(file: Path, *rows: Any) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def test_lines_that_cannot_be_read_are_named_and_the_others_are_read(tmp_path: Path) -> None:
+    good = import_rows.swe_gym()
+    bad = "[1]", "{", '"text"', {**good, "repo": 1}
+    file = write_lines(tmp_path / "train.jsonl", good, *bad, "", good)
+    with file.open("ab") as stream:
+        stream.write(b'{"repo": "\xff"}\n')
+    found = list(read_instances(file, source="lab/set"))
+    assert [it.instance is not None for it in found] == [True, False, False, False, False, True, False]
+    lines = [str(it) for it in found if it.instance is None]
+    assert [line.partition(": ")[0] for line in lines] == [f"{file}, row {n}" for n in (2, 3, 4, 5, 8)]
+    assert lines[0].endswith("it is no object with columns") and lines[-1].endswith("byte 11 is no UTF-8")
+    assert found[0].instance == found[5].instance and found[0].instance is not None
+    assert found[0].instance.split == "train"
+
+
+def test_a_list_is_read_item_by_item(tmp_path: Path) -> None:
+    rows = [
+        import_rows.swe_smith(instance_id=f"shop__till.4f5e6d7c.x__{n}", created_at="é" * 300_000) for n in range(9)
+    ]
+    file = tmp_path / "task_insts.json"
+    file.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
+    found = [it.instance.instance_id for it in read_instances(file) if it.instance]
+    assert found == [row["instance_id"] for row in rows]
+    file.write_text(json.dumps(rows)[:-200], encoding="utf-8")
+    *_, last = read_instances(file)
+    assert str(last) == f"{file}, row 9: the list ends here, or its next item is no JSON"
+
+
+def test_parquet_gives_the_rows_of_lines(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "datasets--nebius--SWE-rebench" / "snapshots" / "0123abc" / "data"
+    folder.mkdir(parents=True)
+    rows = [import_rows.swe_rebench(instance_id=f"shop__till-{n}") for n in range(20)]
+    parquet.write_table(arrow.Table.from_pylist(rows), folder / "filtered-00000-of-00001.parquet")
+    (tmp_path / "datasets--nebius--SWE-rebench" / "snapshots" / "0123abc" / "README.md").write_text("A set.")
+    found = list(read_instances(folder.parent))
+    where = Provenance("nebius/SWE-rebench", "0123abc", "filtered")
+    assert [it.instance for it in found] == [FORMS["swe-rebench"].read(row, where) for row in rows]
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1nothing")
+    with pytest.raises(UsageError, match=r"broken\.parquet cannot be read as Parquet"):
+        list(read_instances(broken))
+
+
+def test_the_path_tells_the_data_set_and_the_split(tmp_path: Path) -> None:
+    folder = tmp_path / "SWE-Gym"
+    folder.mkdir()
+    assert provenance(folder, folder / "data" / "train-00000-of-00002.parquet") == Provenance("SWE-Gym", None, "train")
+    assert provenance(folder / "mine.jsonl", folder / "mine.jsonl") == Provenance("mine")
+    assert provenance(folder, folder / "rust" / "tokio__dataset.jsonl", "a/b") == Provenance("a/b")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", "x", "is of no kind that is read"),
+        ("a.jsonl", '{"question": 1}', "is of no form that is read (columns question); say which with --form"),
+        ("none.jsonl", None, "there is no file or folder"),
+    ],
+)
+def test_a_file_of_no_known_kind_is_told(tmp_path: Path, name: str, content: str | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(UsageError) as caught:
+        list(read_instances(tmp_path / name))
+    assert words in str(caught.value)
+
+
+def test_a_folder_without_a_file_of_a_data_set_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no file that ends in"):
+        list(read_instances(tmp_path))

@@ -1,0 +1,147 @@
+"""`prchain evaluate` over stored rollouts whose figures are known by construction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import insert, update
+
+from prchain.core.errors import UsageError
+from sql.tables import LlmCall, Selection, Trajectory, TrajectoryStage, Verdict
+from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.identity import LENGTH
+from trajectories.studies.evaluation.cli import evaluate
+from trajectories.studies.evaluation.stored import TaskSet, chains_of
+
+CHAINS = ("a" * 16, "b" * 16, "c" * 16)
+"""One stage, one stage, two stages."""
+
+
+def talk(stages: int, steps: int) -> Talk:
+    found = Talk().system()
+    for position in range(1, stages + 1):
+        found.query(position)
+        for step in range(steps - 1):
+            found.bash(f"echo {step}")
+        found.submit()
+    return found
+
+
+def add(
+    world: SampleWorld,
+    place: int,
+    chain: str,
+    *,
+    sample: int = 0,
+    model: str = "m1",
+    resolved: bool,
+    stages: int = 1,
+    steps: int = 3,
+    tests: str | None = None,
+) -> str:
+    """A rollout that worked on so many stages; the last one is `resolved`, those before it are."""
+    name = f"{place:0{LENGTH}x}"
+    kept = stages if resolved else stages - 1
+    outcome = "accepted" if resolved else "rejected" if stages == 1 else "too_short"
+    world.trajectory(
+        name, chain, talk(stages, steps), sample=sample, model=model, outcome=outcome, accepted=kept, usd=0.5
+    )
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(TrajectoryStage).where(TrajectoryStage.trajectory_id == name).values(steps=steps))
+        if tests is not None:
+            tx.connection.execute(update(Verdict).where(Verdict.trajectory_id == name).values(tests=tests))
+        texts = dict.fromkeys(("run", "request_hash", "prompt", "prompt_hash"), "x")
+        numbers: dict[str, Any] = {"sample": sample, "attempt": 1, "ordinal": 0, "tokens_in": 100, "tokens_out": 10}
+        call = {**texts, **numbers, "purpose": "agent", "model": model, "state": "stored", "usd": 0.25}
+        for position in range(1, stages + 1):
+            subject = {"subject": f"{name}/{position}", "started_at": "2024-01-01T00:00:00Z"}
+            tx.connection.execute(insert(LlmCall).values({**call, **subject}))
+    return name
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path_factory.mktemp("evaluate")) as world:
+        for place, (chain, length) in enumerate(zip(CHAINS, (1, 1, 2), strict=True)):
+            world.chain(chain, length=length, repository=("shop", "till" if place < 2 else "desk"))
+            selection = {"strategy": "single", "chain_id": chain, "score": 1.0, "outcome": "selected", "reason": None}
+            with world.store.transaction() as tx:
+                tx.upsert(Selection, [{**selection, "selected_at": "2024-01-01T00:00:00Z"}])
+        one, two, three = CHAINS
+        add(world, 1, one, sample=0, resolved=True)
+        add(world, 2, one, sample=1, resolved=False, steps=9)
+        add(world, 3, two, sample=0, resolved=True, tests="regressed")  # what the gate accepts, the tests do not
+        add(world, 4, three, sample=0, resolved=False)  # and so the second stage is not tried
+        down = add(world, 5, two, sample=1, resolved=False)
+        add(world, 6, one, model="m2", resolved=True, steps=5)
+        add(world, 7, two, model="m2", resolved=True, steps=5)
+        add(world, 8, three, model="m2", resolved=True, stages=2, steps=5)
+        with world.store.transaction() as tx:
+            lost = {"outcome": "endpoint_unreachable"}
+            tx.connection.execute(update(TrajectoryStage).where(TrajectoryStage.trajectory_id == down).values(lost))
+            tx.connection.execute(update(Trajectory).where(Trajectory.id == down).values(lost))
+        yield world
+
+
+def figures(world: SampleWorld, *arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(evaluate, ["--db", str(world.store.url.database), *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    row: dict[str, Any] = json.loads(result.output)
+    return row
+
+
+def test_the_figures_are_those_that_were_made(world: SampleWorld) -> None:
+    first, second = figures(world, "--k", "1,2")["groups"]
+    assert (first["group"], first["instances"], first["runs"], first["resolved"]) == ("m1", 4, 5, 1)
+    # Of the four stages one is resolved in one of two runs.
+    assert first["pass_at"]["1"]["value"] == pytest.approx(0.5 / 4) and first["pass_at"]["1"]["interval"] == "bootstrap"
+    assert (first["pass_at"]["2"]["value"], first["pass_at"]["2"]["of"]) == (1.0, 1)
+    assert (first["not_reached"], first["apart"]) == (1, {"endpoint_unreachable": 1})
+    assert first["steps"] == pytest.approx((3 + 9 + 3 + 3) / 4) and first["patch_rate"] == pytest.approx(4 / 5)
+    assert first["at_steps"]["10"] == pytest.approx(1 / 5)
+    assert (second["pass_at"]["1"]["value"], second["pass_at"]["1"]["interval"]) == (1.0, "wilson")
+    assert (second["steps"], second["usd"], second["usd_resolved"]) == (5, 0.25, 0.25)
+    assert (second["tokens_in"], second["calls"]) == (100, 5)
+
+
+def test_runs_are_parted_by_repository_and_by_stage(world: SampleWorld) -> None:
+    by_repository = {it["group"]: it["resolved"] for it in figures(world, "--by", "repository")["groups"]}
+    assert by_repository == {"m1, shop/desk": 0, "m1, shop/till": 1, "m2, shop/desk": 2, "m2, shop/till": 2}
+    by_position = {it["group"]: it["runs"] for it in figures(world, "--by", "position", "--model", "m1")["groups"]}
+    assert by_position == {"m1, 1": 4, "m1, 2": 1}
+
+
+def test_two_models_are_compared_and_a_drawing_is_written(world: SampleWorld, tmp_path: Path) -> None:
+    drawing = tmp_path / "pass.svg"
+    compared = figures(world, "--compare", "m1", "m2", "--svg", str(drawing))["compared"]
+    assert (compared["instances"], compared["only_one"]) == (4, [])
+    assert compared["only_other"] == [f"{CHAINS[1]}/1", f"{CHAINS[2]}/1", f"{CHAINS[2]}/2"]
+    measures = compared["measures"]
+    assert measures["resolved"]["difference"] == pytest.approx(100 - 100 * 0.5 / 4)
+    # The second stage of the third chain was not tried by one of them.
+    assert (measures["steps"]["one"], measures["steps"]["other"]) == ((6 + 3 + 3) / 3, 5)
+    assert drawing.read_text().startswith("<svg") and "12.5" in drawing.read_text()
+
+
+def test_people_read_tables_of_at_most_80_columns(world: SampleWorld) -> None:
+    database = ["--db", str(world.store.url.database)]
+    result = CliRunner().invoke(evaluate, [*database, "--compare", "m1", "m2"])
+    assert result.exit_code == 0 and "1 apart, scored as nothing: 1 endpoint_unreachable" in result.output
+    assert "1 stage not tried, as an earlier one failed: unresolved" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_what_is_not_there_is_told(world: SampleWorld) -> None:
+    with world.store.reading() as tx, pytest.raises(UsageError, match="no task of the strategy was imported from x"):
+        chains_of(tx, TaskSet("single", source="x"))
+    result = CliRunner().invoke(evaluate, ["--db", str(world.store.url.database), "--compare", "m1", "m3"])
+    assert isinstance(result.exception, UsageError) and "there is no group 'm3'; there are: m1; m2" in str(
+        result.exception
+    )
+    nothing = CliRunner().invoke(evaluate, ["--db", str(world.store.url.database), "--strategy", "lineage"])
+    assert nothing.exit_code == 1 and "no rollout over these tasks has ended" in nothing.output

@@ -1,0 +1,1 @@
+"""Models and agents on sets of tasks, as benchmarks tell them."""

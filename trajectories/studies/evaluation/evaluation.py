@@ -1,0 +1,170 @@
+"""An evaluation: figures of every group of runs, and of two groups beside each other; as JSON, table and drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table
+from prchain.core.errors import UsageError
+from trajectories.curation.graphs.svg import bars_svg
+from trajectories.studies.evaluation.figures import Figures, figures
+from trajectories.studies.evaluation.sides import Sides, sides
+from trajectories.studies.evaluation.stored import EvaluatedRun
+
+By = Literal["model", "option", "repository", "difficulty", "position", "source"]
+
+_KEYS: Mapping[str, Callable[[EvaluatedRun], str]] = {
+    "option": lambda it: it.option,
+    "repository": lambda it: it.run.repository,
+    "difficulty": lambda it: it.run.difficulty,
+    "position": lambda it: str(it.run.position),
+    "source": lambda it: it.source,
+}
+
+STEPS = (10, 25, 50, 100, 200, 400)
+_WIDTH = 80
+_MEASURES = {
+    "resolved": ("resolved", "%"),
+    "steps": ("steps", ""),
+    "calls": ("calls of tools", ""),
+    "redundant": ("redundant views", "%"),
+    "usd": ("USD", ""),
+}
+
+
+def groups_of(runs: Sequence[EvaluatedRun], by: By) -> dict[str, list[EvaluatedRun]]:
+    """The runs by model, and within it by something else; sorted."""
+    key = _KEYS.get(by)
+    found: dict[str, list[EvaluatedRun]] = {}
+    for it in runs:
+        found.setdefault(it.model if key is None else f"{it.model}, {key(it)}", []).append(it)
+    return dict(sorted(found.items()))
+
+
+def evaluation(
+    runs: Sequence[EvaluatedRun], *, by: By = "model", ks: Sequence[int] = (1,), steps: Sequence[int] = STEPS
+) -> dict[str, Any]:
+    """The figures of every group, as JSON values."""
+    groups = groups_of(runs, by)
+    rows = {name: figures((it.run for it in found), ks=ks, steps=steps, calls=steps) for name, found in groups.items()}
+    return {
+        "by": by,
+        "ks": list(ks),
+        "steps": list(steps),
+        "groups": [{"group": name, **_row(row)} for name, row in rows.items()],
+    }
+
+
+def _row(found: Figures) -> dict[str, Any]:
+    row = asdict(found) | {"patch_rate": found.patch_rate}
+    return row | {name: {str(key): it for key, it in row[name].items()} for name in ("pass_at", "at_steps", "at_calls")}
+
+
+def beside(runs: Sequence[EvaluatedRun], by: By, one: str, other: str) -> Sides:
+    """Two groups on the instances of both. Raises `UsageError` for a group that is not there."""
+    groups = groups_of(runs, by)
+    for name in (one, other):
+        if name not in groups:
+            raise UsageError(f"there is no group {name!r}; there are: {'; '.join(groups)[:300] or 'none'}")
+    return sides([it.run for it in groups[one]], [it.run for it in groups[other]])
+
+
+def drawing(row: Mapping[str, Any]) -> str:
+    """Pass@1 of every group as bars, as SVG."""
+    shares = {it["group"]: it["pass_at"].get("1") for it in row["groups"]}
+    counts = {name: 100 * share["value"] if share else 0.0 for name, share in shares.items()}
+    words = [_interval(share) if share else "no runs" for share in shares.values()]
+    return bars_svg("Pass@1, in percent, with 95 % intervals", counts, words)
+
+
+def print_evaluation(row: Mapping[str, Any]) -> None:
+    """Print the figures as tables."""
+    groups = row["groups"]
+    if not groups:
+        say("nothing was rolled out over these tasks")
+        return
+    ks = [str(k) for k in row["ks"]]
+    say_table(
+        (row["by"], "instances", "runs", *(f"Pass@{k}" for k in ks), "patches"),
+        [
+            (
+                it["group"],
+                f"{it['instances']:,}",
+                f"{it['runs']:,}",
+                *(_interval(it["pass_at"][k]) if k in it["pass_at"] else "-" for k in ks),
+                "-" if it["patch_rate"] is None else f"{it['patch_rate']:.0%}",
+            )
+            for it in groups
+        ],
+    )
+    say()
+    say_table(
+        ("mean of a run", "steps", "calls", "tokens in", "out", "USD", "USD resolved"),
+        [
+            (
+                it["group"],
+                _mean(it["steps"]),
+                _mean(it["calls"]),
+                _mean(it["tokens_in"]),
+                _mean(it["tokens_out"]),
+                _usd(it["usd"]),
+                _usd(it["usd_resolved"]),
+            )
+            for it in groups
+        ],
+    )
+    for noun, key in (("steps", "at_steps"), ("calls of tools", "at_calls")):
+        say()
+        say_table(
+            ("resolved within", *map(str, row["steps"]), noun),
+            [(it["group"], *(f"{share:.0%}" for share in it[key].values()), "") for it in groups if it[key]],
+        )
+    for it in groups:
+        if it["not_reached"]:
+            say(f"{it['group']}: {counted(it['not_reached'], 'stage')} not tried, as an earlier one failed: unresolved")
+        if it["apart"]:
+            words = ", ".join(f"{count:,} {name}" for name, count in it["apart"].items())
+            say(f"{it['group']}: {sum(it['apart'].values()):,} apart, scored as nothing: {words}")
+
+
+def print_sides(found: Sides, one: str, other: str) -> None:
+    """Print two groups beside each other."""
+    say(f"{counted(found.instances, 'instance')} that both have runs of")
+    rows = [
+        (
+            head,
+            *(_unit(value, unit) for value in (it.one, it.other, it.difference)),
+            "" if it.low is None or it.high is None else f"{it.low:,.1f} to {it.high:,.1f}",
+            "" if it.mann_whitney_p is None else f"{it.mann_whitney_p:.4f}",
+            "" if it.cliffs_delta is None else f"{it.cliffs_delta:.2f}",
+        )
+        for name, (head, unit) in _MEASURES.items()
+        if (it := found.measures[name]).difference is not None
+    ]
+    say_table(("mean of", "one", "other", "apart", "95 %", "U p", "delta"), rows)
+    legend = f"one: {one}; other: {other}. U: Mann-Whitney; delta: Cliff's, above 0 where the other's are larger."
+    say_prose(legend, width=_WIDTH)
+    for name, instances in ((one, found.only_one), (other, found.only_other)):
+        if instances:
+            say_prose(
+                f"only {name} resolves {', '.join(instances[:10])}{' ...' if len(instances) > 10 else ''}", width=_WIDTH
+            )
+
+
+def _interval(share: Mapping[str, Any]) -> str:
+    value = f"{100 * share['value']:.1f}"
+    return value if share["low"] is None else f"{value} ({100 * share['low']:.1f} to {100 * share['high']:.1f})"
+
+
+def _mean(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def _usd(value: float | None) -> str:
+    return "-" if value is None else dollars(value)
+
+
+def _unit(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:,.2f}{unit}"

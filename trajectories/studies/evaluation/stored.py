@@ -1,0 +1,204 @@
+"""The runs of an evaluation, from stored rollouts.
+
+A rollout counts that began at the beginning and was told and written nothing. A stage of it is *resolved* where its
+hidden tests passed on the last attempt, or, where none ran, where the gate accepted it. A stage that was not reached,
+because the agent failed an earlier one, is not resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import func, select
+
+from environments.suites.outcomes import PASSED
+from prchain.core.errors import UsageError
+from sql.chosen import selected_ids
+from sql.store import Transaction
+from sql.tables import (
+    Chain,
+    ImportedTask,
+    Repository,
+    Trajectory,
+    TrajectoryMessage,
+    TrajectoryStage,
+    Verdict,
+)
+from trajectories.agents.steps.redundancy import exploration
+from trajectories.model import EntryKind
+from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, MEASURED, OF_THE_AGENT, REJECTED
+from trajectories.privileged import PRIVILEGED
+from trajectories.rows import read_entries
+from trajectories.studies.evaluation.figures import InstanceRun
+from trajectories.studies.guidance.difficulty import difficulties, reference_stages
+from trajectories.studies.guidance.stage_runs import reached_stages
+from trajectories.studies.statistics.groups import option_labels
+
+NO_VERDICT = "no_verdict"
+"""Neither tests nor a judge said anything of the stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSet:
+    """Which tasks are evaluated."""
+
+    strategy: str = "last"
+    repository: str | None = None
+    source: str | None = None
+    """The data set that they were imported from."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedRun:
+    """A run with what it can be grouped by."""
+
+    run: InstanceRun
+    model: str
+    option: str
+    """What sets its options apart from those of others."""
+    source: str
+    trajectory: str
+
+
+def chains_of(tx: Transaction, tasks: TaskSet) -> list[str]:
+    """The chains of a set of tasks. Raises `UsageError` where there is none."""
+    ids = selected_ids(tx, tasks.strategy, tasks.repository)
+    if tasks.source is not None:
+        known = {str(chain): str(source) for chain, source in tx.rows(ImportedTask, "chain_id", "source")}
+        ids = [chain for chain in ids if known.get(chain) == tasks.source]
+        if not ids:
+            sources = ", ".join(sorted(set(known.values()))) or "none"
+            raise UsageError(f"no task of the strategy was imported from {tasks.source}; sources are: {sources[:200]}")
+    return ids
+
+
+def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None = None) -> list[EvaluatedRun]:
+    """The runs over these chains, of one model or of all, by trajectory and stage."""
+    query = (
+        select(
+            Trajectory.id,
+            Trajectory.chain_id,
+            Trajectory.sample,
+            Trajectory.model,
+            Trajectory.options,
+            Trajectory.scaffold,
+            Trajectory.outcome,
+            Chain.length,
+            Repository.owner,
+            Repository.name,
+            ImportedTask.source,
+            ImportedTask.difficulty,
+            ImportedTask.instance_id,
+        )
+        .join(Chain, Chain.id == Trajectory.chain_id)
+        .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
+        .where(Trajectory.parent_id.is_(None), Trajectory.scaffold.not_in(sorted(PRIVILEGED)))
+        .order_by(Trajectory.id)
+    )
+    wanted = set(chains)
+    counting = MEASURED | INFRASTRUCTURE
+    rows = [
+        row
+        for row in tx.connection.execute(query)
+        if row.chain_id in wanted and row.outcome in counting and model in (None, row.model)
+    ]
+    labels = option_labels([{**row.options, "scaffold": row.scaffold} for row in rows])
+    tiers = {key: str(found.tier) for key, found in difficulties(reference_stages(tx), {})[0].items()}
+    stages = _stages(tx, {row.id for row in rows})
+    calls = _calls(tx)
+    found = []
+    for row, label in zip(rows, labels, strict=True):
+        for position in range(1, row.length + 1):
+            run = stages.get((row.id, position))
+            if run is None:
+                apart = row.outcome if row.outcome in INFRASTRUCTURE else None
+                run = InstanceRun("", 0, resolved=False, patch=False, steps=0, calls=0, apart=apart, reached=False)
+            name = row.instance_id or f"{row.chain_id}/{position}"
+            run = replace(
+                run,
+                instance=name,
+                sample=row.sample,
+                calls=calls.get((row.id, position), 0),
+                repository=f"{row.owner}/{row.name}",
+                difficulty=row.difficulty or tiers.get((row.chain_id, position), "unknown"),
+                position=position,
+            )
+            found.append(EvaluatedRun(run, row.model, label, row.source or "mined", row.id))
+    return found
+
+
+def with_views(tx: Transaction, runs: Collection[EvaluatedRun]) -> list[EvaluatedRun]:
+    """The runs with the share of their views of files that showed nothing new; reads their conversations."""
+    found, shares = [], dict[tuple[str, int], float | None]()
+    for name in sorted({it.trajectory for it in runs}):
+        entries = read_entries(tx, name)
+        for position in {entry.position for entry in entries}:
+            own = exploration([entry for entry in entries if entry.position == position])
+            shares[name, position] = own.redundant_share
+    for it in runs:
+        found.append(replace(it, run=replace(it.run, redundant=shares.get((it.trajectory, it.run.position)))))
+    return found
+
+
+def _stages(tx: Transaction, wanted: Collection[str]) -> Mapping[tuple[str, int], InstanceRun]:
+    """What each trajectory did at each stage that it worked on: to its end, or to the failure that cut it off."""
+    outcomes = {
+        (name, position): (outcome, attempts)
+        for name, position, outcome, attempts in tx.rows(
+            TrajectoryStage, "trajectory_id", "position", "outcome", "attempts"
+        )
+        if name in wanted
+    }
+    tests = {
+        (name, position, attempt): result
+        for name, position, attempt, result in tx.rows(Verdict, "trajectory_id", "position", "attempt", "tests")
+        if name in wanted
+    }
+    costs: dict[tuple[str, int], Any] = {}
+    for name, reached in reached_stages(tx, dict.fromkeys(wanted, False)).items():
+        costs.update({(name, stage.position): stage for stage in reached})
+    found: dict[tuple[str, int], InstanceRun] = {}
+    for (name, position), (outcome, attempts) in outcomes.items():
+        if outcome in INFRASTRUCTURE:
+            found[name, position] = InstanceRun("", 0, False, False, 0, 0, usd=None, apart=outcome)
+            continue
+        stage = costs.get((name, position))
+        if outcome not in FINAL or (not attempts and outcome not in OF_THE_AGENT):
+            continue
+        result = tests.get((name, position, attempts))
+        resolved = result == PASSED if result is not None else outcome == ACCEPTED
+        said = result is not None or outcome in {ACCEPTED, REJECTED} | OF_THE_AGENT
+        found[name, position] = InstanceRun(
+            "",
+            0,
+            resolved,
+            patch=stage.patch if stage else False,
+            steps=stage.steps if stage else 0,
+            calls=0,
+            tokens_in=stage.agent.tokens_in + stage.prm.tokens_in if stage else 0,
+            tokens_out=stage.agent.tokens_out + stage.prm.tokens_out if stage else 0,
+            usd=_usd(stage),
+            apart=None if said else NO_VERDICT,
+        )
+    return found
+
+
+def _usd(stage: Any) -> float | None:
+    if stage is None:
+        return 0.0
+    known: list[float | None] = [stage.agent.usd, stage.prm.usd]
+    return None if None in known else sum(usd for usd in known if usd is not None)
+
+
+def _calls(tx: Transaction) -> dict[tuple[str, int], int]:
+    """Calls of tools by trajectory and stage: their answers are counted."""
+    table = TrajectoryMessage
+    query = (
+        select(table.trajectory_id, table.position, func.count())
+        .where(table.kind == EntryKind.OBSERVATION.value, table.tool_name.is_not(None))
+        .group_by(table.trajectory_id, table.position)
+    )
+    return {(str(name), int(position)): int(count) for name, position, count in tx.connection.execute(query)}
