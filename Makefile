@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape mutations tables-page options-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape mutations tables-page options-page lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -140,6 +140,9 @@ prm-replays: $(DEV) ## What readings of real windows came to that were answered 
 
 grades: $(DEV) ## Grade references, honest failures and cheats of proved stages: ARGS="--db FILE"
 	$(BIN)/python -m research.grades $(ARGS)
+
+strength: $(DEV) ## What the proofs of a database are worth, and what measuring took: ARGS="--db FILE"
+	$(BIN)/python -m research.strength $(ARGS)
 
 candidates: $(DEV) ## Judge patches of known kind, and run hidden tests on them: ARGS="FOLDER --db FILE"
 	$(BIN)/python -m research.candidates $(ARGS)

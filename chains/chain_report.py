@@ -18,6 +18,7 @@ from prchain.core.errors import UsageError
 from sql.chosen import find_chain, resolved
 from sql.outcomes import SELECTED
 from sql.store import Store, Transaction
+from sql.strength import read_strengths, worst
 from sql.tables import (
     Chain,
     ChainStage,
@@ -55,6 +56,8 @@ class ListedChain:
     """Of its first stage."""
     task: str | None
     """The task's outcome."""
+    proof: str | None
+    """What its proof is worth (`sql.strength.Worth`), that of its weakest stage; None where no stage is proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ def find_chains(
             .outerjoin(Task, Task.chain_id == Chain.id)
             .where(Selection.strategy == strategy, Selection.outcome == outcome)
         )
-        subjects = _subjects(tx)
+        subjects, proofs = _subjects(tx), read_strengths(tx)
         stages: dict[str, list[_ListedStage]] = defaultdict(list)
         for stage in tx.read(_ListedStage, ChainStage):
             stages[stage.chain_id].append(stage)
@@ -167,6 +170,7 @@ def find_chains(
                 stages[chain][-1].landed_at,
                 subjects[chain, 1],
                 task,
+                worst(proofs.get(chain, {}).values()),
             )
             for chain, repository_id, length, language, licence, score, task in tx.connection.execute(query)
             if repository is None or names[repository_id].lower() == repository.lower()
@@ -247,6 +251,7 @@ def print_chains(rows: Sequence[ListedChain], total: int, others: Mapping[str, i
     for row in rows:
         numbers = " > ".join(f"#{number}" for number in row.numbers)
         task = f"  task {row.task}" if row.task else ""
+        task += f"  proof {row.proof}" if row.proof else ""
         figures = (f"{row.score:.2f}", f"{row.confidence:.2f}", f"{row.lines:,}")
         lines.append((row.id, *figures, f"{row.repository}  {numbers}{task}"))
         lines.append(("", "", "", "", shortened(row.subject, _WIDTH)))

@@ -304,6 +304,7 @@ def interpreters(db: str | None, as_json: bool) -> None:
 @budget_option("Spend no more than this on repairs.")
 @option("--retry", is_flag=True, heading=WHICH, help="Begin anew with chains that ended and were not proved.")
 @option("--renew", is_flag=True, heading=WHICH, help="Prove them once more, with the present recipes and images.")
+@option("--strength", is_flag=True, heading="Proof", help="Measure what proofs are worth, also of those that stand.")
 @db_option
 @json_option
 def validate(
@@ -321,6 +322,7 @@ def validate(
     budget: float | None,
     retry: bool,
     renew: bool,
+    strength: bool,
     db: str | None,
     as_json: bool,
 ) -> None:
@@ -333,6 +335,7 @@ def validate(
     Example:
       prchain environments validate --repository pallets/click --workers 4
       prchain environments validate --chain 5f0c --stage-images
+      prchain environments validate --repository pallets/click --strength
     """
     from environments.images.provide import build_logs
     from environments.proofs.validate import ValidateOptions
@@ -343,7 +346,9 @@ def validate(
     chosen = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
     if stage_images and not chosen.needs_image:
         raise UsageError("--stage-images needs a backend that needs images, as docker does")
-    options = ValidateOptions(backend=chosen.name, runs=runs, test_timeout=timeout, stage_images=stage_images)
+    options = ValidateOptions(
+        backend=chosen.name, runs=runs, test_timeout=timeout, stage_images=stage_images, strength=strength
+    )
     choice = ValidationChoice(strategy, repository, limit, chain, retry, renew)
     _require_repair(repair, budget)
     with (

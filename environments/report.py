@@ -15,13 +15,14 @@ from environments.images.images import Image
 from environments.images.interpreters.offered import Offer
 from environments.images.stage_image import BUILT
 from environments.proofs.proof import UNPROVED
-from environments.proofs.proof_rows import ChainProof
+from environments.proofs.proof_rows import ChainProof, StageProof
 from environments.proofs.validations import ValidateReport
 from prchain.core.console.terminal import counted, say, say_reasons, say_table, shortened, tally
 from prchain.core.endings import say_causes, say_end
 from prchain.core.errors import BuildFailed
 from sql.outcomes import PROVED
 from sql.store import Store
+from sql.strength import strength_row
 from sql.tables import BuiltImage
 
 BUILD_FAILED = BuildFailed("").name
@@ -172,6 +173,7 @@ def _chain_row(proof: ChainProof) -> dict[str, Any]:
             "classes": stage.classes.sizes(),
             "removed": len(stage.removed),
             "stage_image": stage.stage_image,
+            "strength": strength_row(stage.strength) if stage.outcome == PROVED else None,
             "seconds": round(stage.seconds, 1),
         }
         for stage in proof.stages
@@ -190,7 +192,7 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
     """One line a chain with F2P and P2P of each stage, the sum, and what to do where a build failed."""
     for proof in report.proofs:
         tests = ", ".join(
-            f"{stage.position}: {len(stage.classes.f2p)}/{len(stage.classes.p2p)}"
+            f"{stage.position}: {len(stage.classes.f2p)}/{len(stage.classes.p2p)}{_worth(stage)}"
             if stage.outcome in {PROVED, UNPROVED}
             else f"{stage.position}: {stage.outcome}"
             for stage in proof.stages
@@ -207,6 +209,10 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
     if BUILD_FAILED in report.outcomes:
         build_help.print()
     say_end("chain", report.failed, report.left, report.stopped)
+
+
+def _worth(stage: StageProof) -> str:
+    return f" {stage.strength.worth}" if stage.strength else ""
 
 
 def _ended_words(report: ValidateReport) -> str:

@@ -120,6 +120,14 @@ class Workplace:
         `IncompleteRepository`, `SandboxError`.
         """
         place_tree(sandbox, self.trees, tree, history=history)
+        if self.refresh(sandbox):
+            self._hide_refresh_outputs(sandbox)
+        if begun_from is not None:
+            place_repository(sandbox, self.trees, begun_from, history=history)
+
+    def refresh(self, sandbox: Sandbox) -> bool:
+        """Make what lies in the sandbox ready to run, as `place` does, and leave what that makes where it is; whether
+        there was anything to do. Raises `RefreshFailed`, `SandboxError`."""
         scripts = self.backend.refreshes(self.provided.plan)
         for script in scripts:
             result = sandbox.exec(f"set -euo pipefail\n{script}", timeout=REFRESH_TIMEOUT)
@@ -127,10 +135,7 @@ class Workplace:
                 lines = decisive_lines(result.text)
                 cause = "took too long" if result.timed_out else lines[-1] if lines else f"exit code {result.exit_code}"
                 raise RefreshFailed(f"the refresh fails on the tree: {cause}", lines)
-        if scripts:
-            self._hide_refresh_outputs(sandbox)
-        if begun_from is not None:
-            place_repository(sandbox, self.trees, begun_from, history=history)
+        return bool(scripts)
 
     def _hide_refresh_outputs(self, sandbox: Sandbox) -> None:
         sandbox.exec(_TIDY, timeout=_GIT)

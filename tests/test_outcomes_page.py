@@ -19,10 +19,12 @@ from environments.suites.testlogs import Status
 from miner.outcomes import OUTCOMES as OF_PULL_REQUESTS
 from prchain.core import errors
 from prchain.core.runs import DEFECT, TAKEN
+from sql.strength import UndoingKind, UndoingOutcome, Worth
 from tests.test_docs import ROOT
 from trajectories import outcomes as of_trajectories
-from trajectories.export import duplicates, lengths, reading
+from trajectories.export import duplicates, lengths, reading, selection
 from trajectories.model import Ending, TurnFault
+from trajectories.privileged import DISCLOSED
 from trajectories.verdicts.judge import _UNSCORED
 
 PAGE = (ROOT / "docs" / "outcomes.md").read_text(encoding="utf-8")
@@ -42,10 +44,16 @@ NAMES_IN_CODE = {
     "Pairs and chains": names_of(of_chains) - {"chained", "frozen", "unlinked", "not_chosen"},
     "Tasks": names_of(of_tasks) | of_tasks.FINAL | of_tasks.SKIPPED,
     "Images": {build_run.BUILT, build_run.CACHED, stage_image.BUILT, "no_recipe", "build_failed"},
-    "Proofs": names_of(proof) | {field.name for field in fields(of_tests.ClassifiedTests)} | set(Status),
+    "Proofs": names_of(proof)
+    | {field.name for field in fields(of_tests.ClassifiedTests)}
+    | set(Status)
+    | {*Worth, *UndoingKind, *UndoingOutcome},
     "Attempts": {*Ending, *TurnFault, *names_of(of_tests), *(error("").name for error in _UNSCORED)},
     "Trajectories": names_of(of_trajectories) | of_trajectories.FINAL | {"proof_outdated"},
-    "Exports": names_of(duplicates) | names_of(lengths) | names_of(reading) - {"accepted", "accepted_prefix"},
+    "Exports": names_of(duplicates)
+    | names_of(lengths)
+    | names_of(reading) - {"accepted", "accepted_prefix"}
+    | names_of(selection) - {DISCLOSED},
     "Errors": {*errors.errors_by_name(), *filter(None, errors.infrastructure_failures().values())},
 }
 """Heading of the page to the names in the code."""

@@ -212,6 +212,7 @@ ELSEWHERE = {
     "make needs": ("tests/research/test_needs.py", "invoke(main, "),
     "make secrets": ("tests/research/test_secrets.py", "invoke(rig.main, "),
     "python -m pytest": ("tests/environments/test_briefing.py", "python -m pytest FILES"),
+    "make strength": ("tests/research/test_strength.py", "invoke(main, "),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make mutations": ("tests/research/test_mutations.py", "verdict("),
     "make shape": ("tests/research/test_shape.py", "longest_way("),

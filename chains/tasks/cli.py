@@ -21,6 +21,7 @@ from prchain.core.cli_options import (
     json_option,
     limit_option,
     option,
+    proof_option,
     repository_option,
     spending_options,
     strategy_option,
@@ -230,6 +231,7 @@ def show(task: str, reference: bool, db: str | None, as_json: bool) -> None:
 )
 @click.option("--retired", is_flag=True, help="Also those of chains that were chosen once and are not any more.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@proof_option
 @db_option
 @json_option
 def export(
@@ -241,6 +243,7 @@ def export(
     form: str,
     retired: bool,
     force: bool,
+    proof: str,
     db: str | None,
     as_json: bool,
 ) -> None:
@@ -260,12 +263,14 @@ def export(
         UnreadableTask,
         outcomes_of_chains,
         print_lines,
+        proofs_of_tasks,
         records,
         task_lines,
         write_lines,
     )
     from chains.tasks.harness import OmittedStage, harness_lines
     from chains.tasks.record import TaskRecord
+    from sql.strength import ProofFilter, say_proofs
 
     settings = Settings.load(db=db)
     to_stdout = str(out) == "-"
@@ -275,7 +280,8 @@ def export(
     ungraded: list[OmittedStage] = []
     unsolvable: list[TaskRecord] = []
     with closing(Store.open(settings.db, create=False)) as store:
-        options = TaskExportOptions(strategy, outcome, interface, retired, solvable)
+        options = TaskExportOptions(strategy, outcome, interface, retired, solvable, ProofFilter(proof))
+        say_proofs(*proofs_of_tasks(store, options), noun="task")
         tasks = records(store, settings.mirrors_dir, options, left_out.append, unsolvable.append)
         lines = harness_lines(store, tasks, ungraded.append) if form == "swebench" else task_lines(tasks)
         count = print_lines(lines, sys.stdout.buffer) if to_stdout else write_lines(lines, out, force=force)

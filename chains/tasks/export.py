@@ -29,6 +29,7 @@ from chains.tasks.record import (
     SignRecord,
     StageRecord,
     Standing,
+    StrengthRecord,
     TaskRecord,
 )
 from chains.tasks.rows import read_draft, read_task_chain, stored_tasks
@@ -43,6 +44,7 @@ from prchain.core.secrets.scrub import redact, scrub_mined
 from sql.chosen import LAST, resolved
 from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
+from sql.strength import ProofFilter, Strength, doubts, meeting, read_strengths, strength_row
 from sql.tables import ChainStage, Citation, LlmCall, Selection, StageTests, Task
 
 NO_TASK = "without a task"
@@ -62,6 +64,8 @@ class TaskExportOptions:
     """Also those of chains that the strategy chose once and does not any more."""
     solvable: bool = False
     """Only those in which every stage is told what its hidden tests need, as far as that is known of all tests."""
+    proof: ProofFilter = ProofFilter.ANY
+    """What the proofs of all stages have to be worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +92,10 @@ def records(
     `StoreError`.
     """
     opened: dict[str, GitRepository] = {}
-    outcomes = _selection_outcomes(options)
     with store.reading() as tx:
         options = replace(options, strategy=resolved(tx, options.strategy))
-        query = (
-            select(Task.chain_id, Selection.score, Selection.outcome)
-            .join(Selection, Selection.chain_id == Task.chain_id)
-            .where(
-                Selection.strategy == options.strategy, Selection.outcome.in_(outcomes), Task.outcome == options.outcome
-            )
-        )
-        chosen: dict[str, tuple[float, Standing]] = {
-            str(chain_id): (float(score), "retired" if outcome == RETIRED else "selected")
-            for chain_id, score, outcome in tx.connection.execute(query)
-        }
-        chains = [read_task_chain(tx, chain_id) for chain_id in chosen]
+        chosen = _chosen(tx, options)
+        chains = [read_task_chain(tx, chain_id) for chain_id in meeting(tx, list(chosen), options.proof)]
         for chain in sorted(
             chains, key=lambda task_chain: (task_chain.host, task_chain.full_name.lower(), task_chain.id)
         ):
@@ -120,6 +113,32 @@ def records(
                 yield record
             elif unsolvable is not None:
                 unsolvable(record)
+
+
+def _chosen(tx: Transaction, options: TaskExportOptions) -> dict[str, tuple[float, Standing]]:
+    """The chains whose tasks are asked for, whatever their proofs are worth: score and standing of each."""
+    query = (
+        select(Task.chain_id, Selection.score, Selection.outcome)
+        .join(Selection, Selection.chain_id == Task.chain_id)
+        .where(
+            Selection.strategy == resolved(tx, options.strategy),
+            Selection.outcome.in_(_selection_outcomes(options)),
+            Task.outcome == options.outcome,
+        )
+    )
+    return {
+        str(chain_id): (float(score), "retired" if outcome == RETIRED else "selected")
+        for chain_id, score, outcome in tx.connection.execute(query)
+    }
+
+
+def proofs_of_tasks(store: Store, options: TaskExportOptions) -> tuple[str | None, int]:
+    """What is to know of the proofs of the tasks (`sql.strength.doubts`), and how many ``--proof`` leaves out."""
+    with store.reading() as tx:
+        chosen = list(_chosen(tx, options))
+        if options.proof is ProofFilter.ANY:
+            return doubts(tx, chosen), 0
+        return None, len(chosen) - len(meeting(tx, chosen, options.proof))
 
 
 def outcomes_of_chains(store: Store, options: TaskExportOptions) -> dict[str, int]:
@@ -157,9 +176,11 @@ def _record(
     ready = draft.outcome == READY
     queries = {stage.position: stage for stage in draft.stages}
     patches = repository.patches((stage.base_sha, stage.landed_sha) for stage in chain.stages)
-    f2p = proved_f2p(tx, chain.id)
+    f2p, proofs = proved_f2p(tx, chain.id), read_strengths(tx, chain.id).get(chain.id, {})
     stages = tuple(
-        _stage(tx, repository, chain, stage, queries.get(stage.position) or _unwritten(stage), patch, options, f2p)
+        _stage(
+            tx, repository, chain, stage, queries.get(stage.position) or _unwritten(stage), patch, options, f2p, proofs
+        )
         for stage, patch in zip(chain.stages, patches, strict=True)
     )
     return TaskRecord(
@@ -206,6 +227,7 @@ def _stage(
     patch: Sequence[FilePatch],
     options: TaskExportOptions,
     f2p: Mapping[int, Collection[str]],
+    proofs: Mapping[int, Strength | None],
 ) -> StageRecord:
     reference = split(patch)
     lacking = unmet(query.query or "", query.needs, options.interface, f2p.get(stage.position))
@@ -231,6 +253,7 @@ def _stage(
         unmet=_needs(lacking),
         verdict=verdict_of(lacking),
         needs_of="f2p" if stage.position in f2p else "patch",
+        proof=StrengthRecord(**strength_row(proofs[stage.position])) if stage.position in proofs else None,
         evidence=_evidence(tx, chain, stage.position),
         findings=_findings(query.findings),
     )

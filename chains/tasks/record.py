@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from prchain.core.code.needs import Interface, NeedKind, Verdict
+from sql.strength import Worth
 
 SCHEMA_VERSION = 3
 """What every line carries."""
@@ -84,6 +85,22 @@ class NeedRecord(_Record):
     withheld: str = Field(default="", description="why an agent is not told of it; empty for a part of the interface")
 
 
+class StrengthRecord(_Record):
+    """What the proof of the stage's tests is worth."""
+
+    worth: Worth = Field(description="in one word: not_measured, import_only, unknown, weak or strong")
+    own_f2p: int | None = Field(
+        default=None, description="F2P tests that no import alone has hidden; null where that is not known"
+    )
+    changed_f2p: int = Field(default=0, description="those of them that the pull request adds or changes")
+    hidden_by_import: int = Field(default=0, description="F2P tests that pass before with the tests of before")
+    failing: int = Field(default=0, description="tests that the pull request adds or changes and that fail after it")
+    guards: int = Field(default=0, description="P2P tests of the modules that the stage touches")
+    caught: int = Field(default=0, description="undone parts of the reference that tests noticed")
+    valid: int = Field(default=0, description="undone parts of the reference, as far as tests could run")
+    invalid: int = Field(default=0, description="undone parts that did not build, or with which no test was found")
+
+
 class StageRecord(_Record):
     """One stage."""
 
@@ -115,6 +132,7 @@ class StageRecord(_Record):
     needs_of: Literal["f2p", "patch"] = Field(
         description="which tests count: those proved as F2P, or, before a validation, those that the patch touches"
     )
+    proof: StrengthRecord | None = Field(default=None, description="null where its tests are not proved")
     evidence: EvidenceRecord | None = Field(description="null for the first stage")
     findings: tuple[FindingRecord, ...]
 

@@ -35,6 +35,7 @@ from prchain.core.llm.purposes import REVIEW, SCREEN
 from sql.chosen import find_chain
 from sql.outcomes import READY
 from sql.store import Store, Transaction
+from sql.strength import Strength, read_strengths, strength_row, strength_words
 from sql.tables import Chain, ChainStage, Repository, Selection, Task
 
 _WIDTH = 104
@@ -80,6 +81,8 @@ class TaskStageReport:
     unmet: Sequence[Mapping[str, Any]]
     verdict: str
     needs_of: str
+    proof: Mapping[str, Any] | None
+    """What the proof of its tests is worth (`sql.strength.strength_row`); None where they are not proved."""
     said: Mapping[str, Any] | None
     """The last reply, where it could not be used."""
 
@@ -159,7 +162,7 @@ def task_report(store: Store, prefix: str) -> TaskReport:
             raise UsageError(f"chain {chain_id} has no task yet; run `prchain tasks build`")
         stored = stored_tasks(tx, chain_id)[chain_id]
         queries = {stage.position: stage for stage in draft.stages}
-        f2p = proved_f2p(tx, chain_id)
+        f2p, proofs = proved_f2p(tx, chain_id), read_strengths(tx, chain_id).get(chain_id, {})
         unusable = draft.outcome in UNUSABLE and all(stage.outcome == READY for stage in draft.stages)
         return TaskReport(
             chain_id,
@@ -180,14 +183,19 @@ def task_report(store: Store, prefix: str) -> TaskReport:
             stored.created_at,
             cost_of(tx, chain_id).model_dump(),
             tuple(
-                _stage_report(tx, chain, stage, queries.get(stage.position), f2p.get(stage.position))
+                _stage_report(tx, chain, stage, queries.get(stage.position), f2p.get(stage.position), proofs)
                 for stage in chain.stages
             ),
         )
 
 
 def _stage_report(
-    tx: Transaction, chain: TaskChain, stage: SelectedStage, query: StageQuery | None, f2p: Collection[str] | None
+    tx: Transaction,
+    chain: TaskChain,
+    stage: SelectedStage,
+    query: StageQuery | None,
+    f2p: Collection[str] | None,
+    proofs: Mapping[int, Strength | None],
 ) -> TaskStageReport:
     position = stage.position
     [(relation, confidence)] = tx.rows(ChainStage, "relation", "confidence", chain_id=chain.id, position=position)
@@ -207,6 +215,7 @@ def _stage_report(
         unmet=[need.row() for need in lacking],
         verdict=verdict_of(lacking),
         needs_of="patch" if f2p is None else "f2p",
+        proof=strength_row(proofs[position]) if position in proofs else None,
         said=last_reply(tx, stage_subject(chain.id, position)) if unusable else None,
     )
 
@@ -244,6 +253,7 @@ def print_task(report: TaskReport, references: Sequence[bytes] = ()) -> None:
                 "base": stage.base_sha,
                 "landed": f"{stage.landed_sha}, {stage.landed_at}",
                 "follows": follows,
+                "proof": strength_words(stage.proof) if stage.proof else "",
             }
         )
         _print_list("files", stage.files or [])

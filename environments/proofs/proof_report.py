@@ -5,25 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, file_of
 from environments.proofs.proof_rows import StageProof, StoredRun, read_runs, read_stages, validations
 from environments.proofs.published import PublishedLists, published_lists
+from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
 from environments.suites.testruns import LEFT_OUT, TestRun
 from prchain.core.console.reports import WHERE_ASKED
-from prchain.core.console.terminal import counted, say
+from prchain.core.console.terminal import counted, listed, say
 from prchain.core.errors import UsageError
 from sql.chosen import find_chain
 from sql.outcomes import PROVED
 from sql.store import Store
+from sql.strength import Strength, UndoingOutcome, strength_row, strength_words
 
 _ALWAYS = ("f2p", "p2p", "flaky", "failing")
 """Classes whose number is told also where it is 0."""
 
 _LABELS = {"f2p": "F2P", "p2p": "P2P", "timed_out": "timed out"}
 _LAST_LINES = 6
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ class StageReport:
     command: str | None
     files: tuple[str, ...]
     counts: Mapping[str, int]
+    strength: Mapping[str, Any] | None
+    """What the proof is worth (`sql.strength.strength_row`), with what that names; None of a stage without a proof."""
+    hidden: tuple[str, ...] | None = field(metadata=WHERE_ASKED)
+    """The F2P tests that only an import hid."""
     own_plugins: tuple[str, ...]
     canaries: int
     removed: tuple[str, ...]
@@ -98,7 +106,8 @@ def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofRepo
         proofs = {stage.position: stage for stage in read_stages(tx, chain.id)}
         first = proofs.get(1)
         published = published_lists(tx, chain.id, first.runner, first.classes) if first and first.files else None
-        runs = sorted(read_runs(tx, chain.id), key=lambda run: (run.side != "before", run.ordinal))
+        found = [run for run in read_runs(tx, chain.id) if run.side in (BEFORE, AFTER)]
+        runs = sorted(found, key=lambda run: (run.side != BEFORE, run.ordinal))
     stages = tuple(
         _stage_report(
             stage.number,
@@ -123,6 +132,8 @@ def _stage_report(
         **{name: getattr(proof, name) for name in (*same, "files", "removed")},
         number=number,
         counts=proof.classes.sizes(),
+        strength=strength_row(proof.strength) | _named(proof.strength) if proof.outcome == PROVED else None,
+        hidden=(proof.strength.hidden if proof.strength else ()) if tests else None,
         own_plugins=proof.baseline.own_plugins,
         canaries=len(proof.baseline.slots),
         earlier_broken=tuple(earlier_broken(proof, earlier)),
@@ -131,6 +142,15 @@ def _stage_report(
         runs=tuple(_run_report(stored) for stored in runs),
         last_lines=tuple([line for line in last.splitlines() if line.strip()][-_LAST_LINES:]),
     )
+
+
+def _named(strength: Strength | None) -> dict[str, Any]:
+    """What a strength names."""
+    if strength is None:
+        return {}
+    undone = [{"kind": str(it.kind), "place": it.place, "outcome": str(it.outcome)} for it in strength.undone]
+    passed = [f"{it.place} ({it.kind})" for it in strength.undone if it.outcome is UndoingOutcome.PASSED]
+    return {"failing_tests": list(strength.failing), "undone": undone, "passed": passed}
 
 
 def _run_report(stored: StoredRun) -> RunReport:
@@ -194,6 +214,11 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
         counts = {name: count for name, count in stage.counts.items() if count or name in _ALWAYS}
         summary = ", ".join(f"{_name(name)} {count:,}" for name, count in counts.items())
         yield f"  {stage.runner}, {counted(len(stage.files), 'test file')}: {summary}"
+    if stage.strength is not None:
+        yield f"  proof: {strength_words(stage.strength)}"
+        for name, words in (("failing_tests", "new or changed tests fail on M_t"), ("passed", "undone and not caught")):
+            if stage.strength.get(name):
+                yield f"  {words}: {listed(stage.strength[name], _SHOWN)}"
     if stage.canaries:
         yield f"  {counted(stage.canaries, 'canary')} among them when work is graded"
     if stage.own_plugins:
@@ -212,6 +237,7 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
         lists = {
             "files": stage.files,
             **stage.tests,
+            "hidden by an import alone": stage.hidden or (),
             "removed upstream": stage.removed,
             "earlier broken": stage.earlier_broken,
         }

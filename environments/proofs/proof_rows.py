@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import and_, delete, select
+from sqlalchemy import and_, delete, select, update
 
 from environments.images.stage_image import BUILT
 from environments.proofs.published import PublishedLists
@@ -19,6 +19,7 @@ from prchain.core.errors import ChainGone
 from prchain.core.timestamps import now
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
+from sql.strength import Strength
 from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
 
 _RUN = (
@@ -51,6 +52,7 @@ _STAGE = (
     "tampered",
     "baseline",
     "stage_image",
+    "strength",
     "seconds",
 )
 
@@ -71,6 +73,8 @@ class StageProof:
     removed: tuple[str, ...] = ()
     baseline: RunnerBaseline = field(default_factory=RunnerBaseline)
     stage_image: str | None = None
+    strength: Strength | None = None
+    """What the proof is worth; None where nobody has measured it."""
     seconds: float = 0.0
 
 
@@ -209,6 +213,7 @@ def _stage(row: Sequence[Any]) -> StageProof:
     for name in ("files", "removed"):
         known[name] = tuple(known[name])
     known["baseline"] = RunnerBaseline.from_row(known.pop("tampered"), known["baseline"])
+    known["strength"] = Strength.from_row(known["strength"]) if known["strength"] else None
     classes = {name: tuple(tests) for name, tests in known["classes"].items()}
     return StageProof(**{**known, "classes": ClassifiedTests(**classes)})
 
@@ -240,7 +245,19 @@ def _stage_rows(proof: ChainProof) -> Iterator[dict[str, Any]]:
             "removed": stage.removed,
             "tampered": stage.baseline.replaced,
             "baseline": stage.baseline.row(),
+            "strength": stage.strength.row() if stage.strength else None,
         }
+
+
+def write_strength(tx: Transaction, chain_id: str, position: int, strength: Strength) -> None:
+    """Write what the proof of one stage is worth, and nothing else of it."""
+    where = (StageTests.chain_id == chain_id, StageTests.position == position)
+    tx.connection.execute(update(StageTests).where(*where).values(strength=strength.row()))
+
+
+def unmeasured(tx: Transaction) -> set[str]:
+    """The chains with a proved stage whose strength nobody has measured."""
+    return {str(chain) for (chain,) in tx.rows(StageTests, "chain_id", outcome=PROVED, strength=None)}
 
 
 def require_chain(tx: Transaction, chain_id: str) -> None:
@@ -262,6 +279,12 @@ class StoredRuns:
         with self._store.reading() as tx:
             found = next(read_runs(tx, self._chain_id, position=self._position, side=side, ordinal=ordinal), None)
         return found.run if found and found.key == key else None
+
+    def all(self, side: str) -> list[TestRun]:
+        """All stored runs of a side, in order. On B_t, those under another key than the first are of another day."""
+        with self._store.reading() as tx:
+            found = list(read_runs(tx, self._chain_id, position=self._position, side=side))
+        return [stored.run for stored in found if side != "before" or stored.key == found[0].key]
 
     def keep(self, side: str, ordinal: int, key: str, run: TestRun) -> None:
         """Store a run in the place of one of another key. Raises `ChainGone`."""

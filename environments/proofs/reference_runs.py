@@ -15,7 +15,7 @@ from environments.suites.baseline import RunnerBaseline
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import RUNNER_MISSING, TestRun
-from environments.workplace import StageSuite
+from environments.workplace import StageSuite, Workplace
 from prchain.core.console.terminal import shortened
 from prchain.core.errors import RunnerMissing
 from prchain.core.runs import Tell
@@ -142,23 +142,34 @@ class ReferenceRuns:
         )
 
     def _key(self, tree: str, slots: Collection[str] | None, known: RunnerBaseline) -> str:
-        workplace = self._suite.workplace
-        plan, command = workplace.provided.plan, workplace.command
-        inputs = [
-            tree,
-            self._suite.files,
-            _rules(),
-            None if slots is None else sorted(slots),
-            known.replaced,
-            json.dumps(known.row()),
-            command.template,
-            command.arguments,
-            dict(command.environment),
-            dict(plan.environment),
-            plan.refresh,
-            self._decides,
-        ]
-        return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+        return run_key(self._suite.workplace, tree, self._suite.files, slots, known, self._decides)
+
+
+def run_key(
+    workplace: Workplace,
+    tree: str,
+    files: Sequence[str],
+    slots: Collection[str] | None,
+    known: RunnerBaseline,
+    decides: Sequence[str],
+) -> str:
+    """Hash of everything that decides a run of some test files on a tree, with canaries in these slots, or in all."""
+    plan, command = workplace.provided.plan, workplace.command
+    inputs = [
+        tree,
+        files,
+        _rules(),
+        None if slots is None else sorted(slots),
+        known.replaced,
+        json.dumps(known.row()),
+        command.template,
+        command.arguments,
+        dict(command.environment),
+        dict(plan.environment),
+        plan.refresh,
+        decides,
+    ]
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
 
 @cache

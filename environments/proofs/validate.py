@@ -25,10 +25,21 @@ from environments.proofs.proof import (
     prove,
     unusable,
 )
-from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_stage_image
+from environments.proofs.proof_rows import (
+    ChainProof,
+    StageProof,
+    StoredRuns,
+    read_proof,
+    read_stages,
+    require_chain,
+    write_proof,
+    write_stage_image,
+    write_strength,
+)
 from environments.proofs.published import published_lists
 from environments.proofs.reference_runs import ReferenceRuns
 from environments.proofs.stage_images import stage_image
+from environments.proofs.strength_runs import StrengthMeter
 from environments.sandboxes.engine import engine_failures
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
@@ -44,9 +55,13 @@ from prchain.core.runs import Tell
 from prchain.core.settings import Settings
 from sql.outcomes import PROVED
 from sql.store import Store
+from sql.strength import Strength
 
 RUNS = 3
 """Runs of a stage's tests on each side."""
+
+MEASURED = frozenset({PROVED, UNPROVED})
+"""Outcomes of chains whose proofs are worth something; of the others nobody uses a stage."""
 
 _LONGEST_REASON = 1000
 
@@ -63,6 +78,8 @@ class ValidateOptions:
     limits: ResourceLimits = field(default_factory=ResourceLimits)
     stage_images: bool = False
     """Commit for each proved stage an image that holds its checkout."""
+    strength: bool = False
+    """Measure what the proof of each proved stage is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +103,9 @@ class ChainProver:
         self.backend = BACKENDS.named(options.backend).of(settings)
         self._settings = settings
 
-    def prove(self, chain_id: str, tell: Tell = lambda words: None) -> ChainProof:
-        """Prove a chain and store what was found.
+    def prove(self, chain_id: str, tell: Tell = lambda words: None, *, anew: bool = False) -> ChainProof:
+        """Prove a chain and store what was found. Where the tests are those of the stored proof, it keeps its strength,
+        unless that is to be measured `anew`.
 
         Raises `ChainGone`, and errors that are not the chain's fault, after which only the finished runs are stored:
         `SandboxError` and `ImageError` for the engine, `GitError` for a repository that is not there, `LlmError`
@@ -106,13 +124,58 @@ class ChainProver:
         else:
             with self.backend.connected() as backend:
                 proof = self._stages(_Chain(chain, git, trees, patches, backend), tell)
-        proof = replace(proof, seconds=time.monotonic() - start)
+        with self._store.reading() as tx:
+            known = {stage.position: stage for stage in read_stages(tx, chain_id)}
+        stages = tuple(_with_strength_of(known.get(stage.position), stage) for stage in proof.stages)
+        proof = replace(proof, stages=stages, seconds=time.monotonic() - start)
         with self._store.transaction() as tx:
             write_proof(tx, proof, self.options.backend)
             if chain.imported and proof.outcome == PROVED:
                 (stage,) = proof.stages
                 proof = replace(proof, published=published_lists(tx, chain_id, stage.runner, stage.classes))
+        if self.options.strength and proof.outcome in MEASURED:
+            return self.measure(chain_id, tell, anew=anew)
         return proof
+
+    def measure(self, chain_id: str, tell: Tell = lambda words: None, *, anew: bool = False) -> ChainProof:
+        """Measure what the stored proof of a chain is worth, and store it, stage by stage: of those that are proved,
+        and of which nobody knows it, or of all of them `anew`.
+
+        Raises as `prove`, and `NoRecipe`, `BuildFailed` and `StateError` where a stage has no environment any more.
+        """
+        with self._store.reading() as tx:
+            chain, proof = read_chain(tx, chain_id), read_proof(tx, chain_id)
+        wanted = [it for it in proof.stages if it.outcome == PROVED and (anew or it.strength is None)]
+        if not wanted:
+            return proof
+        git = open_git(chain, self._settings.mirrors_dir)
+        trees = open_trees(chain, git, self._settings.data_dir)
+        patches = tuple(stage_patches(git, trees, chain.stages))
+        with self.backend.connected() as backend:
+            work = _Chain(chain, git, trees, patches, backend)
+            for found in wanted:
+                strength = self._strength(work, found, _at_stage(chain.stages[found.position - 1], tell))
+                with self._store.transaction() as tx:
+                    require_chain(tx, chain_id)
+                    write_strength(tx, chain_id, found.position, strength)
+        with self._store.reading() as tx:
+            return read_proof(tx, chain_id)
+
+    def _strength(self, work: _Chain, found: StageProof, tell: Tell) -> Strength:
+        stage = work.chain.stages[found.position - 1]
+        tell("image")
+        provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage)
+        suite = StageSuite.of(
+            self._workplace(work, provided), stage, work.patches, files=found.files, baseline=found.baseline
+        )
+        stored = StoredRuns(self._store, work.chain.id, stage.position)
+        decides = self._decides(work, provided.image)
+        patch = work.patches[stage.position - 1]
+        return StrengthMeter(stored, suite, stage, patch, found, work.git, decides).measure(tell)
+
+    def _decides(self, work: _Chain, image: str | None) -> tuple[str, ...]:
+        """What decides a test run beside the tree and the command."""
+        return (_image_id(work, image), self.options.backend, repr(self.options.limits))
 
     def _stages(self, work: _Chain, tell: Tell) -> ChainProof:
         """Every stage in order, up to the first failure; an unproved stage is no failure."""
@@ -180,9 +243,8 @@ class ChainProver:
         if not suite.files:
             return replace(found, outcome=UNPROVED, reason="there is no test file to run")
         options = self.options
-        decides = (_image_id(work, found.image), options.backend, repr(options.limits))
         stored = StoredRuns(self._store, work.chain.id, stage.position)
-        runs = ReferenceRuns(stored, suite, stage, options.runs, decides)
+        runs = ReferenceRuns(stored, suite, stage, options.runs, self._decides(work, found.image))
         after, baseline = runs.after(tell)
         found = replace(found, baseline=baseline)
         if not after[0].usable:
@@ -205,6 +267,12 @@ class ChainProver:
         )
         reason = _reason(proof.reason) if proof.reason else None
         return replace(found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed)
+
+
+def _with_strength_of(known: StageProof | None, stage: StageProof) -> StageProof:
+    """A stage with the strength that is stored of it, where it was proved by the same tests."""
+    same = known is not None and (known.classes, known.files) == (stage.classes, stage.files)
+    return replace(stage, strength=known.strength) if known is not None and same else stage
 
 
 def _state_differs(work: _Chain, stage: Stage) -> str | None:

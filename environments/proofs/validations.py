@@ -20,9 +20,10 @@ from environments.proofs.proof_rows import (
     read_proof,
     run_counts,
     stage_images,
+    unmeasured,
     validations,
 )
-from environments.proofs.validate import ChainProver, ValidateOptions
+from environments.proofs.validate import MEASURED, ChainProver, ValidateOptions
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.ledger import Spending
@@ -158,7 +159,7 @@ class ValidateRun:
             else:
                 chain_ids = selected_ids(tx, choice.strategy, choice.repository, choice.limit)
             ended = validations(tx)
-            standing = self._standing(tx, ended)
+            standing = self._standing(tx, ended) - self._unmeasured(tx, ended)
         pending_ids = set(chain_ids) if choice.renew else set(chain_ids) - standing
         if choice.retry:
             pending_ids |= {
@@ -187,17 +188,19 @@ class ValidateRun:
         with self._store.reading() as tx:
             ended = validations(tx, unit.chain_id)
             current = ended.get(unit.chain_id)
-            if (
-                current is not None
-                and current.validated_at != unit.validated_at
-                and unit.chain_id in self._standing(tx, ended)
-            ):
+            stands = unit.chain_id in self._standing(tx, ended)
+            is_unmeasured = unit.chain_id in self._unmeasured(tx, ended)
+            if current is not None and current.validated_at != unit.validated_at and stands and not is_unmeasured:
                 proof = read_proof(tx, unit.chain_id)
                 return UnitResult(unit, proof.outcome, "another run has ended it meanwhile", proof)
+        again = self._choice.renew or (self._choice.retry and current is not None and current.outcome != PROVED)
+        if stands and is_unmeasured and not again:
+            proof = self.prover.measure(unit.chain_id, tell)
+            return UnitResult(unit, proof.outcome, proof.reason, proof)
         if self._choice.retry and current is not None and current.outcome != PROVED:
             with self._store.transaction() as tx:
                 forget(tx, [unit.chain_id])
-        proof = self.prover.prove(unit.chain_id, tell)
+        proof = self.prover.prove(unit.chain_id, tell, anew=self._choice.renew)
         return UnitResult(unit, proof.outcome, proof.reason, proof)
 
     def failed(self, unit: ProofUnit, outcome: str, reason: str) -> UnitResult[ProofUnit]:
@@ -220,3 +223,9 @@ class ValidateRun:
             and (validation.outcome != PROVED or counts.get(chain_id, options.runs) >= options.runs)
             and all(image in (self._images or ()) for image in checkouts.get(chain_id, ()))
         }
+
+    def _unmeasured(self, tx: Transaction, ended: dict[str, StoredValidation]) -> set[str]:
+        """The chains whose proofs this run is to measure."""
+        if not self.prover.options.strength:
+            return set()
+        return {chain_id for chain_id in unmeasured(tx) if chain_id in ended and ended[chain_id].outcome in MEASURED}

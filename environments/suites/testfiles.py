@@ -54,7 +54,7 @@ def choose(
     """
     test_files = {path for path in tree if is_test_file(path, runner, patterns)}
     source = sorted({path for path in source_patch if not is_test_file(path, runner, patterns)})
-    stems = {_stem(path) for path in source} - {"", "__init__", "index", "mod", "lib", "main"}
+    stems = _stems(source)
     near = {folder for path in source for folder in _folders_of(path)}
     own = sorted(test_files & set(test_patch))
     ranks = [
@@ -68,6 +68,16 @@ def choose(
             break
         chosen[path] = None
     return tuple(chosen)
+
+
+def named_for(files: Iterable[str], source_patch: Iterable[str]) -> frozenset[str]:
+    """The test files that are named for a changed source file: rank 3 of the rule above."""
+    stems = _stems(source_patch)
+    return frozenset(path for path in files if _stem(path) in stems)
+
+
+def _stems(source: Iterable[str]) -> set[str]:
+    return {_stem(path) for path in source} - {"", "__init__", "index", "mod", "lib", "main"}
 
 
 def _stem(path: str) -> str:

@@ -187,6 +187,13 @@ def repository_option(command: _Command) -> _Command:
     return option("--repository", metavar="OWNER/NAME", heading=WHICH, help="Of one repository only.")(command)
 
 
+def proof_option(command: _Command) -> _Command:
+    """Add ``--proof``; the values are those of `sql.strength.ProofFilter`."""
+    words = "Only what is proved so. own: by tests that no import alone hid; caught: and undoing the work shows."
+    kind = click.Choice(["any", "own", "caught"])
+    return option("--proof", type=kind, default="any", show_default=True, heading=WHICH, help=words)(command)
+
+
 def chain_option(command: _Command) -> _Command:
     """Add ``--chain``; the parameter is None where it was not given."""
     words = "Of one chain only, by its id or its beginning."

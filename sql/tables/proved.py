@@ -79,20 +79,22 @@ class StageTests(Base):
     """JSON object: what else M_t's runs show of the runner (`environments.suites.baseline.RunnerBaseline`)."""
     stage_image: Mapped[str | None] = mapped_column(String(255))
     """An image whose work folder is a checkout of S_t = B_t, where one was asked for (SWE-bench's harness needs it)."""
+    strength: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
+    """JSON object: what the proof is worth (`sql.strength.Strength`); null where nobody has measured it."""
     seconds: Mapped[float]
 
 
 class ReferenceRun(Base):
-    """One test run on B_t plus overlay (before) or on M_t (after)."""
+    """One test run on B_t plus overlay (before) or on M_t (after), or one that measures what the proof is worth."""
 
     __tablename__ = "reference_runs"
 
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
     side: Mapped[str] = mapped_column(String(8), primary_key=True)
-    """``before`` or ``after``."""
+    """``before`` or ``after``; ``own`` on B_t with its own tests; ``undone`` on M_t with a part of the work undone."""
     ordinal: Mapped[int] = mapped_column(primary_key=True)
-    """1 is the first run of this side."""
+    """1 is the first run of this side. Of ``undone``, 0 is M_t itself, and each undoing has two."""
     key: Mapped[str] = mapped_column(String(64))
     """Hash of all that decides the run (tree with overlay, image, command, files): a stored run with another key is of
     another day, and not used."""

@@ -19,7 +19,7 @@ from environments.proofs.validate import ChainProver, ValidateOptions
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import SandboxConfig
 from environments.stages import ChainStages, StagePatch, open_git, open_trees, read_chain, stage_patches
-from environments.workplace import Workplace
+from environments.workplace import StageSuite, Workplace
 from prchain.core.errors import EngineUnavailable, SandboxLost
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
@@ -142,6 +142,12 @@ class StageWorld:
         stage, trees = self.chain.stages[position - 1], self.trees()
         provided = self.provider(backend).provide(NAME, trees, self.git(), stage)
         return Workplace(provided, trees, backend=BACKENDS[backend], test_timeout=60, **fields)
+
+    def suite(self, position: int = 1) -> StageSuite:
+        """The suite of a stage that was proved."""
+        stage, proof = self.chain.stages[position - 1], self.stages()[position - 1]
+        workplace = self.workplace(position)
+        return StageSuite.of(workplace, stage, self.patches(), files=proof.files, baseline=proof.baseline)
 
     def prover(self, **options: Any) -> ChainProver:
         values: dict[str, Any] = {"backend": "local", "runs": 2, "test_timeout": 60.0, **options}

@@ -11,12 +11,13 @@ import pytest
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, TESTS_UNUSABLE
 from environments.proofs.proof_report import earlier_broken, proof_report
-from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof
+from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_strength
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.cli import run
 from sql.outcomes import PROVED
+from sql.strength import Strength, UndoingKind, UndoingOutcome, Undone
 from sql.tables import Validation
 from tests.environments.stageworld import StageWorld, stage_world
 
@@ -77,6 +78,7 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
         "  stage 2: ...",
         "stage 1 (#1): proved in 12 s",
         "  pytest, 1 test file: F2P 3, P2P 1,200, flaky 0, failing 0",
+        "  proof: not_measured; `prchain environments validate --strength` does",
         "  in prchain/shop--till:1",
         "  runs: before 1 3 s (out_of_memory), after 1 3 s",
         "stage 2 (#2): earlier_broken in 8 s",
@@ -89,6 +91,28 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
         "  | 9\\x1b[2J",
         "stage 3 (#3): not_reached",
     ]
+
+
+def test_show_tells_what_a_proof_is_worth_and_names_what_nobody_caught(
+    world: StageWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed_proof(world)
+    undone = tuple(
+        Undone(UndoingKind.HUNK, f"till/cart.py:{line}", outcome)
+        for line, outcome in enumerate((UndoingOutcome.CAUGHT, UndoingOutcome.PASSED, UndoingOutcome.INVALID), 1)
+    )
+    strength = Strength(2, 1, (f"{ONE}::c",), (f"{ONE}::new",), 0, undone)
+    with world.store.transaction() as tx:
+        write_strength(tx, world.chain_id, 1, strength)
+    StoredRuns(world.store, world.chain_id, 1).keep("undone", 1, "key", a_run(""))
+    assert run(["environments", "show", world.chain_id, "--tests"]) == 0
+    first = capsys.readouterr().out.partition("stage 2 (#2)")[0]
+    assert (
+        "  proof: unknown: 2 own F2P, 1 of them added or changed; 1 hidden by an import alone; 1 of 2 undoings caught, "
+        f"1 invalid; no P2P beside them\n  new or changed tests fail on M_t: {ONE}::new\n"
+        "  undone and not caught: till/cart.py:2 (hunk)\n"
+    ) in first
+    assert f"  hidden by an import alone:\n    {ONE}::c\n" in first and "undone 1" not in first
 
 
 def test_show_names_the_files_that_were_left_out(world: StageWorld, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ from environments.workplace import Workplace
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import RAW_ATTRIBUTES, TreeStore
 from prchain.core.settings import Settings
+from sql.strength import Strength, Worth
+from tests.environments.strengthworld import RUNNERS, commit_stages, measured
 
 BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 BUNDLE = os.environ.get("SSL_CERT_FILE")
@@ -153,6 +155,19 @@ class Shop:
 
         return provided, run
 
+    def strengths(self, provided: StageImage) -> dict[Worth, Strength]:
+        """What the proofs of three made-up stages are worth, by what they are made to be, in the image of another
+        tree with the same manifests."""
+        repository = GitRepository.open(self.folder / "r")
+        stages = commit_stages(self.folder / "r", RUNNERS[provided.plan.runner])
+        trees = TreeStore.open(self.folder / "trees", [self.folder / "r"])
+        backend = replace(BACKENDS["docker"], client=self.engine)
+        labels = {"prchain.test": "images"}
+        return {
+            worth: measured(provided, trees, repository, stage, backend=backend, labels=labels)
+            for worth, stage in stages.items()
+        }
+
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
@@ -173,6 +188,7 @@ def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
     assert set(after.statuses.values()) == {Status.passed}
     inner = run(1, ["src/lib.rs"])
     assert sorted(test.rpartition(" ")[2] for test in inner.statuses) == ["doubles", "halves", "inner"]
+    _are_what_they_are_made_to_be(shop.strengths(provided))
 
 
 @pytest.mark.whole
@@ -198,6 +214,13 @@ def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> N
         "test_the_version_is_of_the_tag": "passed",
     }
     assert set(after.statuses.values()) == {Status.passed}
+    _are_what_they_are_made_to_be(shop.strengths(provided))
+
+
+def _are_what_they_are_made_to_be(found: dict[Worth, Strength]) -> None:
+    assert {made: strength.worth for made, strength in found.items()} == {made: made for made in found}, found
+    assert found[Worth.IMPORT_ONLY].own == 0 and len(found[Worth.IMPORT_ONLY].hidden) == 1
+    assert len(found[Worth.IMPORT_ONLY].failing) == 1, "the new test, which fails with the reference, too"
 
 
 def test_a_node_project_finds_its_modules_outside_the_work_folder(shop: Shop) -> None:
@@ -206,3 +229,4 @@ def test_a_node_project_finds_its_modules_outside_the_work_folder(shop: Shop) ->
     before, after = run(0, ["test/half.test.js"]), run(1, ["test/half.test.js"])
     assert sorted(before.statuses.values()) == [Status.failed, Status.passed]
     assert list(after.statuses.values()) == [Status.passed, Status.passed]
+    _are_what_they_are_made_to_be(shop.strengths(provided))

@@ -20,6 +20,7 @@ from prchain.core.cli_options import (
     json_option,
     limit_option,
     option,
+    proof_option,
     repository_option,
     spending_options,
     strategy_option,
@@ -71,6 +72,7 @@ def curate() -> None:
 @told_options(GraphOptions, "observation_chars")
 @backend_options(BACKENDS)
 @told_options(GraphOptions, "command_timeout")
+@proof_option
 @db_option
 @json_option
 def graphs(
@@ -85,6 +87,7 @@ def graphs(
     workers: int | None,
     budget: float | None,
     dry_run: bool,
+    proof: str,
     db: str | None,
     as_json: bool,
     **flags: Any,
@@ -103,6 +106,7 @@ def graphs(
       prchain curate graphs 5f0c --from 81c2
     """
     from environments.backends import chosen_backend
+    from sql.strength import ProofFilter, say_proofs
     from trajectories.curation.graphs.run import GraphChoice, open_run
 
     settings = Settings.load(db=db, workers=workers)
@@ -110,12 +114,14 @@ def graphs(
     options = GraphOptions(backend=where.name, **given(flags))
     if trajectory is not None and (options.carry != "agent" or stage is not None):
         raise UsageError("--from goes on as the trajectory did; leave --carry and --stage out")
-    choice = GraphChoice(strategy, repository, limit, chain, _trajectory(settings, trajectory), stage)
+    begun_with = _trajectory(settings, trajectory)
+    choice = GraphChoice(strategy, repository, limit, chain, begun_with, stage, ProofFilter(proof))
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,
     ):
         pending = runner.pending()
+        say_proofs(pending.doubts, pending.weak)
         if dry_run:
             _print_forecast(runner.forecast(pending), pending, options, as_json)
             return

@@ -47,6 +47,7 @@ class Card:
         self.reasons: Counter[str] = Counter()
         self.loss = LossCount()
         self.hidden_tests: Counter[str] = Counter({"passed": 0, "failed": 0, "not_run": 0})
+        self.proofs: Counter[str] = Counter()
         self.counted_by: Counter[str] = Counter()
         self.broken_marks: Counter[str] = Counter({"samples": 0, "texts": 0})
         self.replaced: Counter[str] = Counter()
@@ -67,6 +68,7 @@ class Card:
             "not_run" if stage.tests is None else "passed" if stage.tests == PASSED else "failed"
             for stage in sample.stages
         )
+        self.proofs.update(stage.proof or "not_proved" for stage in sample.stages)
         self.reasons.update(str(turn.reason) for turn in sample.turns if turn.role == "assistant")
         for turn in sample.turns:
             self.replaced.update(turn.replaced)
@@ -90,6 +92,7 @@ class Card:
             "turns": self.turns.figures(),
             "stages": {str(length): self.stages[length] for length in sorted(self.stages)},
             "hidden_tests": dict(self.hidden_tests),
+            "proofs": dict(sorted(self.proofs.items())),
             "turns_by_reason": dict(sorted(self.reasons.items())),
             "loss": self.loss.figures(),
             "broken_marks": dict(self.broken_marks),
@@ -144,6 +147,7 @@ def options_row(options: ExportOptions) -> dict[str, Any]:
         "scaffolds": None if options.scaffolds is None else sorted(options.scaffolds),
         "tokenizer": options.tokenizer.name if options.tokenizer else None,
         "overlap": options.overlap.name if options.overlap else None,
+        "proof": str(options.proof),
     }
 
 

@@ -17,6 +17,7 @@ from prchain.core.cli_options import (
     given,
     json_option,
     option,
+    proof_option,
     repository_option,
     told_options,
 )
@@ -95,6 +96,7 @@ _HITS_SHOWN = 100
 @option("--unmask", metavar="LIST", default="", heading="Loss", help="Put these under loss: faulty.")
 @told_options(ExportOptions, "refinements", "guidance", "grounded", "reasoning", "max_tokens", "too_long", "tokenizer")
 @told_options(ExportOptions, "validation", "split_by", "overlap")
+@proof_option
 @db_option
 @json_option
 @click.pass_context
@@ -111,6 +113,7 @@ def export(
     predictions: Given,
     mask: str,
     unmask: str,
+    proof: str,
     db: str | None,
     as_json: bool,
     **flags: Any,
@@ -128,6 +131,7 @@ def export(
       prchain export --format swift --recipe swift --out sft.jsonl --at-most 500
       prchain export --pairs short-long --out sft.jsonl --max-tokens 65536
     """
+    from sql.strength import ProofFilter
     from trajectories.export.format import PredictionFormat
     from trajectories.export.masks import DEFAULT_MASKS
     from trajectories.outcomes import KEPT
@@ -149,6 +153,7 @@ def export(
         model=model,
         masks=masks - _masks(unmask, "--unmask"),
         scaffolds=frozenset(_words(scaffold)) or None,
+        proof=ProofFilter(proof),
         **given(flags),
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
@@ -188,6 +193,7 @@ def _export_samples(
     settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool
 ) -> None:
     from prchain.core.console.progress import open_progress
+    from sql.strength import ProofFilter, doubt_words, say_proofs
     from trajectories.export.export import VALIDATION, export_to, set_paths
     from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format
@@ -223,6 +229,8 @@ def _export_samples(
                 store, chosen, options, out, force=force, progress=progress, secrets=settings.secrets
             )
     count = report.samples.total()
+    if options.proof is ProofFilter.ANY:
+        say_proofs(doubt_words(report.card.get("proofs", {})), 0)
     if count or as_json:
         present(as_json, _report_row(report), _print, report, to_stdout=to_stdout)
     if not count:

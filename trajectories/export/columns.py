@@ -37,6 +37,7 @@ METADATA: dict[str, Any] = {
             "attempts": "int64",
             "score": "float64",
             "tests": "string",
+            "proof": "string",
             "tree": "string",
         }
     ],

@@ -8,6 +8,7 @@ from typing import Literal
 
 from prchain.core.errors import UsageError
 from prchain.core.told import Within, told
+from sql.strength import ProofFilter
 from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
 from trajectories.export.recipe import Recipe
 from trajectories.outcomes import KEPT
@@ -169,6 +170,8 @@ class ExportOptions:
     )
     retold: bool = True
     """Whether the texts of an accepted prefix are those told anew for it, not those that the agent read."""
+    proof: ProofFilter = ProofFilter.ANY
+    """What the proofs of the exported stages have to be worth."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.validation < 1:

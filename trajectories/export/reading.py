@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from sql.store import Transaction
+from sql.strength import read_strengths, worst
 from sql.tables import Chain, ChainStage, ImportedTask, Repository, Trajectory, TrajectoryMessage, TrajectoryStage
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
@@ -249,6 +250,7 @@ def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[Sample
         verdicts.setdefault(verdict.position, []).append(verdict)
     stages: list[SampleStage] = []
     accepted: dict[int, int] = {}
+    proofs = read_strengths(tx, candidate.chain_id).get(candidate.chain_id, {})
     for stage in read_stages(tx, candidate.id):
         if stage.position > candidate.stages:
             continue
@@ -257,7 +259,8 @@ def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[Sample
         if last is not None and last.accepted:
             accepted[stage.position] = last.attempt
         score, tests, tree = (last.score, last.tests, last.tree) if last else (None, None, None)
-        stages.append(SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree))
+        proof = str(worst([proofs[stage.position]])) if stage.position in proofs else None
+        stages.append(SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree, proof))
     return tuple(stages), accepted
 
 

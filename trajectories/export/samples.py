@@ -73,6 +73,8 @@ class SampleStage:
     tests: str | None = None
     tree: str | None = None
     """A_t."""
+    proof: str | None = None
+    """What the proof of its tests is worth (`sql.strength.Worth`); None where they are not proved."""
 
 
 @dataclass(frozen=True, slots=True)

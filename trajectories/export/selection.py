@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from sql.store import Transaction
+from sql.strength import imported_chains, meets, read_strengths
 from trajectories.export.draw import NOT_DRAWN, drawn
 from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
 from trajectories.export.format import Format
@@ -29,6 +30,9 @@ from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens, counter
 from trajectories.extensions import extended_prefixes
 from trajectories.privileged import DISCLOSED
+
+WEAK_PROOF = "weak_proof"
+"""What the proof of a stage is worth is less than ``--proof`` asks for."""
 
 
 class SelectedSample(NamedTuple):
@@ -68,11 +72,21 @@ class SampleSelection:
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
         wanted = candidates(tx, options) if only is None else only
         # Told a part of the reference's process graph: whoever imitates that learns to know what nobody said.
-        found = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
-        allowed = [it for it in found if options.benchmarks or not it.benchmark]
-        held_back = {DISCLOSED: len(wanted) - len(found), BENCHMARK: len(found) - len(allowed)}
+        undisclosed = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
+        unbarred = [it for it in undisclosed if options.benchmarks or not it.benchmark]
+        strengths, imported = read_strengths(tx), imported_chains(tx)
+        found = [
+            it
+            for it in unbarred
+            if it.chain_id in imported or meets(strengths.get(it.chain_id, {}), options.proof, range(1, it.stages + 1))
+        ]
+        held_back = {
+            DISCLOSED: len(wanted) - len(undisclosed),
+            BENCHMARK: len(undisclosed) - len(unbarred),
+            WEAK_PROOF: len(unbarred) - len(found),
+        }
         self._held_back = {reason: count for reason, count in held_back.items() if count and only is None}
-        self._groups, self._reasons = _groups(tx, allowed, options) if only is None else ([[it] for it in only], {})
+        self._groups, self._reasons = _groups(tx, found, options) if only is None else ([[it] for it in only], {})
         self._draw: _Draw | None = None
 
     def __len__(self) -> int:

@@ -22,6 +22,7 @@ from prchain.core.cli_options import (
     json_option,
     limit_option,
     option,
+    proof_option,
     repository_option,
     samples_option,
     spending_options,
@@ -81,6 +82,7 @@ def rollouts() -> None:
 @told_options(RolloutOptions)
 @backend_options(BACKENDS)
 @observer_options
+@proof_option
 @db_option
 @json_option
 def run(
@@ -95,6 +97,7 @@ def run(
     reuse: bool,
     unsafe: bool,
     branch: str | None,
+    proof: str,
     db: str | None,
     as_json: bool,
     **flags: Any,
@@ -111,6 +114,7 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --agent temperature=1
     """
+    from sql.strength import ProofFilter, say_proofs
     from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.rollouts.forecast import standing_otherwise
     from trajectories.rollouts.run import RolloutChoice, open_run
@@ -120,13 +124,15 @@ def run(
     where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
     observers = observer_specs(flags)
     options = _options(settings.purposes.get(AGENT), backend=where.name, observers=observers, **flags)
-    choice = RolloutChoice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
+    parent = _parent(settings, branch)
+    choice = RolloutChoice(strategy, repository, limit, chain, samples, parent, reuse, proof=ProofFilter(proof))
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,
     ):
         pending = runner.pending()
         _print_outdated(runner.anew(pending))
+        say_proofs(pending.doubts, pending.weak)
         if dry_run:
             with runner.context.store.reading() as tx:
                 others = standing_otherwise(tx, runner.context, {unit.chain_id for unit in pending.units})

@@ -24,6 +24,7 @@ from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
+from sql.strength import ProofFilter, doubts, meeting
 from sql.tables import Chain
 from trajectories.agents.observers.setup import make_observers
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
@@ -49,6 +50,8 @@ class RolloutChoice(ChainChoice):
     """Accept finished samples under other prompts or texts, and do not roll them out anew."""
     units: tuple[RolloutUnit, ...] | None = None
     """These rollouts and no others, whatever the other fields say; None: by the other fields."""
+    proof: ProofFilter = ProofFilter.ANY
+    """What proofs have to be worth; it chooses chains, and is no part of what a rollout is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,10 @@ class PendingRollouts:
     """How many of those that are over are kept."""
     measured: int = 0
     """How many of those that are over say how the agent did."""
+    weak: int = 0
+    """Number of chains whose proofs are worth less than was asked for."""
+    doubts: str | None = None
+    """What is to know of the proofs of the chains that were taken (`sql.strength.doubts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +219,16 @@ class RolloutRun:
             if choice.parent is not None and len(chain_ids) != 1:
                 raise UsageError("a branch is of one chain; name it with --chain")
             texts = read_texts(tx, context.options.interface)
-            chains = [chain_id for chain_id in chain_ids if chain_id in texts][: choice.limit]
+            ready = [chain_id for chain_id in chain_ids if chain_id in texts]
+            strong = meeting(tx, ready, choice.proof)
+            if choice.chain is not None and ready and not strong:
+                raise UsageError(
+                    f"the proof of chain {ready[0]} is worth less than --proof {choice.proof} asks for; "
+                    f"`prchain environments show {ready[0]}` says what"
+                )
+            chains = strong[: choice.limit]
             rows = read_rows(tx, {chain: texts[chain] for chain in chains})
+            proof_doubts = doubts(tx, chains) if choice.proof is ProofFilter.ANY else None
         wanted = choice.units or (
             RolloutUnit(chain_id, sample, choice.parent) for chain_id in chains for sample in range(choice.samples)
         )
@@ -252,6 +267,8 @@ class RolloutRun:
             reused,
             kept=sum(outcome in KEPT for outcome in over),
             measured=sum(outcome in MEASURED for outcome in over),
+            weak=len(ready) - len(strong),
+            doubts=proof_doubts,
         )
 
     def forecast(self, units: tuple[RolloutUnit, ...] | None = None) -> Forecast:

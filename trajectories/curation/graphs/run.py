@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
 
@@ -31,6 +31,7 @@ from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
+from sql.strength import ProofFilter, doubts, meeting
 from sql.tables import ChainStage, GraphRow, StageTests, Task, TaskStage
 from trajectories.curation.graphs.bench import Bench
 from trajectories.curation.graphs.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts
@@ -59,6 +60,8 @@ class GraphChoice(ChainChoice):
     """The trajectory whose next stage has a graph, by its whole id."""
     stage: int | None = None
     """The only stage of each chain."""
+    proof: ProofFilter = ProofFilter.ANY
+    """What proofs have to be worth, of chains that are not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,10 @@ class PendingGraphs:
     """Stages whose tests are not proved, or that have no task."""
     built: int = 0
     """How many of the graphs that are over can be used."""
+    weak: int = 0
+    """Chains whose proofs are worth less than was asked for."""
+    doubts: str | None = None
+    """What is to know of the proofs of the chains that were taken (`sql.strength.doubts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +225,8 @@ class GraphRun:
             if choice.chain is not None:
                 chain_ids = [find_chain(tx, choice.chain)]
                 return self._found(self._stages(tx, chain_ids[0]), 0, tx)
-            chain_ids = selected_ids(tx, choice.strategy, choice.repository)
+            every = selected_ids(tx, choice.strategy, choice.repository)
+            chain_ids = meeting(tx, every, choice.proof)
             units: list[GraphUnit] = []
             unproved = chains = 0
             for chain_id in chain_ids:
@@ -231,7 +239,9 @@ class GraphRun:
                     continue
                 units += self._stages(tx, chain_id)
                 chains += 1
-            return self._found(units, unproved, tx)
+            found = self._found(units, unproved, tx)
+            told = doubts(tx, {unit.chain_id for unit in units}) if choice.proof is ProofFilter.ANY else None
+            return replace(found, weak=len(every) - len(chain_ids), doubts=told)
 
     def _found(self, units: Sequence[GraphUnit], unproved: int, tx: Transaction) -> PendingGraphs:
         outcomes = {unit: read_outcome(tx, unit.id) for unit in units}

@@ -18,6 +18,7 @@ from prchain.core.cli_options import (
     json_option,
     limit_option,
     option,
+    proof_option,
     repository_option,
     samples_option,
     spending_options,
@@ -62,6 +63,7 @@ _OF_STAGES = ("on_fail", "min_length", "stage_limits.steps")
 @backend_options(BACKENDS, unsafe=False)
 @told_options(RolloutOptions, "command_timeout", "test_timeout")
 @observer_options
+@proof_option
 @db_option
 @json_option
 def run(
@@ -76,6 +78,7 @@ def run(
     workers: int | None,
     budget: float | None,
     dry_run: bool,
+    proof: str,
     db: str | None,
     as_json: bool,
     **flags: Any,
@@ -92,13 +95,14 @@ def run(
       prchain curate run --dry-run
       prchain curate run 5f0c --budget 20
     """
+    from sql.strength import ProofFilter, say_proofs
     from trajectories.curation.windows.run import CurationChoice, open_run
 
     settings = Settings.load(db=db, workers=workers)
     where = BACKENDS.named(backend or settings.environments_backend or DEFAULT)
     observers = observer_specs(flags)
     options = WindowOptions(**windows)
-    choice = CurationChoice(strategy, repository, limit, chain, samples, graph=graph)
+    choice = CurationChoice(strategy, repository, limit, chain, samples, graph=graph, proof=ProofFilter(proof))
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(
@@ -113,6 +117,7 @@ def run(
         ) as runner,
     ):
         pending = runner.curation()
+        say_proofs(pending.rollouts.doubts, pending.rollouts.weak)
         if dry_run:
             chosen = {**runner.context.options.chosen, "windows": options.chosen}
             _print_forecast(runner.curation_forecast(pending.rollouts.units), pending, chosen, as_json)

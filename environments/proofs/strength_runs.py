@@ -1,0 +1,277 @@
+"""Measuring what a stage's proof is worth: one run of B_t with its own tests, and runs with parts of the work undone.
+
+Every run is stored when it ends, under a key of everything that decides it: a command that was killed goes on from the
+stored runs. The rules are in docs/grading.md, "What a proof is worth".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from environments.proofs.edited_trees import EditedTrees
+from environments.proofs.name_stub import name_stub
+from environments.proofs.own_tests import OwnTests, own_tests
+from environments.proofs.proof import file_of
+from environments.proofs.proof_rows import StageProof, StoredRuns
+from environments.proofs.reference_runs import AFTER, BEFORE, run_key
+from environments.proofs.undoings import LineChange, SourceFile, Undoing, undoings
+from environments.stages import Stage, StagePatch
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.outcomes import Statuses
+from environments.suites.testfiles import named_for
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
+from environments.suites.testtexts import test_text
+from environments.workplace import StageSuite
+from prchain.core.code.kinds import language_of
+from prchain.core.code.reference import split
+from prchain.core.errors import RefreshFailed
+from prchain.core.git import FilePatch
+from prchain.core.git.output import path_text
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
+from prchain.core.runs import Tell
+from sql.strength import ENOUGH, Strength, UndoingKind, UndoingOutcome, Undone
+
+OWN, UNDONE = "own", "undone"
+
+BUDGET = 4.0
+"""What test runs of a stage's undoings may take, in measured runs: means of the proof's own. Stored runs count as they
+did when they were made, so that a run that was cut off ends as another would."""
+LONGEST = 9.0
+"""The same while fewer than `ENOUGH` are valid: with less a share says nothing."""
+
+_LEAST_TIMEOUT = 20.0
+"""Seconds for a run with something undone, however fast the proof's were; one that hangs is no test's word."""
+
+_FAILS = {Status.failed, Status.error, Status.timed_out, Status.xfail, Status.xpass}
+_GONE = {Status.missing, Status.collected, Status.skipped}
+_TAIL = 500
+
+
+@dataclass(frozen=True)
+class StrengthMeter:
+    """Measures one stage. `decides` is as in `ReferenceRuns`; the suite is that of the stored proof."""
+
+    stored: StoredRuns
+    suite: StageSuite
+    stage: Stage
+    patch: StagePatch
+    proof: StageProof
+    git: GitRepository
+    decides: Sequence[str]
+
+    def measure(self, tell: Tell) -> Strength:
+        """What the proof is worth. Raises as `ReferenceRuns.after`."""
+        start = time.monotonic()
+        [files] = self.git.patches([(self.stage.base, self.stage.landed)])
+        runs = {side: [run for run in self.stored.all(side) if run.usable] for side in (BEFORE, AFTER)}
+        before, after = ([run.statuses for run in runs[side]] for side in (BEFORE, AFTER))
+        own = self._own_run(files, tell)
+        if own is None:
+            return Strength(None, seconds=time.monotonic() - start)
+        # Files of tests that are no program text: snapshots, and data that tests compare with.
+        new_data = any(language_of(path) is None for path in self.patch.test)
+        found = own_tests(self.proof.classes, before, after, own, self._changed(files), new_data=new_data)
+        seconds = [run.seconds for side in runs.values() for run in side]
+        undone: tuple[Undone, ...] = ()
+        if found.own_f2p:
+            measured = sum(seconds) / len(seconds) if seconds else 0.0
+            undone = tuple(self._undone(found, files, measured, tell))
+        return Strength(
+            len(found.own_f2p),
+            len(found.changed),
+            found.hidden,
+            found.failing,
+            self._guards(found),
+            undone,
+            time.monotonic() - start,
+        )
+
+    @property
+    def _trees(self) -> TreeStore:
+        return self.suite.workplace.trees
+
+    def _own_run(self, files: Sequence[FilePatch], tell: Tell) -> Statuses | None:
+        """What B_t's own tests say of B_t, by the ids that they have on M_t; None where they say nothing."""
+        base = {path_text(path) for path in self._trees.entries(self.stage.base)}
+        old_names = {it.path: it.old_path for it in files if it.status == "R" and it.old_path}
+        names = {old_names.get(path, path): path for path in self.suite.files}
+        given = [old for old in names if old in base]
+        if not given:
+            return {}
+        known = RunnerBaseline(self.proof.baseline.replaced)
+        tree = self._trees.tree_of(self.stage.base)
+        run = self._stored(
+            OWN, 1, tree, given, known, lambda: self.suite.workplace.tests(tree, given, baseline=known), tell
+        )
+        if run is None or not run.usable or run.cheats:
+            return None
+        moved = {old: new for old, new in names.items() if old != new}
+        return {_renamed(test, moved): status for test, status in run.statuses.items()}
+
+    def _stored(
+        self,
+        side: str,
+        ordinal: int,
+        tree: str,
+        files: Sequence[str],
+        known: RunnerBaseline,
+        make: Callable[[], TestRun],
+        tell: Tell,
+    ) -> TestRun | None:
+        """The stored run, or one that is made; None where the tree cannot be made ready."""
+        key = run_key(self.suite.workplace, tree, files, (), known, self.decides)
+        run = self.stored.find(side, ordinal, key)
+        if run is None:
+            tell(f"{side}, run {ordinal}")
+            try:
+                run = make()
+            except RefreshFailed as error:
+                run = TestRun({}, str(error), 0.0, None, complete=False, infra=error.name)
+            run = replace(run, tail=run.tail[-_TAIL:])
+            self.stored.keep(side, ordinal, key, run)
+        return run
+
+    def _changed(self, files: Sequence[FilePatch]) -> Callable[[str], bool | None]:
+        """Whether the pull request changes a test, by its text on both sides."""
+        touched = {file.path: file.old_path or file.path for file in files}
+        base, landed = (_Texts(self._trees, commit) for commit in (self.stage.base, self.stage.landed))
+        runner = self.suite.workplace.runner
+
+        def changed(test: str) -> bool | None:
+            path = file_of(runner, test, self.suite.files)
+            if path is None:
+                return None
+            if path not in touched:
+                return False
+            old, new = base.read(touched[path]), landed.read(path)
+            if new is None or (now := test_text(runner, path, new, test)) is None:
+                return None
+            return old is None or test_text(runner, path, old, test) != now
+
+        return changed
+
+    def _guards(self, found: OwnTests) -> int:
+        """See `Strength.guards`; where an id does not tell its file, all files that are run are near."""
+        near = {*self.suite.own_files, *named_for(self.suite.files, self.patch.source)}
+        files = (
+            file_of(self.suite.workplace.runner, test, self.suite.files)
+            for test in (*self.proof.classes.p2p, *found.hidden)
+        )
+        return sum(file is None or file in near for file in files)
+
+    def _undone(self, found: OwnTests, files: Sequence[FilePatch], measured: float, tell: Tell) -> Iterator[Undone]:
+        """The undoings in their order, until their time is up."""
+        runner = self.suite.workplace.runner
+        homes = {file_of(runner, test, self.suite.files) for test in found.own_f2p}
+        given = [path for path in self.suite.files if path in homes or None in homes]
+        known = replace(self.proof.baseline.with_canaries(()), replaced=self.proof.baseline.replaced)
+        limit = min(self.suite.workplace.test_timeout, max(_LEAST_TIMEOUT, 3 * measured))
+        landed = self._trees.tree_of(self.stage.landed)
+        with ExitStack() as stack:
+            bench = stack.enter_context(EditedTrees(self.suite.workplace, landed, given, known, limit))
+
+            def run(ordinal: int, tree: str, paths: Collection[str], *, fresh: bool = False) -> TestRun:
+                made = self._stored(
+                    UNDONE, ordinal, tree, given, known, lambda: bench.run(tree, paths, fresh=fresh), tell
+                )
+                return made or TestRun({}, "", 0.0, None)
+
+            control = run(0, landed, ())
+            stable = {test for test in found.own_f2p if control.statuses.get(test) is Status.passed}
+            if not stable or not control.usable or control.cheats:
+                return
+            spent, valid = 0.0, 0
+            for number, undoing in enumerate(self._undoings(files, given)):
+                if spent > measured * (BUDGET if valid >= ENOUGH else LONGEST):
+                    return
+                tree = self._tree(undoing)
+                if tree == landed:
+                    continue
+                runs = [run(2 * number + 1, tree, undoing.texts)]
+                if _is_told(runs[0]) and _failed(runs[0], stable):
+                    runs.append(run(2 * number + 2, tree, undoing.texts, fresh=True))
+                spent += sum(it.seconds for it in runs)
+                outcome = undoing_outcome(runs, stable)
+                valid += outcome is not UndoingOutcome.INVALID
+                yield Undone(undoing.kind, undoing.place, outcome)
+
+    def _undoings(self, files: Sequence[FilePatch], given: Sequence[str]) -> Iterator[Undoing]:
+        """The stub first: it is the cheapest work that anybody could hand in."""
+        base, landed = (_Texts(self._trees, commit) for commit in (self.stage.base, self.stage.landed))
+        tests = {*given, *self.patch.test, *(path for path in landed.entries if path.endswith("conftest.py"))}
+        texts = [landed.read(path) or "" for path in sorted(tests) if path.endswith(".py")]
+        if stub := name_stub(texts, base.entries.keys(), lambda path: base.read(path) or ""):
+            yield stub
+        source = []
+        for file in split(files).code:
+            old = base.read(file.old_path or file.path) if file.status != "A" else None
+            new = landed.read(file.path) if file.status != "D" else None
+            if (old is None) != (file.status == "A") or (new is None) != (file.status == "D") or file.binary:
+                continue  # a link, or no text
+            changes = [
+                LineChange(old_first, old_first + it.old_count, new_first, new_first + it.new_count)
+                for it in file.hunks
+                for old_first in [it.old_start - 1 if it.old_count else it.old_start]
+                for new_first in [it.new_start - 1 if it.new_count else it.new_start]
+            ]
+            source.append(SourceFile(file.path, old, new, tuple(changes)))
+        yield from undoings(source, self.stage.landed)
+
+    def _tree(self, undoing: Undoing) -> str:
+        """The tree of an undoing, as a stage's trees are tested: what steers the runner is M_t's."""
+        begin = self.stage.base if undoing.kind is UndoingKind.STUB else self.stage.landed
+        entries = {path_text(path): (path, entry) for path, entry in self._trees.entries(begin).items()}
+        changes: dict[bytes, TreeEntry | None] = {}
+        for name, text in undoing.texts.items():
+            path, entry = entries.get(name, (name.encode("utf-8", "surrogateescape"), TreeEntry(FILE, "")))
+            changes[path] = None if text is None else entry._replace(blob=self._trees.write_blob(text.encode()))
+        return self.suite.with_overlay(self._trees.edit(self._trees.tree_of(begin), changes))
+
+
+def undoing_outcome(runs: Sequence[TestRun], stable: Collection[str]) -> UndoingOutcome:
+    """How an undoing ended, by one run, or by two where the first one fails. `stable` are the tests that pass without
+    it. One that fails in both runs catches it; where none does, all have to pass in the last run."""
+    told = [run for run in runs if _is_told(run)]
+    if len(told) < len(runs):
+        return UndoingOutcome.INVALID
+    if set.intersection(*(_failed(run, stable) for run in told)):
+        return UndoingOutcome.CAUGHT
+    last = told[-1].statuses
+    return (
+        UndoingOutcome.INVALID if any(last.get(it, Status.missing) in _GONE for it in stable) else UndoingOutcome.PASSED
+    )
+
+
+def _failed(run: TestRun, stable: Collection[str]) -> set[str]:
+    return {test for test in stable if run.statuses.get(test) in _FAILS}
+
+
+def _is_told(run: TestRun) -> bool:
+    return run.usable and not run.cheats
+
+
+def _renamed(test: str, moved: Mapping[str, str]) -> str:
+    return next((new + test[len(old) :] for old, new in moved.items() if test.startswith(old)), test)
+
+
+class _Texts:
+    """The texts of one commit's files, by path; None for what is no text in UTF-8."""
+
+    def __init__(self, trees: TreeStore, commit: str) -> None:
+        self._trees = trees
+        self.entries = {path_text(path): entry for path, entry in trees.entries(commit).items()}
+
+    def read(self, path: str) -> str | None:
+        """The text of a file."""
+        entry = self.entries.get(path)
+        if entry is None or entry.mode not in (FILE, EXECUTABLE):
+            return None
+        try:
+            return self._trees.blobs([entry.blob])[0].decode()
+        except UnicodeDecodeError:
+            return None

@@ -1,0 +1,82 @@
+"""The text of one test in its file, so that two versions of it can be told apart.
+
+Pure. In Python a test is a function of the syntax tree; in other languages it is found by its first and last lines, as
+formatters lay them out. Where neither finds it, once and no more, nothing is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from environments.suites.runners import RUNNERS
+from prchain.core.code.kinds import language_of
+
+_FIRST = (
+    r"^(?P<indent>[ \t]*)(?:"
+    r"(?:[\w<>\[\], ]+ )?(?:fn|func|void)\s+(?:\([^)]*\)\s*)?{0}\s*[(<]"  # a function
+    r"|[\w.]+(?:\([^)]*\)|\.\w+)*\(\s*(?P<quote>['\"`]){0}(?P=quote)"  # a call with a title
+    r")"
+)
+
+
+def test_text(runner: str, path: str, text: str, test: str) -> str | None:
+    """What a test of a file does, without white space, comments and docstrings; None where it is not found. The id is
+    one of the runner's (`environments.suites.runner.Runner`). Parameters are no part of it: they are part of the id."""
+    if language_of(path) == "python":
+        return _python(text, test)
+    name = RUNNERS[runner].name_of(test)
+    if not name:
+        return None
+    lines = text.splitlines()
+    pattern = re.compile(_FIRST.replace("{0}", re.escape(name)))
+    found = [(number, match) for number, line in enumerate(lines) if (match := pattern.match(line))]
+    if len(found) != 1:
+        return None
+    place, match = found[0]
+    indent = match["indent"]
+    if lines[place].rstrip().endswith(("}", "});", "})", ");")):
+        return _bare(lines[place : place + 1])
+    for end in range(place + 1, len(lines)):
+        if lines[end].startswith(f"{indent}}}"):
+            return _bare(lines[place : end + 1])
+    return None
+
+
+test_text.__test__ = False  # type: ignore[attr-defined]  # no test, whatever pytest thinks of its name
+
+
+def _bare(lines: list[str]) -> str:
+    return "".join("".join(line.split()) for line in lines if not line.strip().startswith(("//", "/*", "* ", "*/")))
+
+
+def _python(text: str, test: str) -> str | None:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    bare = test.partition("[")[0]
+    words = bare.split("::") if "::" in bare else bare.split(".")
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    owner = words[-2] if len(words) > 1 and words[-2] in classes else None
+    named = [node for of, node in _functions(tree, words[-1]) if of == owner]
+    if len(named) != 1:
+        return None
+    node = named[0]
+    node.decorator_list = [it for it in node.decorator_list if "parametrize" not in ast.unparse(it)]
+    node.body = node.body[1:] if _is_docstring(node.body[0]) and len(node.body) > 1 else node.body
+    return ast.dump(node)
+
+
+def _functions(tree: ast.Module, name: str) -> Iterator[tuple[str | None, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for node in tree.body:
+        for owner, it in (
+            [(None, node), *((node.name, it) for it in node.body)] if isinstance(node, ast.ClassDef) else [(None, node)]
+        ):
+            if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef) and it.name == name:
+                yield owner, it
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

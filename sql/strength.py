@@ -1,0 +1,247 @@
+"""What the proof of a stage is worth: how `environments` stores it, and how others read it.
+
+The rules by which it is found are in docs/grading.md, "What a proof is worth".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from prchain.core.console.terminal import counted, say
+from sql.outcomes import PROVED
+from sql.store import Transaction
+from sql.tables import ImportedTask, StageTests
+
+ENOUGH = 3
+"""Undoings that have to be valid before a share of them says anything."""
+
+
+class Worth(StrEnum):
+    """What a proof is worth, in one word, worst first."""
+
+    NOT_MEASURED = "not_measured"
+    """Nobody has looked: proofs of before there was a strength, and those that `--strength` has not been to."""
+    IMPORT_ONLY = "import_only"
+    """Every F2P test was hidden by an import alone; none shows the stage's work."""
+    UNKNOWN = "unknown"
+    """The run on B_t with its own tests says nothing, or too few undoings were valid."""
+    WEAK = "weak"
+    """Most of the work can be undone, and no test says so; or names that are bound to nothing pass."""
+    STRONG = "strong"
+    """At least half of the undoings were caught."""
+
+
+class ProofFilter(StrEnum):
+    """What ``--proof`` asks of every stage; each asks for what stands before it, too."""
+
+    ANY = "any"
+    OWN = "own"
+    """An F2P test is left that no import alone has hidden."""
+    CAUGHT = "caught"
+    """The proof is `Worth.STRONG`."""
+
+
+class UndoingKind(StrEnum):
+    """What was undone."""
+
+    HUNK = "hunk"
+    """One hunk of the source reference was reverted."""
+    RAISES = "raises"
+    """The body of a changed function raises."""
+    RETURNS_NONE = "returns_none"
+    """The body of a changed function returns None."""
+    STUB = "stub"
+    """All of it, but names that the tests import are bound to None."""
+
+
+class UndoingOutcome(StrEnum):
+    """How an undoing ended."""
+
+    CAUGHT = "caught"
+    """A test failed twice that had passed in all runs of the proof."""
+    PASSED = "passed"
+    """The tests passed all the same."""
+    INVALID = "invalid"
+    """It did not build, or tests were not collected; or there was no time for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """One undoing of a part of the reference. `place` is ``path:line``."""
+
+    kind: UndoingKind
+    place: str
+    outcome: UndoingOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """What the proof of one stage is worth. Tests are named by their ids."""
+
+    own: int | None
+    """F2P tests that are left (`own_f2p`); None where the run on B_t with its own tests says nothing."""
+    changed: int = 0
+    """Those of them that the pull request adds or changes."""
+    hidden: tuple[str, ...] = ()
+    """F2P tests that pass on B_t with its own tests: only an import or the like hid them. They count as P2P."""
+    failing: tuple[str, ...] = ()
+    """Tests that the pull request adds or changes and that fail on M_t."""
+    guards: int = 0
+    """P2P tests, the hidden ones among them, in test files of the stage's own or of the modules that it touches."""
+    undone: tuple[Undone, ...] = ()
+    seconds: float = 0.0
+    """Wall time that the measuring took."""
+
+    @property
+    def caught(self) -> int:
+        """Undoings that tests caught."""
+        return sum(it.outcome is UndoingOutcome.CAUGHT for it in self.undone)
+
+    @property
+    def valid(self) -> int:
+        """Undoings that say something."""
+        return sum(it.outcome is not UndoingOutcome.INVALID for it in self.undone)
+
+    @property
+    def worth(self) -> Worth:
+        """In one word."""
+        if self.own is None:
+            return Worth.UNKNOWN
+        if not self.own:
+            return Worth.IMPORT_ONLY
+        if any(it.kind is UndoingKind.STUB and it.outcome is UndoingOutcome.PASSED for it in self.undone):
+            return Worth.WEAK
+        if self.valid < ENOUGH:
+            return Worth.UNKNOWN
+        return Worth.STRONG if 2 * self.caught >= self.valid else Worth.WEAK
+
+    def meets(self, wanted: ProofFilter) -> bool:
+        """Whether ``--proof`` takes it."""
+        match wanted:
+            case ProofFilter.ANY:
+                return True
+            case ProofFilter.OWN:
+                return bool(self.own)
+            case ProofFilter.CAUGHT:
+                return self.worth is Worth.STRONG
+
+    def row(self) -> dict[str, Any]:
+        """As `sql.tables.StageTests.strength` holds it."""
+        return asdict(self)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The other way round."""
+        undone = tuple(
+            Undone(UndoingKind(it["kind"]), it["place"], UndoingOutcome(it["outcome"])) for it in row["undone"]
+        )
+        named = {name: tuple(row[name]) for name in ("hidden", "failing")}
+        return cls(**{**row, **named, "undone": undone})
+
+
+def strength_row(strength: Strength | None) -> dict[str, Any]:
+    """A strength for machines: tests are counted, not named, for most of those that read it must not know them."""
+    if strength is None:
+        return {"worth": str(Worth.NOT_MEASURED)}
+    return {
+        "worth": str(strength.worth),
+        "own_f2p": strength.own,
+        "changed_f2p": strength.changed,
+        "hidden_by_import": len(strength.hidden),
+        "failing": len(strength.failing),
+        "guards": strength.guards,
+        "caught": strength.caught,
+        "valid": strength.valid,
+        "invalid": len(strength.undone) - strength.valid,
+    }
+
+
+def read_strengths(tx: Transaction, chain_id: str | None = None) -> dict[str, dict[int, Strength | None]]:
+    """Chain to the strength of each of its stages whose tests are proved; of one chain, or of all."""
+    where = {} if chain_id is None else {"chain_id": chain_id}
+    found: dict[str, dict[int, Strength | None]] = {}
+    for chain, position, row in tx.rows(StageTests, "chain_id", "position", "strength", outcome=PROVED, **where):
+        found.setdefault(str(chain), {})[int(position)] = Strength.from_row(row) if row else None
+    return found
+
+
+def worst(strengths: Iterable[Strength | None]) -> Worth | None:
+    """The worth of the weakest of some stages; None of none."""
+    order = list(Worth)
+    return min((it.worth if it else Worth.NOT_MEASURED for it in strengths), key=order.index, default=None)
+
+
+def meets(
+    strengths: Mapping[int, Strength | None], wanted: ProofFilter, positions: Collection[int] | None = None
+) -> bool:
+    """Whether ``--proof`` takes a chain of these proved stages, or the part of it at some positions. What was not
+    proved, or not measured, has no strength that could be asked for."""
+    if wanted is ProofFilter.ANY:
+        return True
+    asked = strengths.keys() if positions is None else positions
+    return bool(asked) and all((it := strengths.get(place)) is not None and it.meets(wanted) for place in asked)
+
+
+def imported_chains(tx: Transaction) -> frozenset[str]:
+    """The chains whose tasks are of others, benchmarks among them: ``--proof`` asks nothing of these."""
+    return frozenset(str(chain) for (chain,) in tx.rows(ImportedTask, "chain_id"))
+
+
+def meeting(tx: Transaction, chain_ids: Sequence[str], wanted: ProofFilter) -> list[str]:
+    """Those chains that ``--proof`` takes, in their order."""
+    if wanted is ProofFilter.ANY:
+        return list(chain_ids)
+    strengths, imported = read_strengths(tx), imported_chains(tx)
+    return [chain for chain in chain_ids if chain in imported or meets(strengths.get(chain, {}), wanted)]
+
+
+def doubts(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
+    """`doubt_words` of the proofs of some chains, each as its weakest stage."""
+    strengths = read_strengths(tx)
+    own = [chain for chain in chain_ids if chain in strengths.keys() - imported_chains(tx)]
+    return doubt_words(Counter(worst(strengths[chain].values()) for chain in own))
+
+
+def doubt_words(counts: Mapping[Any, int]) -> str | None:
+    """One line on proofs that may be worth nothing, of how many there are by `Worth`; None where there is none."""
+    told = ", ".join(f"{counts[name]:,} {name}" for name in (Worth.IMPORT_ONLY, Worth.NOT_MEASURED) if counts.get(name))
+    if not told:
+        return None
+    return (
+        f"of {counted(sum(counts.values()), 'proof')} {told}: hidden tests that pass may say nothing there; "
+        "`prchain environments validate --strength` measures, --proof own leaves them out"
+    )
+
+
+def say_proofs(doubt: str | None, weak: int, noun: str = "chain") -> None:
+    """Tell of proofs what there is to know: what `doubts` says, and how many chains ``--proof`` left out."""
+    if doubt:
+        say(f"warning: {doubt}", err=True)
+    if weak:
+        say(f"{counted(weak, noun)} left out: what the proof is worth is less than --proof asks for", err=True)
+
+
+def worth_counts(strengths: Iterable[Strength | None]) -> dict[str, int]:
+    """How many stages are worth what, worst first."""
+    counts = Counter(it.worth if it else Worth.NOT_MEASURED for it in strengths)
+    return {str(name): counts[name] for name in Worth if counts[name]}
+
+
+def strength_words(row: Mapping[str, Any]) -> str:
+    """A `strength_row` in one line, for people."""
+    if row["worth"] == Worth.NOT_MEASURED:
+        return f"{Worth.NOT_MEASURED}; `prchain environments validate --strength` does"
+    if row["own_f2p"] is None:
+        return f"{row['worth']}: the tests of before say nothing of the tree of before"
+    undone = f"{row['caught']} of {counted(row['valid'], 'undoing')} caught"
+    parts = (
+        f"{row['own_f2p']:,} own F2P, {row['changed_f2p']:,} of them added or changed",
+        f"{row['hidden_by_import']:,} hidden by an import alone" if row["hidden_by_import"] else "",
+        (undone + (f", {row['invalid']} invalid" if row["invalid"] else "")) if row["own_f2p"] else "",
+        f"{row['guards']:,} P2P beside them" if row["guards"] else "no P2P beside them",
+    )
+    return f"{row['worth']}: {'; '.join(filter(None, parts))}"

@@ -1,0 +1,178 @@
+"""Made-up stages of one repository: one whose tests see the work, one that an import alone proves, and one in between.
+
+All have the same manifests, so that one image serves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import git
+
+from environments.images.stage_image import StageImage
+from environments.proofs.proof import prove
+from environments.proofs.proof_rows import StageProof
+from environments.proofs.strength_runs import StrengthMeter
+from environments.stages import Stage, stage_patches
+from environments.suites.testruns import TestRun
+from environments.workplace import StageSuite, Workplace
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import TreeStore
+from sql.outcomes import PROVED
+from sql.strength import Strength, Worth
+
+Files = Mapping[str, str]
+
+_APART = "\n" * 8
+"""So many lines that two changes are two hunks."""
+
+_RUST = "pub fn one() -> i64 {{ {0} }}\n{apart}pub fn two() -> i64 {{ {1} }}\n{apart}pub fn three() -> i64 {{ {2} }}\n"
+_JS = "exports.one = () => {0}\n{apart}exports.two = () => {1}\n{apart}exports.three = () => {2}\n"
+_PYTHON = "def one():\n    return {0}\n{apart}def two():\n    return {1}\n{apart}def three():\n    return {2}\n"
+
+
+def _texts(text: str) -> tuple[str, str]:
+    """The source before and after: three functions that are wrong, and right."""
+    return text.format(0, 0, 0, apart=_APART), text.format(1, 2, 3, apart=_APART)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """What one runner's repository has."""
+
+    source: str
+    texts: tuple[str, str]
+    tests: str
+    old: str
+    """The test file before: one test, which passes."""
+    sees_all: str
+    sees_one: str
+    needs_new: str
+    """The old test, and one of its own that fails, in a file that imports what is new."""
+    new: Files
+
+    @property
+    def stages(self) -> Mapping[Worth, Files]:
+        """What each pull request changes."""
+        fixed = {self.source: self.texts[1]}
+        return {
+            Worth.STRONG: {**fixed, self.tests: self.sees_all},
+            Worth.WEAK: {**fixed, self.tests: self.sees_one},
+            Worth.IMPORT_ONLY: {**self.new, self.tests: self.needs_new},
+        }
+
+
+def _rust(*tests: str, use: str = "") -> str:
+    return (
+        use
+        + "#[test]\nfn old() {\n    assert_eq!(2 + 2, 4);\n}\n"
+        + "".join(
+            f"\n#[test]\nfn new_{number}() {{\n    assert_eq!({test});\n}}\n" for number, test in enumerate(tests)
+        )
+    )
+
+
+def _js(*tests: str, use: str = "") -> str:
+    new = (f"  it('new {number}', () => {{\n    assert.equal({test})\n  }})\n" for number, test in enumerate(tests))
+    return (
+        f"const assert = require('assert')\nconst it_is = require('..')\n{use}"
+        f"describe('all', () => {{\n  it('old', () => {{\n    assert(it_is)\n  }})\n{''.join(new)}}})\n"
+    )
+
+
+def _python(*tests: str, use: str = "") -> str:
+    return f"import inner\n{use}\n\ndef test_old():\n    assert inner\n" + "".join(
+        f"\n\ndef test_new_{number}():\n    assert {test}\n" for number, test in enumerate(tests)
+    )
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "cargo": Runner(
+        "src/lib.rs",
+        _texts(_RUST),
+        "tests/outer.rs",
+        _rust(),
+        _rust("small::one(), 1", "small::two(), 2", "small::three(), 3"),
+        _rust("small::one(), 1"),
+        _rust("half(6), 4", use="use small::extra::half;\n\n"),
+        {"src/lib.rs": _texts(_RUST)[0] + "pub mod extra;\n", "src/extra.rs": "pub fn half(n: i64) -> i64 { n / 2 }\n"},
+    ),
+    "mocha": Runner(
+        "index.js",
+        _texts(_JS),
+        "test/half.test.js",
+        _js(),
+        _js("it_is.one(), 1", "it_is.two(), 2", "it_is.three(), 3"),
+        _js("it_is.one(), 1"),
+        _js("half(6), 4", use="const half = require('../extra')\n"),
+        {"extra.js": "module.exports = n => n / 2\n"},
+    ),
+    "pytest": Runner(
+        "inner/src/inner/__init__.py",
+        _texts(_PYTHON),
+        "tests/test_outer.py",
+        _python(),
+        _python("inner.one() == 1", "inner.two() == 2", "inner.three() == 3"),
+        _python("inner.one() == 1"),
+        _python("half(6) == 4", use="from inner.extra import half\n"),
+        {"inner/src/inner/extra.py": "def half(n):\n    return n // 2\n"},
+    ),
+}
+
+
+@dataclass
+class Kept:
+    """Stored runs in memory."""
+
+    runs: dict[tuple[str, int], tuple[str, TestRun]] = field(default_factory=dict)
+
+    def find(self, side: str, ordinal: int, key: str) -> TestRun | None:
+        known = self.runs.get((side, ordinal))
+        return known[1] if known and known[0] == key else None
+
+    def keep(self, side: str, ordinal: int, key: str, run: TestRun) -> None:
+        self.runs[side, ordinal] = key, run
+
+    def all(self, side: str) -> list[TestRun]:
+        return [run for (one, _), (_, run) in sorted(self.runs.items(), key=lambda it: it[0]) if one == side]
+
+
+def commit_stages(folder: Path, runner: Runner) -> dict[Worth, Stage]:
+    """The stages as commits on top of what is checked out in a repository."""
+    work = git.Repo(folder)
+
+    def commit(files: Files) -> str:
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        work.git.add("-A")
+        work.git.execute(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x"])
+        return str(work.head.commit)
+
+    base = commit({runner.source: runner.texts[0], runner.tests: runner.old})
+    stages = {}
+    for worth, files in runner.stages.items():
+        stages[worth] = Stage(1, 1, base, commit(files), "2024-05-01T00:00:00Z")
+        work.git.checkout("-q", base)
+    return stages
+
+
+def measured(
+    provided: StageImage, trees: TreeStore, repository: GitRepository, stage: Stage, **workplace: Any
+) -> Strength:
+    """Prove a stage by one run a side, and measure the proof."""
+    patches: Sequence[Any] = tuple(stage_patches(repository, trees, [stage]))
+    place = Workplace(provided, trees, **workplace)
+    suite = StageSuite.of(place, stage, patches)
+    kept: Any = Kept()
+    before = place.tests(suite.with_overlay(stage.base), suite.files)
+    after = place.tests(trees.tree_of(stage.landed), suite.files)
+    kept.keep("before", 1, "", before)
+    kept.keep("after", 1, "", after)
+    found = prove([before], [after], runner=place.runner, files=suite.files, own_files=suite.own_files)
+    assert found.outcome == PROVED, (found, after.tail)
+    proof = StageProof(1, PROVED, files=suite.files, classes=found.classes, baseline=after.observed)
+    return StrengthMeter(kept, suite, stage, patches[0], proof, repository, ()).measure(lambda words: None)

@@ -1,0 +1,130 @@
+"""What is undone of a reference, on texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+
+import pytest
+
+from environments.proofs.name_stub import name_stub
+from environments.proofs.undoings import MOST_HUNKS, MOST_STUBS, LineChange, SourceFile, Undoing, undoings
+from sql.strength import UndoingKind
+
+HUNK, RAISES, NONE = UndoingKind.HUNK, UndoingKind.RAISES, UndoingKind.RETURNS_NONE
+
+
+def source(base: str | None, landed: str | None, path: str = "a.py") -> SourceFile:
+    codes = SequenceMatcher(None, (base or "").split("\n"), (landed or "").split("\n"), autojunk=False).get_opcodes()
+    both = base is not None and landed is not None
+    return SourceFile(path, base, landed, tuple(LineChange(*it[1:]) for it in codes if it[0] != "equal" and both))
+
+
+def made(base: str | None, landed: str | None, path: str = "a.py") -> list[Undoing]:
+    return undoings([source(base, landed, path)], "seed")
+
+
+def texts(found: list[Undoing], *kinds: UndoingKind) -> set[str | None]:
+    return {text for it in found if it.kind in kinds for text in it.texts.values()}
+
+
+def test_each_hunk_is_reverted_alone() -> None:
+    lines = [f"x{number} = {number}" for number in range(30)]
+    changed = [*lines]
+    changed[2], changed[4], changed[20] = "x2 = 'two'", "x4 = 'four'", "x20 = 'new'"
+    base, landed = "\n".join(lines) + "\n", "\n".join(changed) + "\n"
+    near, far = [*changed], [*changed]
+    near[2], near[4], far[20] = lines[2], lines[4], lines[20]
+    assert texts(made(base, landed), HUNK) == {"\n".join(near) + "\n", "\n".join(far) + "\n"}
+
+
+def test_a_file_that_comes_or_goes_is_one_hunk() -> None:
+    assert made(None, "x = 1\n") == [Undoing(HUNK, "a.py", 1, {"a.py": None})]
+    assert made("x = 1\n", None) == [Undoing(HUNK, "a.py", 1, {"a.py": "x = 1\n"})]
+
+
+@pytest.mark.parametrize(
+    ("base", "landed", "path"),
+    [
+        ("def f(a):\n    return a\n", 'def f(a: int) -> int:\n    """Gives it back."""\n    return a  # it\n', "a.py"),
+        ("x = 1\n", "\n\nx = 1\n", "a.py"),
+        ("let a = 1;\n", "// one\nlet  a = 1;\n", "a.js"),
+        ("x: 1\n", "x: 2\n", "a.yaml"),
+        ("def f(a): ...\n", "def f(a, b): ...\n", "a.pyi"),
+        ("text\n", "other text\n", "docs/a.md"),
+    ],
+)
+def test_what_no_test_can_see_is_not_undone(base: str, landed: str, path: str) -> None:
+    assert made(base, landed, path) == []
+
+
+def test_tests_inside_a_source_file_are_no_work() -> None:
+    base = "pub fn one() -> i64 { 1 }\n"
+    assert made(base, base + "\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn it() {}\n}\n", "src/lib.rs") == []
+
+
+PYTHON = '''\
+class Cart:
+    @property
+    def total(self) -> int:
+        """What it costs."""
+        prices = self.prices
+        return sum(prices)
+
+    def same(self):
+        return 1
+
+
+def fast(it): return it + 1
+'''
+
+
+def test_changed_functions_are_stubbed_and_others_are_not() -> None:
+    base = PYTHON.replace("sum(prices)", "0").replace("it + 1", "it")
+    found = texts(made(base, PYTHON), NONE, RAISES)
+    assert len(found) == 4
+    assert all(text is not None and text.count("\n") == PYTHON.count("\n") for text in found)
+    head = "class Cart:\n    @property\n    def total(self) -> int:\n        {}\n\n\n\n    def same(self):"
+    for body in ("return None", "raise NotImplementedError"):
+        assert any(text and text.startswith(head.format(body)) for text in found)
+        assert any(text and text.endswith(f"def fast(it): {body}\n") for text in found)
+
+
+def test_what_only_declares_is_not_stubbed() -> None:
+    landed = "def f(): ...\ndef g():\n    '''Later.'''\n    raise NotImplementedError\ndef h(): return None\n"
+    assert texts(made(None, landed), NONE, RAISES) == set()
+
+
+def test_the_draw_is_bounded_and_the_same_each_time() -> None:
+    base = "".join(f"def f{number}():\n    return 0\n" + "#\n" * 8 for number in range(20))
+    landed = base.replace("return 0", "return 1")
+    found = made(base, landed)
+    assert [it.kind for it in found].count(HUNK) == MOST_HUNKS and len(found) == MOST_HUNKS + MOST_STUBS
+    assert [it.kind for it in found[:4]] == [HUNK, NONE, HUNK, RAISES], "by turns, for time may be up"
+    assert found == made(base, landed) != undoings([source(base, landed)], "another")
+
+
+BASE = {
+    "src/till/__init__.py": "from till.cart import total\n",
+    "src/till/cart.py": "try:\n    import json\nexcept ImportError:\n    json = None\n\ndef total(): ...\n",
+    "src/till/lazy.py": "def __getattr__(name): ...\n",
+    "tools/json.py": "",
+    "tests/helpers.py": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("from till.cart import total, first_of", {"src/till/cart.py": "first_of = None\n"}),
+        ("from till import cart\nassert cart.first_of(1)", {"src/till/cart.py": "first_of = None\n"}),
+        ("import till.new\nfrom till.new import it", {"src/till/new.py": "it = None\n"}),
+        ("import till\ntill.total()\ntill.late", {"src/till/__init__.py": "late = None\n"}),
+        ("from till.cart import json, total\nfrom till import cart\nimport json\njson.loads", {}),
+        ("from till.lazy import anything\nfrom elsewhere import it\nfrom tests.helpers import new", {}),
+        ("def broken(", {}),
+    ],
+)
+def test_the_stub_binds_what_tests_need_and_the_base_lacks(test: str, expected: Mapping[str, str]) -> None:
+    found = name_stub([test], BASE.keys(), BASE.__getitem__)
+    assert (found.texts if found else {}) == {path: BASE.get(path, "") + text for path, text in expected.items()}

@@ -1,0 +1,70 @@
+"""`--proof` chooses chains and trajectories by what their proofs are worth, and changes nothing of what is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from environments.proofs.proof_rows import ChainProof, StageProof, write_proof, write_strength
+from environments.suites.outcomes import ClassifiedTests
+from prchain.core.errors import UsageError
+from sql.outcomes import PROVED
+from sql.store import Store
+from sql.strength import ProofFilter, Strength, UndoingKind, UndoingOutcome, Undone
+from tests.trajectories.rolloutworld import STAGES, rollout_world
+from tests.trajectories.sampleworld import sample_world
+from tests.trajectories.test_export import run_export
+from trajectories.task import read_texts
+
+STRONG = Strength(1, undone=tuple(Undone(UndoingKind.HUNK, f"a.py:{n}", UndoingOutcome.CAUGHT) for n in range(3)))
+IMPORT_ONLY = Strength(0, hidden=("a",))
+
+
+def prove(store: Store, chain: str, *strengths: Strength | None) -> None:
+    classes = ClassifiedTests(f2p=("a",))
+    stages = tuple(StageProof(place, PROVED, classes=classes, strength=it) for place, it in enumerate(strengths, 1))
+    with store.transaction() as tx:
+        write_proof(tx, ChainProof(chain, PROVED, None, stages), "local")
+
+
+def test_rollouts_take_chains_whose_every_stage_is_proved_so(tmp_path: Path) -> None:
+    with rollout_world(tmp_path) as world:
+        context, chain, length = world.context(), world.chains[0], STAGES
+        prove(world.store, chain, *[STRONG] * (length - 1), None)
+        pending = world.run(context).pending()
+        assert pending.units and pending.weak == 0 and "1 not_measured" in str(pending.doubts)
+        with world.store.reading() as tx:
+            texts = read_texts(tx)
+        for strength, taken in ((IMPORT_ONLY, {"any"}), (STRONG, {"any", "own", "caught"})):
+            with world.store.transaction() as tx:
+                write_strength(tx, chain, length, strength)
+            for wanted in ProofFilter:
+                found = world.run(context, proof=wanted).pending()
+                assert bool(found.units) == (wanted in taken) and found.weak == (wanted not in taken)
+        assert found.doubts is None
+        with world.store.reading() as tx:
+            assert read_texts(tx) == texts, "the proof that an id holds is the same"
+
+
+def test_a_chain_that_is_named_and_proved_by_an_import_alone_is_refused(tmp_path: Path) -> None:
+    with rollout_world(tmp_path) as world:
+        chain = world.chains[0]
+        prove(world.store, chain, *[IMPORT_ONLY] * STAGES)
+        with pytest.raises(UsageError, match="is worth less than --proof own"):
+            world.run(world.context(), chain=chain, proof=ProofFilter.OWN).pending()
+
+
+def test_exports_ask_only_for_the_stages_that_a_sample_holds(tmp_path: Path) -> None:
+    with sample_world(tmp_path) as world:
+        world.chain("c1")
+        world.trajectory("t1", "c1", outcome="accepted_prefix", accepted=1)
+        rows, report = run_export(world, tmp_path, proof=ProofFilter.OWN)
+        assert rows == [] and report.left_out == {"weak_proof": 1}, "nothing is proved"
+        prove(world.store, "c1", STRONG, IMPORT_ONLY)
+        rows, report = run_export(world, tmp_path, proof=ProofFilter.CAUGHT)
+        assert [stage["proof"] for stage in rows[0]["metadata"]["stages"]] == ["strong"]
+        assert report.card["proofs"] == {"strong": 1} and report.card["options"]["proof"] == "caught"
+        prove(world.store, "c1", None, IMPORT_ONLY)
+        rows, report = run_export(world, tmp_path)
+        assert len(rows) == 1 and report.card["proofs"] == {"not_measured": 1}
