@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from environments.backends import BACKENDS, chosen_backend
+from environments.backends import BACKENDS, DEFAULT, chosen_backend
 from prchain.core.cli_options import (
     WHICH,
     Command,
