@@ -82,7 +82,7 @@ class ChangesReport:
 
 
 @dataclass(frozen=True, slots=True)
-class StageReport:
+class ChainStageReport:
     """One stage of a chain."""
 
     position: int
@@ -107,7 +107,7 @@ class StageReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PatchedStage(StageReport):
+class PatchedStage(ChainStageReport):
     """The same with its reference patch, as `prchain.core.git.patches.patch_fields` gives it."""
 
     reference: str
@@ -125,7 +125,7 @@ class ChainReport:
     language: str | None
     selections: tuple[SelectionReport, ...]
     task: str | None
-    stages: tuple[StageReport, ...]
+    stages: tuple[ChainStageReport, ...]
 
 
 def find_chains(
@@ -279,17 +279,19 @@ def chain_report(store: Store, prefix: str) -> ChainReport:
     return ChainReport(id_, f"{owner}/{name}", length, licence, language, selections, task, stages)
 
 
-def _stages(tx: Transaction, chain: str, repository_id: int, url_of: Callable[[int], str]) -> tuple[StageReport, ...]:
+def _stages(
+    tx: Transaction, chain: str, repository_id: int, url_of: Callable[[int], str]
+) -> tuple[ChainStageReport, ...]:
     subjects = _subjects(tx, chain)
-    columns = [it.name for it in fields(StageReport) if it.name not in {"changes", "url"}]
-    stages: list[StageReport] = []
+    columns = [it.name for it in fields(ChainStageReport) if it.name not in {"changes", "url"}]
+    stages: list[ChainStageReport] = []
     for row in tx.rows(ChainStage, *columns, chain_id=chain):
         known = dict(zip(columns, row, strict=True))
         known["subject"] = subjects[chain, known["position"]]
         known |= {name: known[name] or [] for name in ("signs", "worth_signs")}
         pair = {"later": known["number"], "earlier": stages[-1].number if stages else None}
         changes = next(tx.read(ChangesReport, Lineage, repository_id=repository_id, **pair), None)
-        stages.append(StageReport(**known, changes=changes, url=url_of(known["number"])))
+        stages.append(ChainStageReport(**known, changes=changes, url=url_of(known["number"])))
     return tuple(stages)
 
 

@@ -49,7 +49,7 @@ COMMANDS = {
     ),
     "evaluate": (
         "trajectories.studies.evaluation.cli:evaluate",
-        "Print the figures of models on a set of tasks: Pass@k, cost, steps.",
+        "Print models' figures on a set of tasks: Pass@k, cost, steps.",
     ),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }

@@ -124,6 +124,8 @@ ROWS = {
     "export": Row(("--out", "out.jsonl"), "nothing to export: no trajectory was kept yet; .*"),
     "tasks export": Row(("--out", "out.jsonl"), "no chain is chosen; .*, so out.jsonl was not written"),
     "prm labels": Row(("--out", "out.jsonl"), "no row to write, so out.jsonl was not written"),
+    "tasks import": Row(("none.jsonl",), "no task was imported"),
+    "evaluate": Row((), "no rollout over these tasks has ended"),
 }
 
 

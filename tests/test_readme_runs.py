@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -302,8 +302,19 @@ def filled(words: list[str], rule: Rule, ids: Mapping[str, str]) -> list[str]:
     """A command line with its placeholders filled in."""
     places = {**PLACES, **rule.replaces}
     argument = [rule.wants] if rule.wants and shlex.join(words) == command_of(words) else []
-    words = [places.get(word, word) for word in (*words, *argument, *(word for word in rule.adds if word not in words))]
+    words = [places.get(word, word) for word in (*words, *argument, *_lacking(words, rule.adds))]
     return [re.sub(r"TRAJECTORY|CHAIN|GRAPH", lambda place: ids[place[0]], word) for word in words]
+
+
+def _lacking(words: list[str], adds: Sequence[str]) -> list[str]:
+    """What of `adds` a command line lacks; a flag goes with the value behind it."""
+    lacking: list[str] = []
+    of_a_flag = there = False
+    for word in adds:
+        if word.startswith("--") or not of_a_flag:
+            of_a_flag, there = word.startswith("--"), word in words
+        lacking += [] if there else [word]
+    return lacking
 
 
 @pytest.fixture

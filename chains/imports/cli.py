@@ -28,7 +28,7 @@ _MOST_TOLD = 20
 @click.command("import")
 @click.argument("path", metavar="FILE|FOLDER", type=click.Path(path_type=Path))
 @click.option("--source", metavar="NAME", help="The data set's name, where its path does not tell it.")
-@click.option("--form", cls=CatalogueOption, of=FORMS, help="The form, where columns do not tell it.", default=None)
+@click.option("--form", cls=CatalogueOption, of=FORMS, metavar="FORM", help="Where columns do not tell it.")
 @click.option(
     "--repositories",
     type=click.Path(path_type=Path, file_okay=False, exists=True),

@@ -75,7 +75,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class DataSet:
     """Where rows come from: what a reader cannot know of the row alone."""
 
     source: str

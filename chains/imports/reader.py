@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from prchain.core.errors import BadInstance
 from prchain.core.timestamps import stamp
 
@@ -39,7 +39,7 @@ class Reader(Protocol):
     def fits(self, columns: Collection[str]) -> bool:
         """Whether rows with these columns are of this form; at most one reader says so."""
 
-    def read(self, row: Row, where: Provenance) -> Instance:
+    def read(self, row: Row, where: DataSet) -> Instance:
         """The instance of a row. Raises `BadInstance`."""
 
 

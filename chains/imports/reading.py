@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chains.imports.forms import FORMS
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Reader, Row
 from chains.imports.rows import files_of, rows_of
 from prchain.core.errors import BadInstance, UsageError
@@ -55,7 +55,7 @@ def read_instances(path: Path, *, source: str | None = None, form: str | None = 
                 yield ReadRow(file, number, reason=str(error))
 
 
-def provenance(path: Path, file: Path, source: str | None = None) -> Provenance:
+def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
     """What the name of a file below `path` tells: the data set, its revision and the split."""
     parts = file.absolute().parts
     cached = next(((place, found) for place, part in enumerate(parts) if (found := _CACHED.fullmatch(part))), None)
@@ -68,7 +68,7 @@ def provenance(path: Path, file: Path, source: str | None = None) -> Provenance:
     stem = file.name.removesuffix(file.suffix)
     shard = _SHARD.fullmatch(stem)
     split = shard["split"] if shard else stem if _SPLITS.fullmatch(stem) else None
-    return Provenance(source, revision, split)
+    return DataSet(source, revision, split)
 
 
 def _form_of(file: Path, row: Row) -> Reader:

@@ -19,7 +19,7 @@ def name_stub(tests: Iterable[str], present: Collection[str], read: Callable[[st
     `tests` are texts of M_t's test files, `present` the paths of B_t, and `read` gives the text of one of its files.
     None where no name is missing, or the missing ones are of no module that B_t's packages could hold.
     """
-    modules = _Modules(present, read)
+    modules = _ModuleNames(present, read)
     missing: dict[str, set[str]] = {}
     for text in tests:
         if (tree := parsed(text)) is not None:
@@ -67,7 +67,7 @@ _ROOTS = ("", "src", "lib", "python")
 """Folders whose modules are imported by their own names. Elsewhere only packages are: a script may have any name."""
 
 
-class _Modules:
+class _ModuleNames:
     """The modules of B_t's source, by their dotted names."""
 
     def __init__(self, present: Collection[str], read: Callable[[str], str]) -> None:

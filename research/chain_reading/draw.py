@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from chains.chain_report import ListedChain, StageReport, chain_report, find_chains
+from chains.chain_report import ChainStageReport, ListedChain, chain_report, find_chains
 from prchain.core.code.reference import split
 from prchain.core.git import GitRepository, open_mined, parse_patch
 from sql.store import Store
@@ -45,7 +45,7 @@ def sheet(store: Store, chain: str, mirrors: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _texts(tx: Any, repository_id: int, stage: StageReport) -> list[str]:
+def _texts(tx: Any, repository_id: int, stage: ChainStageReport) -> list[str]:
     shas = [stage.landed_sha]
     shas += [row[0] for row in tx.rows(PullRequestCommit, "sha", repository_id=repository_id, number=stage.number)]
     messages = dict.fromkeys(
@@ -56,7 +56,7 @@ def _texts(tx: Any, repository_id: int, stage: StageReport) -> list[str]:
     return ["\n".join(f"> {line}" for line in message[:1500].splitlines()) + "\n" for message in messages]
 
 
-def _patch(repository: GitRepository, stage: StageReport) -> str:
+def _patch(repository: GitRepository, stage: ChainStageReport) -> str:
     text = repository.patch_text(stage.base_sha, stage.landed_sha).decode("utf-8", "replace")
     reference = split(parse_patch(text))
     paths = [file.path for file in reference.code]

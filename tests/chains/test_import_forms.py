@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from chains.imports.forms import FORMS, multi_swe_bench, swe_bench, swe_gym, swe_rebench, swe_smith
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reading import provenance, read_instances
 from prchain.core.errors import BadInstance, UsageError
 from tests.chains import import_rows
 from tests.chains.import_rows import BASE, F2P, P2P, PATCH, QUERY, ROWS, TEST_PATCH
 
-HERE = Provenance("lab/set", "abc", "train")
+HERE = DataSet("lab/set", "abc", "train")
 
 
-def read(name: str, where: Provenance = HERE, **changes: Any) -> Instance:
+def read(name: str, where: DataSet = HERE, **changes: Any) -> Instance:
     form, make = ROWS[name]
     return FORMS[form].read(make(**changes), where)
 
@@ -77,7 +77,7 @@ def test_what_a_form_alone_tells() -> None:
     ],
 )
 def test_what_measures_models_is_marked(name: str, source: str, split: str | None, marked: bool) -> None:
-    assert read(name, Provenance(source, None, split)).benchmark is marked
+    assert read(name, DataSet(source, None, split)).benchmark is marked
 
 
 def test_a_stage_of_ours_that_comes_back_is_no_benchmark() -> None:
@@ -203,7 +203,7 @@ def test_parquet_gives_the_rows_of_lines(tmp_path: Path) -> None:
     parquet.write_table(arrow.Table.from_pylist(rows), folder / "filtered-00000-of-00001.parquet")
     (tmp_path / "datasets--nebius--SWE-rebench" / "snapshots" / "0123abc" / "README.md").write_text("A set.")
     found = list(read_instances(folder.parent))
-    where = Provenance("nebius/SWE-rebench", "0123abc", "filtered")
+    where = DataSet("nebius/SWE-rebench", "0123abc", "filtered")
     assert [it.instance for it in found] == [FORMS["swe-rebench"].read(row, where) for row in rows]
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1nothing")
@@ -214,9 +214,9 @@ def test_parquet_gives_the_rows_of_lines(tmp_path: Path) -> None:
 def test_the_path_tells_the_data_set_and_the_split(tmp_path: Path) -> None:
     folder = tmp_path / "SWE-Gym"
     folder.mkdir()
-    assert provenance(folder, folder / "data" / "train-00000-of-00002.parquet") == Provenance("SWE-Gym", None, "train")
-    assert provenance(folder / "mine.jsonl", folder / "mine.jsonl") == Provenance("mine")
-    assert provenance(folder, folder / "rust" / "tokio__dataset.jsonl", "a/b") == Provenance("a/b")
+    assert provenance(folder, folder / "data" / "train-00000-of-00002.parquet") == DataSet("SWE-Gym", None, "train")
+    assert provenance(folder / "mine.jsonl", folder / "mine.jsonl") == DataSet("mine")
+    assert provenance(folder, folder / "rust" / "tokio__dataset.jsonl", "a/b") == DataSet("a/b")
 
 
 @pytest.mark.parametrize(

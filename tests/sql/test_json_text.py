@@ -39,7 +39,7 @@ FORMS: dict[Callable[[Any], str], str] = {
         dependencies.signs graph_messages.entry graph_nodes.reasons images.notes images.reason lineage.functions
         lineage.names prm_windows.leaks process_graphs.feedback process_graphs.notes reference_runs.baseline
         reference_runs.notes reference_runs.statuses reference_runs.tampered stage_tests.baseline stage_tests.classes
-        stage_tests.files stage_tests.removed stage_tests.tampered trajectories.tools
+        stage_tests.files stage_tests.removed stage_tests.strength stage_tests.tampered trajectories.tools
     """,
     in_order: """
         graph_nodes.action mine_runs.replaced prm_windows.settings process_graphs.decided_by process_graphs.models
@@ -52,7 +52,7 @@ FORMS: dict[Callable[[Any], str], str] = {
         trajectory_stages.reset_tests verdicts.findings verdicts.grade
     """,
 }
-"""How the code of 0.1.0 wrote each column."""
+"""How the code of 0.1.0 wrote each column that it had; later ones have a form as well."""
 
 COLUMNS = {
     f"{table.name}.{column.name}": column.type

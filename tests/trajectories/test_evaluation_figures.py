@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from trajectories.studies.evaluation.figures import InstanceRun, Share, figures, pass_at_k
+from trajectories.studies.evaluation.figures import Estimate, InstanceRun, figures, pass_at_k
 from trajectories.studies.evaluation.sides import sides
 
 
@@ -45,7 +45,7 @@ def test_the_figures_of_runs_whose_figures_are_known() -> None:
     )
     assert (found.instances, found.runs, found.resolved, found.patches, found.patch_rate) == (3, 5, 3, 4, 0.8)
     assert found.pass_at[1].value == pytest.approx((0.5 + 0 + 1) / 3) and found.pass_at[1].interval == "bootstrap"
-    assert found.pass_at[2] == Share(1.0, 1.0, 1.0, 2, "bootstrap") and 3 not in found.pass_at
+    assert found.pass_at[2] == Estimate(1.0, 1.0, 1.0, 2, "bootstrap") and 3 not in found.pass_at
     assert found.at_steps == {10: 0.2, 12: 0.4, 50: 0.6} and found.at_calls == {2: 0.0, 11: 0.6}
     assert (found.steps, found.calls, found.tokens_in, found.tokens_out) == (16, 14.4, 100, 10)
     assert found.usd == pytest.approx(0.7) and found.usd_resolved == pytest.approx(3.5 / 3)

@@ -46,7 +46,7 @@ class InstanceRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Estimate:
     """A share with its 95 % interval: `low` and `high` are None where there is none to tell."""
 
     value: float
@@ -68,7 +68,7 @@ class Figures:
     """Without those that are counted apart."""
     apart: Mapping[str, int]
     """The failure's name to the runs that it ended."""
-    pass_at: Mapping[int, Share]
+    pass_at: Mapping[int, Estimate]
     """k to Pass@k, over the instances that have k runs."""
     not_reached: int
     """Runs of stages that were not tried, as an earlier one failed."""
@@ -145,15 +145,15 @@ def grouped(runs: Iterable[InstanceRun], key: Callable[[InstanceRun], str]) -> d
     return dict(sorted(found.items()))
 
 
-def _pass_at(by_instance: Mapping[str, Sequence[InstanceRun]], k: int, resamples: int) -> Share | None:
+def _pass_at(by_instance: Mapping[str, Sequence[InstanceRun]], k: int, resamples: int) -> Estimate | None:
     enough = [runs for runs in by_instance.values() if len(runs) >= k]
     if not enough:
         return None
     values = [pass_at_k(len(runs), sum(run.resolved for run in runs), k) for runs in enough]
     if all(len(runs) == 1 for runs in enough):
-        return Share(fmean(values), *wilson(int(sum(values)), len(values)), len(values), "wilson")
+        return Estimate(fmean(values), *wilson(int(sum(values)), len(values)), len(values), "wilson")
     ((low, high),) = mean_intervals([values], [1] * len(values), resamples)
-    return Share(fmean(values), low, high, len(values), "none" if low is None else "bootstrap")
+    return Estimate(fmean(values), low, high, len(values), "none" if low is None else "bootstrap")
 
 
 def _mean(values: Iterable[float]) -> float | None:
