@@ -206,7 +206,7 @@ def test_a_maven_project_is_tested_with_debians_artifacts_where_the_central_ones
 def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> None:
     tests = ["tests/test_outer.py"]
     provided, run = shop.prepare(WORKSPACE, {"inner/src/inner/__init__.py": "def half(n): return n // 2\n"})
-    assert provided.notes == ()
+    assert provided.notes == ("taken as of a later day: pip",)
     before, after = run(0, tests), run(1, tests)
     assert {test.rpartition("::")[2]: str(status) for test, status in before.statuses.items()} == {
         "test_halves": "failed",

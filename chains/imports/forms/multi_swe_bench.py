@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from chains.imports import reader
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 from prchain.core.errors import BadInstance
 
@@ -28,7 +28,7 @@ class MultiSweBench:
         """See `Reader`."""
         return {*columns} >= _COLUMNS
 
-    def read(self, row: Row, where: Provenance) -> Instance:
+    def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
         names = {"repo": f"{reader.text(row, 'org').strip()}/{reader.text(row, 'repo').strip()}"}
         repository = reader.repository_name(names)

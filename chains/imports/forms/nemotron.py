@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from chains.imports import reader
 from chains.imports.forms import FORMS
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 from prchain.core.errors import BadInstance
 
@@ -28,7 +28,7 @@ class Nemotron:
         """See `Reader`."""
         return bool({"responses_create_params", "container_formatter"} & {*columns})
 
-    def read(self, row: Row, where: Provenance) -> Instance:
+    def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
         outer = dict(row)
         outer |= reader.mapping(reader.mapping(row, "responses_create_params"), "metadata")
@@ -37,7 +37,7 @@ class Nemotron:
         form = next((form for form in FORMS.values() if form is not self and form.fits(inside.keys())), None)
         if form is None:
             raise BadInstance("the row that is wrapped in it is of no form that is read")
-        inner = Provenance(
+        inner = DataSet(
             reader.word_or_none(outer, "dataset_name") or where.source,
             where.revision,
             reader.word_or_none(outer, "split") or where.split,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from chains.imports import reader
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 
 _OWN = frozenset({"environment_setup_commit", "eval_script", "image", "log_parser", "difficulty"})
@@ -30,7 +30,7 @@ class SweBench:
         """See `Reader`."""
         return {*columns} >= _CORE and bool(_OWN & {*columns}) and not _OTHERS & {*columns}
 
-    def read(self, row: Row, where: Provenance) -> Instance:
+    def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
         name = reader.instance_name(row)
         image = reader.image_column(row, "image")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from chains.imports import reader
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 
 _NEEDED = frozenset({"instance_id", "repo", "base_commit", "problem_statement", "patch", "FAIL_TO_PASS"})
@@ -24,7 +24,7 @@ class SweGym:
         """See `Reader`."""
         return "test_patch" in columns and _NEEDED <= {*columns} <= _COLUMNS
 
-    def read(self, row: Row, where: Provenance) -> Instance:
+    def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
         name = reader.instance_name(row)
         return Instance(

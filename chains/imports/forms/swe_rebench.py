@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from chains.imports import reader
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 
 _OWN = frozenset({"install_config", "docker_image"})
@@ -26,7 +26,7 @@ class SweRebench:
         others = {"container_formatter", "fix_patch", *_SECOND}
         return "test_patch" in columns and bool(_OWN & {*columns}) and not others & {*columns}
 
-    def read(self, row: Row, where: Provenance) -> Instance:
+    def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
         name = reader.instance_name(row)
         image = reader.image_column(row, "docker_image", "image_name")

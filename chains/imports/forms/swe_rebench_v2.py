@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from chains.imports import reader
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 
 
@@ -23,7 +23,7 @@ class SweRebenchV2:
         own = {"pr_description", "interface"}
         return "install_config" in columns and bool(own & {*columns}) and "container_formatter" not in columns
 
-    def read(self, row: Row, where: Provenance) -> Instance:
+    def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
         repository = reader.repository_name(row)
         image = reader.image_column(row, "image_name")

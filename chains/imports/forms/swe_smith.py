@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection
 
 from chains.imports import reader
-from chains.imports.instance import Instance, Provenance
+from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 from prchain.core.errors import BadInstance
 
@@ -29,7 +29,7 @@ class SweSmith:
         """See `Reader`."""
         return {*columns} >= _NEEDED and not {"test_patch", "container_formatter"} & {*columns}
 
-    def read(self, row: Row, where: Provenance) -> Instance:
+    def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
         copy = _COPY.fullmatch(named := reader.text(row, "repo").strip())
         if copy is None:
