@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,8 @@ import pytest
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
 from environments.images.inside import forget_tree, wanted
-from environments.images.interpreters import layers, offered
+from environments.images.interpreters import offered
+from environments.images.interpreters.copies import write_tar
 from environments.images.interpreters.elf import library_path, with_library_path
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.offered import BASE, HOST, OTHER_BASE, REGISTRY, Interpreters
@@ -176,8 +178,9 @@ def test_what_is_no_program_or_a_broken_one_stays_as_it_is(content: bytes) -> No
     assert with_library_path(content, b"$ORIGIN") == content
 
 
-def test_a_copy_of_an_interpreter_has_its_library_and_no_tests(tmp_path: Path) -> None:
-    lib = tmp_path / "p/lib/python3.7"
+def an_interpreter(folder: Path) -> HostPython:
+    """Files as an interpreter's."""
+    lib = folder / "p/lib/python3.7"
     for name in (
         "os.py",
         "test/big.py",
@@ -187,15 +190,69 @@ def test_a_copy_of_an_interpreter_has_its_library_and_no_tests(tmp_path: Path) -
     ):
         (lib / name).parent.mkdir(parents=True, exist_ok=True)
         (lib / name).write_text("x")
-    (tmp_path / "p/bin").mkdir()
-    (tmp_path / "p/bin/python3.7").write_text("program")
-    (tmp_path / "p/lib/libpython3.7m.so").symlink_to("libpython3.7m.so.1.0")
+    (folder / "p/bin").mkdir()
+    (folder / "p/bin/python3.7").write_text("program")
+    (folder / "p/lib/libpython3.7m.so").symlink_to("libpython3.7m.so.1.0")
+    (folder / "p/lib/libpython3.7m.so.1.0").write_text("library")
+    return HostPython((3, 7, 9), str(folder / "p/bin/python3.7"), str(folder / "p"))
+
+
+def copied(python: HostPython, seconds: float = 60) -> dict[str, str]:
     archive = io.BytesIO()
-    layers.write_tar(HostPython((3, 7, 9), str(tmp_path / "p/bin/python3.7"), str(tmp_path / "p")), archive)
+    write_tar(python, archive, time.monotonic() + seconds)
+    found = {}
     with tarfile.open(fileobj=io.BytesIO(archive.getvalue())) as tar:
-        names = {name.removeprefix("opt/python/3.7/") for name in tar.getnames()}
-    lib_names = {"lib/libpython3.7m.so", "lib/python3.7/os.py", "lib/python3.7/lib-dynload/a.so"}
-    assert names == {"bin/python3.7", "bin/python3", *lib_names}
+        for entry in tar:
+            file = tar.extractfile(entry) if entry.isfile() else None
+            found[entry.name.removeprefix("opt/python/3.7/")] = file.read().decode() if file else entry.linkname
+    return found
+
+
+WHOLE = {
+    "bin/python3.7": "program",
+    "bin/python3": "python3.7",
+    "lib/libpython3.7m.so": "libpython3.7m.so.1.0",
+    "lib/libpython3.7m.so.1.0": "library",
+    "lib/python3.7/os.py": "x",
+    "lib/python3.7/lib-dynload/a.so": "x",
+}
+
+
+def test_a_copy_of_an_interpreter_has_its_library_and_no_tests(tmp_path: Path) -> None:
+    assert copied(an_interpreter(tmp_path)) == WHOLE
+
+
+def test_a_copy_of_an_interpreter_has_nothing_from_outside_of_it_and_nothing_that_runs_by_itself(
+    tmp_path: Path,
+) -> None:
+    python = an_interpreter(tmp_path)
+    lib = tmp_path / "p/lib/python3.7"
+    (tmp_path / "secret").write_text("TOKEN")
+    (tmp_path / "folder").mkdir()
+    (lib / "leak.py").symlink_to(tmp_path / "secret")
+    (lib / "leaks").symlink_to(tmp_path / "folder")
+    (lib / "gone.py").symlink_to("/nowhere")
+    (lib / "round.py").symlink_to("round.py")
+    os.mkfifo(lib / "fifo.py")
+    for name in ("sitecustomize.py", "usercustomize.pyc", "all.pth"):
+        (lib / name).write_text("x")
+    (lib / "here.py").symlink_to("os.py")
+    assert copied(python) == {**WHOLE, "lib/python3.7/here.py": "x"}
+
+
+def test_an_interpreter_is_not_taken_where_others_may_write_it_or_past_the_deadline(tmp_path: Path) -> None:
+    python = an_interpreter(tmp_path)
+    with pytest.raises(TimeoutError):
+        copied(python, seconds=-1)
+    for path in ("p", "p/lib/python3.7", "p/lib/python3.7/os.py"):
+        mode = (tmp_path / path).stat().st_mode
+        (tmp_path / path).chmod(mode | 0o002)
+        with pytest.raises(ValueError, match="others than root"):
+            copied(python)
+        (tmp_path / path).chmod(mode)
+    (tmp_path / "p").rename(tmp_path / "q")
+    with pytest.raises(FileNotFoundError):
+        copied(python)
 
 
 class Engine:
