@@ -85,7 +85,9 @@ class Provider:
         self._logs = build_logs(settings)
         self._build_settings = BuildSettings.of(settings)
         # Whoever brings an engine of its own says what it offers.
-        self._interpreters = Interpreters(self._build_settings) if engine is None and images else interpreters
+        if engine is None and images:
+            interpreters = Interpreters(self._build_settings, self._one_run_at_a_time)
+        self._interpreters = interpreters
         self._guard = threading.Lock()
         self._building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._repairing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -189,6 +191,13 @@ class Provider:
         return name if name is not None and find_image(self.engine(), name) else None
 
     def _image(self, order: _ImageRequest, *, rebuild: bool = False, repairs: int = 0) -> StageImage:
+        # An interpreter that does not run in the base image is offered no more, so that this ends.
+        while (image := self._image_of(order, rebuild, repairs)) is None:
+            order = replace(order, plan=order.replan(order.plan.recipe))
+        return image
+
+    def _image_of(self, order: _ImageRequest, rebuild: bool, repairs: int) -> StageImage | None:
+        """The image of a plan; None where its interpreter turns out not to run here."""
         name = order.plan.image
         with self._guard:
             building = self._building[name]
@@ -199,8 +208,12 @@ class Provider:
                 settings, as_of = self._build_settings, order.landed_at
                 python = order.plan.python
                 if python is not None and self._interpreters is not None:
-                    settings = self._interpreters.settings_for(self.engine(), python.minor)
                     as_of = max(as_of, era_of(python.minor)) if python.minor == OLDEST else as_of
+                    if rebuild or find_image(self.engine(), name) is None:
+                        found = self._interpreters.settings_for(self.engine(), python.minor)
+                        if found is None:
+                            return None
+                        settings = found
                 image = build_image(
                     self.engine(),
                     order.plan,

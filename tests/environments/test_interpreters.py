@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,13 +18,15 @@ import pytest
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
 from environments.images.inside import forget_tree, wanted
-from environments.images.interpreters import offered
+from environments.images.interpreters import layers, offered
 from environments.images.interpreters.copies import write_tar
 from environments.images.interpreters.elf import library_path, with_library_path
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.offered import BASE, HOST, OTHER_BASE, REGISTRY, Interpreters
 from environments.images.wanted_python import choose_python, era_of, named_pythons, newest_at
-from prchain.core.errors import BuildFailed, ImageMissing
+from environments.report import interpreter_rows, print_interpreters
+from environments.sandboxes.engine import IMAGE_LABEL, LAYER_LABEL
+from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing
 
 ALL = frozenset((3, minor) for minor in range(6, 14))
 BOOKWORM = (3, 11)
@@ -316,18 +318,139 @@ def test_a_registry_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.M
     assert list(offers(engine)) == ["3.11"]
 
 
-@pytest.mark.usefixtures("one_python_of_the_host")
-def test_an_interpreter_that_does_not_run_in_the_base_image_is_offered_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_layer_works(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> str:
         raise BuildFailed("GLIBC_2.41 not found")
 
     monkeypatch.setattr(offered, "lay", fails)
     monkeypatch.setattr(offered, "lay_tools", lambda engine, settings: settings.base_image)
-    engine = Engine("prchain-base:bookworm")
-    interpreters = Interpreters(BuildSettings(base_image="prchain-base:bookworm"))
-    with pytest.raises(BuildFailed, match=r"Python 3\.8\.18 of this machine does not run in .*GLIBC"):
-        interpreters.settings_for(engine, (3, 8))
+
+
+def bookworm() -> Interpreters:
+    return Interpreters(BuildSettings(base_image="prchain-base:bookworm"))
+
+
+@pytest.mark.usefixtures("one_python_of_the_host", "no_layer_works")
+def test_an_interpreter_that_does_not_run_in_the_base_image_is_offered_no_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine, interpreters = Engine("prchain-base:bookworm"), bookworm()
+    assert interpreters.settings_for(engine, (3, 8)) is None
+    assert "Python 3.8.18 of this machine does not run in prchain-base:bookworm: GLIBC" in caplog.text
     assert list(interpreters.offers(engine)) == [BOOKWORM]
+    assert interpreters.settings_for(engine, (3, 8)) is None
+
+
+@pytest.mark.usefixtures("one_python_of_the_host", "no_layer_works")
+def test_the_next_source_is_taken_for_an_interpreter_that_does_not_run() -> None:
+    interpreters = bookworm()
+    engine = Engine("prchain-base:bookworm", "mine:eight", labels={"mine:eight": "eight"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(offered.RELEASES, "eight", (3, 8))
+        assert interpreters.settings_for(engine, (3, 8)) is None
+        settings = interpreters.settings_for(engine, (3, 8))
+    assert settings is not None and settings.base_image == "mine:eight"
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_what_another_process_found_not_to_run_is_not_offered() -> None:
+    tried = f"{layers.layer_name(HERE, 'id of prchain-base:bookworm')}-unfit"
+    assert list(offers(Engine("prchain-base:bookworm", tried))) == ["3.11"]
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_an_engine_that_fails_says_nothing_of_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any) -> str:
+        raise EngineUnavailable("gone")
+
+    monkeypatch.setattr(offered, "lay", gone)
+    monkeypatch.setattr(offered, "lay_tools", lambda engine, settings: settings.base_image)
+    engine, interpreters = Engine("prchain-base:bookworm"), bookworm()
+    with pytest.raises(EngineUnavailable):
+        interpreters.settings_for(engine, (3, 8))
+    assert (3, 8) in interpreters.offers(engine)
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_without_the_base_image_what_else_is_offered_is_told_with_a_cure(capsys: pytest.CaptureFixture[str]) -> None:
+    found = list(bookworm().without_base(Engine()).values())
+    assert [offer.text for offer in found] == ["3.8"]
+    print_interpreters(found, "the base image is not there; make one")
+    assert "? " in (printed := capsys.readouterr().out) and "make one\n" in printed
+    assert interpreter_rows(found, "make one")[-1]["python"] is None
+
+
+class FakeContainer:
+    """A build's container in which an interpreter does not start."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.committed: list[str] = []
+
+    def __enter__(self) -> FakeContainer:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def put(self, archive: bytes) -> None: ...
+
+    def run(self, step: str, script: str, *, root: bool) -> None:
+        if "setpriv" in script:
+            raise BuildFailed("no ssl")
+
+    def commit(self, name: str, changes: list[str]) -> None:
+        self.committed.append(f"{name} {changes[-1]}")
+
+
+def test_that_an_interpreter_does_not_run_is_kept_for_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = FakeContainer()
+    monkeypatch.setattr(layers, "BuildContainer", lambda *_, **__: container)
+    python = an_interpreter(tmp_path)
+    with pytest.raises(BuildFailed, match="no ssl"):
+        layers.lay(Engine(), "base", "id", python)
+    name = layers.layer_name(python, "id")
+    assert container.committed == [f'{name}-unfit LABEL prchain.layer="no python 3.7.9"']
+
+
+class Stacked:
+    """An engine with images as lists of layers, each with the label that it has of its own."""
+
+    def __init__(self, **images: tuple[str, list[str]]) -> None:
+        self.stacks = {name: stack for name, (_, stack) in images.items()}
+        self.labels = {name: label for name, (label, _) in images.items()}
+        self.images = self.api = self
+
+    def df(self) -> dict[str, Any]:
+        common = {"Created": 1_700_000_000, "Size": 10, "SharedSize": 4}
+        return {
+            "Images": [
+                {**common, "Id": name, "RepoTags": [name], "Labels": {label: "{}" if "image" in label else name}}
+                for name, label in self.labels.items()
+            ]
+        }
+
+    def get(self, name: str) -> Any:
+        return SimpleNamespace(attrs={"RootFS": {"Layers": self.stacks[name]}})
+
+    def remove(self, name: str) -> None:
+        del self.labels[name]
+
+
+def test_layers_that_no_image_stands_on_are_removed() -> None:
+    engine = Stacked(
+        image=(IMAGE_LABEL, ["base", "tools", "38", "packages"]),
+        tools=(LAYER_LABEL, ["base", "tools"]),
+        python38=(LAYER_LABEL, ["base", "tools", "38"]),
+        python39=(LAYER_LABEL, ["base", "tools", "39"]),
+        other=("of somebody else", ["base"]),
+    )
+    listed = {layer.name: layer.notes for layer in layers.list_layers(engine)}
+    assert listed == {"python38": (), "python39": (layers.UNUSED,), "tools": ()}
+    assert [layer.name for layer in layers.prune_layers(engine, datetime(2023, 1, 1, tzinfo=UTC))] == []
+    assert [layer.name for layer in layers.prune_layers(engine)] == ["python39"]
+    assert set(engine.labels) == {"image", "tools", "python38", "other"}
 
 
 def test_every_interpreter_that_is_found_says_its_version() -> None:

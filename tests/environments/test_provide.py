@@ -13,6 +13,7 @@ import git
 import pytest
 
 from environments.images import provide
+from environments.images.image_settings import BuildSettings
 from environments.images.images import Image
 from environments.images.plans import ImagePlan
 from environments.images.provide import Provider, version_at
@@ -331,6 +332,34 @@ def test_the_version_is_that_of_the_nearest_tag_that_looks_like_one(shop: Worksh
     third = shop.commit(a="3", tag="nightly")
     shop.commit(a="4", tag="release-2.0")
     assert version_at(shop.git, third.base) == "1.0"
+
+
+class OneThatDoesNotRun:
+    """Interpreters among which 3.8 is one until it is tried."""
+
+    def __init__(self) -> None:
+        self.found = {(3, 8): "host", (3, 11): "base"}
+
+    def offers(self, engine: Any) -> dict[tuple[int, int], str]:
+        return self.found
+
+    def default(self, engine: Any) -> tuple[int, int]:
+        return (3, 11)
+
+    def settings_for(self, engine: Any, minor: tuple[int, int]) -> BuildSettings | None:
+        return None if self.found.pop((3, 8), None) else BuildSettings(base_image="b")
+
+
+def test_a_stage_whose_interpreter_does_not_run_here_is_planned_again_with_what_is_offered(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provide, "find_image", lambda engine, name: shop.builds.there.get(name))
+    stage = shop.commit(setup_dot_py="setup(classifiers=['Programming Language :: Python :: 3.8'])")
+    provider = shop.provider(interpreters=OneThatDoesNotRun())
+    image = shop.provide(provider, stage)
+    assert image.plan.python is not None and image.plan.python.text == "3.11"
+    assert {name: row[0] for name, row in shop.rows().items()} == {image.image: "built"}
+    assert shop.provide(provider, stage).cached
 
 
 class Scripted:
