@@ -27,6 +27,7 @@ from environments.images.wanted_python import choose_python, era_of, named_pytho
 from environments.report import interpreter_rows, print_interpreters
 from environments.sandboxes.engine import IMAGE_LABEL, LAYER_LABEL
 from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing
+from tests.growth import assert_linear
 
 ALL = frozenset((3, minor) for minor in range(6, 14))
 BOOKWORM = (3, 11)
@@ -74,6 +75,27 @@ def test_what_files_name_is_read_by_source_the_surest_first() -> None:
     }
     assert list(found) == ["classifiers", "CI files", ".python-version", "tox.ini"]
     assert named_pythons({"README.md": "3.6"}) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "versions"),
+    [
+        ("setup.py", f"Programming Language :: Python :: 3.{'9' * 5000}", set()),
+        ("tox.ini", f"py3{'9' * 5000}", set()),
+        ("tox.ini", f"py{{3{'7' * 50},38}}", {(3, 8)}),
+        ("tox.ini", "py{37\n,38}", set()),
+        (".travis.yml", f"python: 3.{'8' * 5000}", set()),
+        (".python-version", "x" * 300_000 + "\n3.9", set()),
+    ],
+)
+def test_a_version_is_no_more_than_a_version_can_be(path: str, text: str, versions: set[tuple[int, int]]) -> None:
+    assert {minor for _, minors in named_pythons({path: text}) for minor in minors} == versions
+
+
+@pytest.mark.parametrize("path", ["tox.ini", ".travis.yml", "setup.py", ".python-version"])
+@pytest.mark.parametrize("piece", ["py{", "- ", "python ", "py3", "3.9", "\t-", "py{3,", "\n- 3.9"])
+def test_the_time_to_read_hostile_files_grows_with_their_size(path: str, piece: str) -> None:
+    assert_linear(lambda size: {path: piece * size}, named_pythons, 2000)
 
 
 @pytest.mark.parametrize(
