@@ -131,7 +131,7 @@ def lay_tools(engine: Any, settings: BuildSettings) -> str:
 def list_layers(engine: Any) -> list[Image]:
     """The layers that images share, newest first; the notes of one that none stands on say so."""
     layers = list_labelled(engine, LAYER_LABEL)
-    stacks = [_stack(engine, image) for image in list_images(engine)]
+    stacks = [_stack(engine, image) for image in list_images(engine)] if layers else []
     found = []
     for layer in layers:
         own = _stack(engine, layer)
