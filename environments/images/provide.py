@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, select
 
 from environments.images.buildlogs import plain_log
 from environments.images.buildtree import GitTree
@@ -40,7 +40,7 @@ from prchain.core.settings import Settings
 from sql.lock import wait_for_lock
 from sql.outcomes import PROVED
 from sql.store import Store
-from sql.tables import BuiltImage, ChainStage, StageTests
+from sql.tables import BuiltImage, ChainStage, StageTests, Validation
 
 _MUCH_LATER = 90
 """Where a stage and its image's packages are more days apart, a note says so."""
@@ -170,23 +170,30 @@ class Provider:
 
     def _proved_image(self, stage: StageBase) -> str | None:
         """The image in which the stage was proved, where it is still there: what it is named by may have changed since,
-        and what was proved in it is known of it alone."""
+        and what was proved in it is known of it alone.
+
+        Chains share stages, and each was proved for itself; of a stage whose chain is not known, the last proof counts.
+        """
         if self._store is None or self.renew:
             return None
-        with self._store.reading() as tx:
-            query = (
-                select(StageTests.image)
-                .join(
-                    ChainStage,
-                    and_(ChainStage.chain_id == StageTests.chain_id, ChainStage.position == StageTests.position),
-                )
-                .where(
-                    ChainStage.base_sha == stage.base,
-                    ChainStage.landed_at == stage.landed_at,
-                    StageTests.outcome == PROVED,
-                    StageTests.image.is_not(None),
-                )
+        query = (
+            select(StageTests.image)
+            .join(
+                ChainStage,
+                and_(ChainStage.chain_id == StageTests.chain_id, ChainStage.position == StageTests.position),
             )
+            .outerjoin(Validation, Validation.chain_id == StageTests.chain_id)
+            .where(
+                ChainStage.base_sha == stage.base,
+                ChainStage.landed_at == stage.landed_at,
+                StageTests.outcome == PROVED,
+                StageTests.image.is_not(None),
+            )
+            .order_by(func.coalesce(Validation.validated_at, "").desc(), StageTests.chain_id)
+        )
+        if stage.chain:
+            query = query.where(StageTests.chain_id == stage.chain, StageTests.position == stage.position)
+        with self._store.reading() as tx:
             name = tx.connection.execute(query).scalars().first()
         return name if name is not None and find_image(self.engine(), name) else None
 
