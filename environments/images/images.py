@@ -73,10 +73,6 @@ rm -rf {BUILD} /tmp/* /tmp/.[!.]* /var/tmp/* /home/{USER}/.cache /home/{USER}/.n
 """
 
 
-_ERA = "as_of:"
-"""Begins the note of a try that took what is newer than the build's own day."""
-
-
 @dataclass(frozen=True, slots=True)
 class Image:
     """An image that exists. `notes` say which of the manifests' requirements it lacks, and why."""
@@ -183,14 +179,8 @@ def _build(
             if index:
                 which = step.tries[index] if index < len(step.tries) else f"try {index + 1} of {len(step.run)}"
                 notes.append(f"{step.name}: {which}; {' | '.join(why)[:600]}")
-        written_notes = container.read(f"{BUILD}/notes").split()
-        dated = date if "dated" in written_notes else None
-        for note in written_notes:
-            if note.startswith(_ERA):
-                dated = note.removeprefix(_ERA)
-                notes.append(f"taken as of {dated[:10]}, from when on packages know the interpreter")
-            elif note != "dated":
-                notes.append(note)
+        dated, said = read_notes(container.read(f"{BUILD}/notes"), date, plan.variables.get("ERA", ""))
+        notes += said
         if plan.python is not None and not plan.default_python:
             notes.insert(0, f"python {plan.python.text}, by {plan.python.by}")
         if dated and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
@@ -207,6 +197,21 @@ def _build(
             engine.images.get(draft).tag(*plan.image.rsplit(":", 1))
     finally:
         remove_image(engine, draft)
+
+
+def read_notes(text: str, date: str, era: str) -> tuple[str | None, list[str]]:
+    """What a recipe's steps wrote of themselves, a word each: the date as of which packages were taken, None for the
+    newest, and the notes for people. `date` is the build's own, `era` the first day of the interpreter's.
+
+    Code of the tree runs in these steps, so that no date is taken from what is written.
+    """
+    words = text.split()
+    took_era = bool(era) and f"as_of:{era}" in words
+    dated = era if took_era else date if "dated" in words else None
+    notes = [word for word in words if word not in {"dated", f"as_of:{era}"}]
+    if took_era:
+        notes.append(f"packages as of {era[:10]}, the first day on which they know the interpreter")
+    return dated, notes
 
 
 def _dated(as_of: datetime | None) -> dict[str, bytes]:

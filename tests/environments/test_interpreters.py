@@ -17,6 +17,7 @@ import pytest
 
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
+from environments.images.images import read_notes
 from environments.images.inside import forget_tree, wanted
 from environments.images.interpreters import layers, offered
 from environments.images.interpreters.copies import write_tar
@@ -477,3 +478,20 @@ def test_layers_that_no_image_stands_on_are_removed() -> None:
 
 def test_every_interpreter_that_is_found_says_its_version() -> None:
     assert all(python.version >= (3, 6) for python in host_pythons())
+
+
+@pytest.mark.parametrize(
+    ("written", "dated", "notes"),
+    [
+        ("dated\nwithout:x\n", "2016-01-01T00:00:00Z", ["without:x"]),
+        ("dates_unknown\n", None, ["dates_unknown"]),
+        (
+            "dated\nas_of:2017-06-01T00:00:00Z\n",
+            "2017-06-01T00:00:00Z",
+            ["packages as of 2017-06-01, the first day on which they know the interpreter"],
+        ),
+        ("dated\nas_of:1999\n", "2016-01-01T00:00:00Z", ["as_of:1999"]),
+    ],
+)
+def test_the_day_of_an_image_is_that_of_the_try_that_worked(written: str, dated: str | None, notes: list[str]) -> None:
+    assert read_notes(written, "2016-01-01T00:00:00Z", "2017-06-01T00:00:00Z") == (dated, notes)
