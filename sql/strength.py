@@ -30,7 +30,7 @@ class Worth(StrEnum):
     UNKNOWN = "unknown"
     """The run on B_t with its own tests says nothing, or too few undoings were valid."""
     WEAK = "weak"
-    """Most of the work can be undone, and no test says so; or names that are bound to nothing pass."""
+    """Most of the work can be undone, and no test says so; or names with nothing behind them pass."""
     STRONG = "strong"
     """At least half of the undoings were caught."""
 
@@ -54,8 +54,15 @@ class UndoingKind(StrEnum):
     """The body of a changed function raises."""
     RETURNS_NONE = "returns_none"
     """The body of a changed function returns None."""
+    NEW_RETURN_NONE = "new_return_none"
+    """The bodies of all new functions return None at once."""
     STUB = "stub"
     """All of it, but names that the tests import are bound to None."""
+
+
+EMPTY = frozenset({UndoingKind.STUB, UndoingKind.NEW_RETURN_NONE})
+"""Nothing is behind the names: a proof that this passes is weak. It is no part of the work, so no share counts it."""
+_BODIES = frozenset({UndoingKind.RAISES, UndoingKind.RETURNS_NONE})
 
 
 class UndoingOutcome(StrEnum):
@@ -97,14 +104,25 @@ class Strength:
     """Wall time that the measuring took."""
 
     @property
+    def shares(self) -> Counter[UndoingOutcome]:
+        """The undoings of parts of the work by their outcome. Both bodies of one function are one: a test that only
+        calls it fails where it raises, so it is caught where a test sees that it returns None."""
+        outcomes = [it.outcome for it in self.undone if it.kind not in EMPTY | _BODIES]
+        bodies: dict[str, dict[UndoingKind, UndoingOutcome]] = {}
+        for it in self.undone:
+            if it.kind in _BODIES:
+                bodies.setdefault(it.place, {})[it.kind] = it.outcome
+        return Counter([*outcomes, *map(_of_function, bodies.values())])
+
+    @property
     def caught(self) -> int:
         """Undoings that tests caught."""
-        return sum(it.outcome is UndoingOutcome.CAUGHT for it in self.undone)
+        return self.shares[UndoingOutcome.CAUGHT]
 
     @property
     def valid(self) -> int:
         """Undoings that say something."""
-        return sum(it.outcome is not UndoingOutcome.INVALID for it in self.undone)
+        return self.caught + self.shares[UndoingOutcome.PASSED]
 
     @property
     def worth(self) -> Worth:
@@ -113,7 +131,7 @@ class Strength:
             return Worth.UNKNOWN
         if not self.own:
             return Worth.IMPORT_ONLY
-        if any(it.kind is UndoingKind.STUB and it.outcome is UndoingOutcome.PASSED for it in self.undone):
+        if any(it.kind in EMPTY and it.outcome is UndoingOutcome.PASSED for it in self.undone):
             return Worth.WEAK
         if self.valid < ENOUGH:
             return Worth.UNKNOWN
@@ -143,6 +161,13 @@ class Strength:
         return cls(**{**row, **named, "undone": undone})
 
 
+def _of_function(outcomes: Mapping[UndoingKind, UndoingOutcome]) -> UndoingOutcome:
+    seen = outcomes.get(UndoingKind.RETURNS_NONE, UndoingOutcome.INVALID)
+    if seen is UndoingOutcome.INVALID and outcomes.get(UndoingKind.RAISES) is UndoingOutcome.PASSED:
+        return UndoingOutcome.PASSED
+    return seen
+
+
 def strength_row(strength: Strength | None) -> dict[str, Any]:
     """A strength for machines: tests are counted, not named, for most of those that read it must not know them."""
     if strength is None:
@@ -156,7 +181,7 @@ def strength_row(strength: Strength | None) -> dict[str, Any]:
         "guards": strength.guards,
         "caught": strength.caught,
         "valid": strength.valid,
-        "invalid": len(strength.undone) - strength.valid,
+        "invalid": strength.shares[UndoingOutcome.INVALID],
     }
 
 

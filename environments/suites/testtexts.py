@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from environments.suites.runners import RUNNERS
+from environments.suites.syntax import bare_lines, parsed, unless_too_deep
 from prchain.core.code.kinds import language_of
 
 _FIRST = (
@@ -21,9 +22,13 @@ _FIRST = (
 )
 
 
+_COMMENTS = ("//", "/*", "* ", "*/")
+
+
 def test_text(runner: str, path: str, text: str, test: str) -> str | None:
     """What a test of a file does, without white space, comments and docstrings; None where it is not found. The id is
-    one of the runner's (`environments.suites.runner.Runner`). Parameters are no part of it: they are part of the id."""
+    one of the runner's (`environments.suites.runner.Runner`). In Python its parameters are part of it, and the values
+    of the module that it reads: what it expects may stand there."""
     if language_of(path) == "python":
         return _python(text, test)
     name = RUNNERS[runner].name_of(test)
@@ -37,24 +42,19 @@ def test_text(runner: str, path: str, text: str, test: str) -> str | None:
     place, match = found[0]
     indent = match["indent"]
     if lines[place].rstrip().endswith(("}", "});", "})", ");")):
-        return _bare(lines[place : place + 1])
+        return "".join(bare_lines(lines[place : place + 1], _COMMENTS))
     for end in range(place + 1, len(lines)):
         if lines[end].startswith(f"{indent}}}"):
-            return _bare(lines[place : end + 1])
+            return "".join(bare_lines(lines[place : end + 1], _COMMENTS))
     return None
 
 
 test_text.__test__ = False  # type: ignore[attr-defined]  # no test, whatever pytest thinks of its name
 
 
-def _bare(lines: list[str]) -> str:
-    return "".join("".join(line.split()) for line in lines if not line.strip().startswith(("//", "/*", "* ", "*/")))
-
-
 def _python(text: str, test: str) -> str | None:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parsed(text)
+    if tree is None:
         return None
     bare = test.partition("[")[0]
     words = bare.split("::") if "::" in bare else bare.split(".")
@@ -64,9 +64,30 @@ def _python(text: str, test: str) -> str | None:
     if len(named) != 1:
         return None
     node = named[0]
-    node.decorator_list = [it for it in node.decorator_list if "parametrize" not in ast.unparse(it)]
-    node.body = node.body[1:] if _is_docstring(node.body[0]) and len(node.body) > 1 else node.body
-    return ast.dump(node)
+    read = _read_values(tree, node)
+    if _is_docstring(node.body[0]) and len(node.body) > 1:
+        node.body = node.body[1:]
+    return "\n".join(_dumped(text, it) for it in (node, *read))
+
+
+def _read_values(tree: ast.Module, test: ast.AST) -> list[ast.stmt]:
+    """The assignments of a module whose names a test reads, in itself or in another of them."""
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)]
+    names = _names(test, ast.Load)
+    while more := [it for it in assigned if _names(it, ast.Store) & names and not _names(it, ast.Load) <= names]:
+        names = names.union(*(_names(it, ast.Load) for it in more))
+    return [it for it in assigned if _names(it, ast.Store) & names]
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    return {it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, context)}
+
+
+def _dumped(text: str, node: ast.stmt) -> str:
+    dumped = unless_too_deep(lambda: ast.dump(node))
+    return (
+        "".join(bare_lines(text.split("\n")[node.lineno - 1 : node.end_lineno], ("#",))) if dumped is None else dumped
+    )
 
 
 def _functions(tree: ast.Module, name: str) -> Iterator[tuple[str | None, ast.FunctionDef | ast.AsyncFunctionDef]]:

@@ -56,7 +56,8 @@ PYTEST = """
 import pytest
 from pkg import new
 
-@pytest.mark.parametrize("it", [1, {more}])
+MORE = {more}
+
 def test_it(it):
     '''{words}'''
     assert it   #  {words}
@@ -119,3 +120,18 @@ def test_a_changed_test_is_told_from_one_beside_it(runner: str) -> None:
     assert test_text(runner, path, old, changed) != test_text(runner, path, new, changed)
     assert test_text(runner, path, old, changed) == test_text(runner, path, noise, changed)
     assert test_text(runner, path, old, same) == test_text(runner, path, new, same)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "@pytest.mark.parametrize('it, want', [(1, 1), (2, {0})])\ndef test_it(it, want):\n    assert it == want\n",
+        "WANT = {{1: {0}}}\n\ndef test_it():\n    assert new(1) == WANT\n",
+        "ONE: int = {0}\nWANT = {{1: ONE}}\n\n@mark(WANT)\ndef test_it():\n    assert new(1)\n",
+        "def test_it():\n    assert " + " + ".join(["a"] * 900) + " == {0}\n",
+    ],
+)
+def test_what_a_test_expects_may_stand_beside_it(template: str) -> None:
+    one, other = (test_text("pytest", "t.py", template.format(value), "t.py::test_it[2]") for value in (2, 3))
+    assert one is not None and one != other
+    assert one == test_text("pytest", "t.py", "OTHER = 3\n" + template.format(2), "t.py::test_it[2]")
