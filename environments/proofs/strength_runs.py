@@ -24,7 +24,7 @@ from environments.suites.outcomes import Statuses
 from environments.suites.testfiles import named_for
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from environments.suites.testtexts import test_text
+from environments.suites.testtexts import ChangedTests
 from environments.workplace import StageSuite
 from prchain.core.code.kinds import language_of
 from prchain.core.code.reference import split
@@ -136,24 +136,12 @@ class StrengthMeter:
             self.stored.keep(side, ordinal, key, run)
         return run
 
-    def _changed(self, files: Sequence[FilePatch]) -> Callable[[str], bool | None]:
-        """Whether the pull request changes a test, by its text on both sides."""
-        touched = {file.path: file.old_path or file.path for file in files}
-        base, landed = (_Texts(self._trees, commit) for commit in (self.stage.base, self.stage.landed))
-        runner = self.suite.workplace.runner
-
-        def changed(test: str) -> bool | None:
-            path = file_of(runner, test, self.suite.files)
-            if path is None:
-                return None
-            if path not in touched:
-                return False
-            old, new = base.read(touched[path]), landed.read(path)
-            if new is None or (now := test_text(runner, path, new, test)) is None:
-                return None
-            return old is None or test_text(runner, path, old, test) != now
-
-        return changed
+    def _changed(self, files: Sequence[FilePatch]) -> ChangedTests:
+        """Whether the pull request changes a test. Of its files those count that are tests."""
+        tests = {*self.suite.files, *self.patch.test}
+        touched = {file.path: file.old_path or file.path for file in files if file.path in tests}
+        old, new = (_Texts(self._trees, commit).read for commit in (self.stage.base, self.stage.landed))
+        return ChangedTests(self.suite.workplace.runner, self.suite.files, touched, old, new)
 
     def _guards(self, found: OwnTests) -> int:
         """See `Strength.guards`; where an id does not tell its file, all files that are run are near."""

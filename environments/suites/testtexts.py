@@ -7,8 +7,10 @@ formatters lay them out. Where neither finds it, once and no more, nothing is sa
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from environments.suites.runners import RUNNERS
 from environments.suites.syntax import bare_lines, parsed, unless_too_deep
@@ -20,6 +22,50 @@ _FIRST = (
     r"|[\w.]+(?:\([^)]*\)|\.\w+)*\(\s*(?P<quote>['\"`]){0}(?P=quote)"  # a call with a title
     r")"
 )
+
+
+Read = Callable[[str], str | None]
+"""The text of a file by its path; None where there is none."""
+
+
+@dataclass(frozen=True)
+class ChangedTests:
+    """Says of a test whether a pull request adds or changes it, by its text on both sides.
+
+    `files` are the test files that are run, `touched` those that the pull request changes, with their paths before.
+    An id may name no file, or the root of the target that the test's module belongs to; then the test is looked for in
+    all touched test files of the language.
+    """
+
+    runner: str
+    files: Collection[str]
+    touched: Mapping[str, str]
+    old: Read
+    new: Read
+
+    def __call__(self, test: str) -> bool | None:
+        """None where the text of the test is not found."""
+        runner = RUNNERS[self.runner]
+        path = runner.file_of(test, self.files)
+        if path is not None:
+            told = self._differs(path, test) if path in self.touched else False
+            is_root = language_of(path) == "rust" and test_text(self.runner, path, self.new(path) or "", test) is None
+            if not is_root:
+                return told
+        languages = {language_of(it) for it in self.files} if path is None else {language_of(path)}
+        others = [it for it in self.touched if it != path and language_of(it) in languages]
+        found = {it: told for it in others if (told := self._differs(it, test)) is not None}
+        # Names are the same in many packages; an id may hold the folder of its own.
+        folders = {it: posixpath.dirname(it) for it in found}
+        near = {it: len(folder) for it, folder in folders.items() if f"{folder}." in test or f"{folder}/" in test}
+        nearest = [it for it, size in near.items() if size == max(near.values())] or found
+        return any(found[it] for it in nearest) if found else None
+
+    def _differs(self, path: str, test: str) -> bool | None:
+        old, new = self.old(self.touched[path]), self.new(path)
+        if new is None or (now := test_text(self.runner, path, new, test)) is None:
+            return None
+        return old is None or test_text(self.runner, path, old, test) != now
 
 
 _COMMENTS = ("//", "/*", "* ", "*/")
