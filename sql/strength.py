@@ -12,9 +12,10 @@ from enum import StrEnum
 from typing import Any, Self
 
 from prchain.core.console.terminal import counted, say
+from prchain.core.errors import UsageError
 from sql.outcomes import PROVED
 from sql.store import Transaction
-from sql.tables import ImportedTask, StageTests
+from sql.tables import ChainStage, ImportedTask, StageTests
 
 ENOUGH = 3
 """Undoings that have to be valid before a share of them says anything."""
@@ -200,15 +201,12 @@ def worst(strengths: Iterable[Strength | None]) -> Worth | None:
     return min((it.worth if it else Worth.NOT_MEASURED for it in strengths), key=order.index, default=None)
 
 
-def meets(
-    strengths: Mapping[int, Strength | None], wanted: ProofFilter, positions: Collection[int] | None = None
-) -> bool:
-    """Whether ``--proof`` takes a chain of these proved stages, or the part of it at some positions. What was not
-    proved, or not measured, has no strength that could be asked for."""
+def meets(strengths: Mapping[int, Strength | None], wanted: ProofFilter, positions: Collection[int]) -> bool:
+    """Whether ``--proof`` takes the stages at these positions: those of a chain, or those that a sample holds. What was
+    not proved, or not measured, has no strength that could be asked for."""
     if wanted is ProofFilter.ANY:
         return True
-    asked = strengths.keys() if positions is None else positions
-    return bool(asked) and all((it := strengths.get(place)) is not None and it.meets(wanted) for place in asked)
+    return bool(positions) and all((it := strengths.get(place)) is not None and it.meets(wanted) for place in positions)
 
 
 def imported_chains(tx: Transaction) -> frozenset[str]:
@@ -217,18 +215,30 @@ def imported_chains(tx: Transaction) -> frozenset[str]:
 
 
 def meeting(tx: Transaction, chain_ids: Sequence[str], wanted: ProofFilter) -> list[str]:
-    """Those chains that ``--proof`` takes, in their order."""
+    """Those chains that ``--proof`` takes, in their order: with all of their stages."""
     if wanted is ProofFilter.ANY:
         return list(chain_ids)
     strengths, imported = read_strengths(tx), imported_chains(tx)
-    return [chain for chain in chain_ids if chain in imported or meets(strengths.get(chain, {}), wanted)]
+    stages: dict[str, set[int]] = {}
+    for chain, position in tx.rows(ChainStage, "chain_id", "position"):
+        stages.setdefault(str(chain), set()).add(int(position))
+    return [it for it in chain_ids if it in imported or meets(strengths.get(it, {}), wanted, stages.get(it, ()))]
+
+
+def require_proof(tx: Transaction, chain_id: str, wanted: ProofFilter) -> None:
+    """Raise `UsageError` for a chain that somebody named and ``--proof`` does not take."""
+    if not meeting(tx, [chain_id], wanted):
+        raise UsageError(
+            f"the proof of chain {chain_id} is worth less than --proof {wanted} asks for; "
+            f"`prchain environments show {chain_id}` says what"
+        )
 
 
 def doubts(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
     """`doubt_words` of the proofs of some chains, each as its weakest stage."""
     strengths = read_strengths(tx)
-    own = [chain for chain in chain_ids if chain in strengths.keys() - imported_chains(tx)]
-    return doubt_words(Counter(worst(strengths[chain].values()) for chain in own))
+    proved = strengths.keys() - imported_chains(tx)
+    return doubt_words(Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in proved))
 
 
 def doubt_words(counts: Mapping[Any, int]) -> str | None:

@@ -175,4 +175,6 @@ def measured(
     found = prove([before], [after], runner=place.runner, files=suite.files, own_files=suite.own_files)
     assert found.outcome == PROVED, (found, after.tail)
     proof = StageProof(1, PROVED, files=suite.files, classes=found.classes, baseline=after.observed)
-    return StrengthMeter(kept, suite, stage, patches[0], proof, repository, ()).measure(lambda words: None)
+    strength = StrengthMeter(kept, suite, stage, patches[0], proof, repository, ()).measure(lambda words: None)
+    assert strength is not None, "a sandbox was lost"
+    return strength

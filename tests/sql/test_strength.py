@@ -70,9 +70,12 @@ def test_a_chain_is_worth_what_its_weakest_stage_is() -> None:
     strong, weak = strength(C, C, C), strength(P, P, P)
     assert worst([strong, weak, strength(own=0)]) is Worth.IMPORT_ONLY
     assert worst([strong, None]) is Worth.NOT_MEASURED and worst([]) is None
-    assert meets({1: strong, 2: strong}, ProofFilter.CAUGHT) and not meets({1: strong, 2: weak}, ProofFilter.CAUGHT)
+    both = [1, 2]
+    assert meets({1: strong, 2: strong}, ProofFilter.CAUGHT, both)
+    assert not meets({1: strong, 2: weak}, ProofFilter.CAUGHT, both)
     assert meets({1: strong, 2: weak}, ProofFilter.CAUGHT, [1]), "only what is exported is asked"
-    assert not meets({}, ProofFilter.OWN) and not meets({1: None}, ProofFilter.OWN) and meets({}, ProofFilter.ANY)
+    assert not meets({}, ProofFilter.OWN, []) and not meets({1: None}, ProofFilter.OWN, [1])
+    assert meets({}, ProofFilter.ANY, [])
     assert not meets({1: strong}, ProofFilter.OWN, [1, 2]), "stage 2 was not proved"
 
 
