@@ -82,7 +82,7 @@ class EditedTrees:
     def _run(self, tree: str, paths: Collection[str], *, fresh: bool) -> TestRun:
         sandbox = self._ready(fresh)
         as_it_is = self._runs_as_it_is({*self._changed, *paths})
-        if not as_it_is or not all(path.endswith(".py") for path in paths):
+        if not as_it_is:
             time.sleep(until_newer(self._ended, time.time()))
         move_tree(sandbox, self._workplace.trees, self._holds, tree)
         self._holds = tree
