@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,6 @@ from prchain.core.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from chains.imports.importing import ImportReport
     from chains.imports.reading import ReadRow
 
@@ -35,7 +33,7 @@ _MOST_TOLD = 20
     metavar="FOLDER",
     help="Git repositories OWNER/NAME, OWNER__NAME or NAME in it, beside those that were mined.",
 )
-@click.option("--training", is_flag=True, help="It is made for training, whatever its form says.")
+@click.option("--training", is_flag=True, help="It is made for training: no benchmark's mark, and none of before.")
 @db_option
 @json_option
 def import_(
@@ -51,7 +49,8 @@ def import_(
 
     Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word. The
     trees are made where a git repository holds the commit; a task without one waits, and the same command takes it up
-    later. What is there to measure models is marked, and no export of samples takes it unless told.
+    later. What is not known to be made for training is marked as a benchmark's, and no export of samples takes it
+    unless told.
 
     \b
     Example:
@@ -70,14 +69,9 @@ def import_(
         if told <= _MOST_TOLD:
             say(str(row), err=True)
 
-    def rows() -> Iterator[ReadRow]:
-        for row in read_instances(path, source=source, form=form):
-            found = row.instance
-            yield replace(row, instance=replace(found, benchmark=False)) if training and found else row
-
     with closing(Store.open(settings.db)) as store:
         importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories)
-        report = importer.run(rows(), tell)
+        report = importer.run(read_instances(path, source=source, form=form), tell, training=training)
     if told > _MOST_TOLD:
         say(f"and {counted(told - _MOST_TOLD, 'more row')} that hold no task", err=True)
     present(as_json, asdict(report), _print, report)

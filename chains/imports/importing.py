@@ -84,9 +84,10 @@ class Importer:
         self._own = own
         self._opened: dict[str, TreeStore | None] = {}
 
-    def run(self, rows: Iterable[ReadRow], tell: Callable[[ReadRow], None]) -> ImportReport:
+    def run(self, rows: Iterable[ReadRow], tell: Callable[[ReadRow], None], *, training: bool = False) -> ImportReport:
         """Import what was read; rows that hold no task, and those whose patches do not apply, go to `tell`.
 
+        A task that is marked as a benchmark's stays so, whatever a later row says; `training` alone takes the mark off.
         Raises `StoreError`, `GitError` where a repository is damaged.
         """
         report = ImportReport()
@@ -104,7 +105,7 @@ class Importer:
                 report.bad += 1
                 tell(bad)
             with self._store.transaction() as tx:
-                self._write(tx, made, report)
+                self._write(tx, made, report, training=training)
         return report
 
     # ---- git
@@ -147,17 +148,22 @@ class Importer:
 
     # ---- rows
 
-    def _write(self, tx: Transaction, made: Sequence[_Made], report: ImportReport) -> None:
+    def _write(self, tx: Transaction, made: Sequence[_Made], report: ImportReport, *, training: bool) -> None:
         ids = {it.instance.chain_id for it in made}
-        query = select(ImportedTask.chain_id, ImportedTask.location, ImportedTask.imported_at)
-        stored = tx.connection.execute(query.where(ImportedTask.chain_id.in_(ids)))
-        before = {str(chain): (location, at) for chain, location, at in stored}
+        query = select(ImportedTask.chain_id, ImportedTask.location, ImportedTask.imported_at, ImportedTask.benchmark)
+        stored = list(tx.connection.execute(query.where(ImportedTask.chain_id.in_(ids))))
+        before = {str(chain): (location, at) for chain, location, at, _ in stored}
+        marks = {str(chain) for chain, _, _, marked in stored if marked}
         repositories = {str(name).lower(): id_ for id_, name, _ in _repositories(tx)}
         fresh: dict[str, _Made] = {}
         imports: dict[str, dict[str, Any]] = {}
         for it in made:
             chain, known = it.instance.chain_id, before.get(it.instance.chain_id)
-            report.benchmark += it.instance.benchmark
+            if training:
+                marks.discard(chain)
+            elif it.instance.benchmark:
+                marks.add(chain)
+            report.benchmark += chain in marks
             if it.ends is None and (known is None or known[0] is None):
                 report.waiting[it.instance.repository] += 1
             elif (known is not None and known[0] is not None) or chain in fresh:
@@ -167,7 +173,8 @@ class Importer:
             if known is None or (known[0] is None and it.ends is not None):
                 fresh[chain] = it
                 known = (it.location, now())
-            imports[chain] = {"chain_id": chain, **_said(it.instance), "location": known[0], "imported_at": known[1]}
+            said = _said(it.instance) | {"benchmark": chain in marks}
+            imports[chain] = {"chain_id": chain, **said, "location": known[0], "imported_at": known[1]}
         for name in dict.fromkeys(it.instance.repository for it in fresh.values()):
             if name.lower() not in repositories:
                 repositories[name.lower()] = _new_repository(tx, name)
@@ -186,7 +193,6 @@ def _said(instance: Instance) -> dict[str, Any]:
         "split": instance.split[:64] if instance.split else None,
         "form": instance.form,
         "instance_id": instance.instance_id,
-        "benchmark": instance.benchmark,
         "licence": instance.licence,
         "difficulty": instance.difficulty,
         "base_commit": instance.base_commit,

@@ -17,6 +17,7 @@ from chains.tasks.swebench import HarnessTests, instance
 from environments.stages import open_git, open_trees, read_chain, stage_patches
 from prchain.core.errors import NoRepository, UsageError
 from prchain.core.git import GitRepository
+from sql.benchmarks import benchmark_chains
 from sql.chosen import selected_ids
 from sql.store import Store
 from sql.tables import ChainStage, ImportedTask, Repository, Selection, Task, TaskStage
@@ -147,6 +148,32 @@ def test_a_fault_that_is_brought_in_is_there_at_the_start_and_gone_at_the_end(
         b"src/till/cart.py",
         b"src/till/prices.py",
     }
+
+
+def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_is_barred(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    def imported(name: str, source: str, *of: dict[str, Any], training: bool = False) -> ImportReport:
+        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in of))
+        importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+        return importer.run(read_instances(tmp_path / name, source=source), lambda row: None, training=training)
+
+    def barred() -> set[str]:
+        with store.reading() as tx:
+            return set(benchmark_chains(tx))
+
+    gym = "SWE-Gym/SWE-Gym"
+    same = row_of(world, 2)
+    imported("train.jsonl", gym, row_of(world, 1), row_of(world, 1, instance_id="till-other-1"))
+    assert barred() == set()
+    assert imported("verified.jsonl", gym, same).benchmark == 1
+    assert imported("train.jsonl", gym, same).benchmark == 1
+    assert len(barred()) == 1
+    assert imported("train.jsonl", gym, same, training=True).benchmark == 0
+    assert barred() == set()
+    # Barred with it: the same instance, and the same pull request under another name.
+    assert imported("b.jsonl", "x/Verified", row_of(world, 1) | {"difficulty": "easy"}).benchmark == 1
+    assert len(barred()) == 3
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,6 @@ class MultiSweBench:
             revision=where.revision,
             split=where.split,
             language=reader.word_or_none(row, "lang") or reader.word_or_none(row, "language"),
-            benchmark="multi-swe-rl" not in where.source.lower().replace("_", "-"),
         )
 
 

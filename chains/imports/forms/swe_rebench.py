@@ -52,7 +52,6 @@ class SweRebench:
             split=where.split,
             difficulty=str(score) if isinstance(score, int) else None,
             created_at=reader.time_or_none(row),
-            benchmark="leaderboard" in where.source.lower(),
         )
 
 
