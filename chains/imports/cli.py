@@ -83,6 +83,8 @@ def _print(report: ImportReport) -> None:
     say(f"{counted(report.imported, 'task')} imported, {report.known:,} there before, {report.bad:,} cannot be read")
     if report.benchmark:
         say(f"  {report.benchmark:,} of a benchmark: exports of samples leave them out")
+    for folder, reason in report.passed_over.items():
+        say(f"  passed over {folder}: {reason}")
     if report.waiting:
         most = ", ".join(f"{name} ({count:,})" for name, count in report.waiting.most_common(5))
         say(f"  {report.waiting.total():,} wait for a git repository with their commit: {most}")

@@ -6,10 +6,9 @@ is, but for what its publisher says of it; an import that waits for a repository
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -25,11 +24,19 @@ from chains.tasks.model import WAITING, StageQuery, TaskDraft
 from chains.tasks.rows import write_drafts
 from prchain.core.cli_options import IMPORTED
 from prchain.core.code.reference import Reference, split
-from prchain.core.errors import BadInstance, GitError, IncompleteRepository, NotARepository
-from prchain.core.git import GitRepository, mirror_path, open_mined, parse_patch
+from prchain.core.errors import (
+    BadInstance,
+    GitError,
+    GitMissing,
+    IncompleteRepository,
+    NotARepository,
+    ShallowRepository,
+)
+from prchain.core.git import GitRepository, is_clone_url, mirror_path, parse_patch
 from prchain.core.git.trees import TreeStore
 from prchain.core.timestamps import now
 from sql.outcomes import READY, SELECTED
+from sql.repositories import new_repository
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, ImportedTask, Repository, Selection
 
@@ -56,6 +63,8 @@ class ImportReport:
     """Repository to the tasks that no repository is there for, new and old."""
     bad: int = 0
     benchmark: int = 0
+    passed_over: dict[str, str] = field(default_factory=dict)
+    """Folder to why no tree was made from it: no repository, a shallow one, one that lacks files."""
 
     @property
     def good(self) -> int:
@@ -82,7 +91,9 @@ class Importer:
         self._data_dir = data_dir
         self._mirrors = mirrors
         self._own = own
-        self._opened: dict[str, TreeStore | None] = {}
+        self._opened: dict[tuple[str, Path], TreeStore | None] = {}
+        self._found: dict[str, list[GitRepository]] = {}
+        self._passed_over: dict[str, str] = {}
 
     def run(self, rows: Iterable[ReadRow], tell: Callable[[ReadRow], None], *, training: bool = False) -> ImportReport:
         """Import what was read; rows that hold no task, and those whose patches do not apply, go to `tell`.
@@ -106,45 +117,70 @@ class Importer:
                 tell(bad)
             with self._store.transaction() as tx:
                 self._write(tx, made, report, training=training)
+        report.passed_over = dict(sorted(self._passed_over.items()))
         return report
 
     # ---- git
 
     def _made(self, instance: Instance) -> _Made:
-        git = self._git(instance.repository)
-        if git is not None:
+        for mirror in self._mirrors_of(instance.repository):
+            if mirror.missing([f"{instance.base_commit}^{{commit}}"]):
+                continue
             try:
+                if (git := self._store_over(instance.repository, mirror)) is None:
+                    continue
                 ends = make_ends(git, instance)
-            except IncompleteRepository:
-                pass
-            else:
                 (files,) = git.patches([(ends.base, ends.landed)])
                 return _Made(instance, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
+            except IncompleteRepository as error:
+                self._pass_over(mirror.path, error)
         licence = instance.licence if instance.licence and _SPDX.fullmatch(instance.licence) else None
         return _Made(instance, None, None, licence, _told(instance))
 
-    def _git(self, repository: str) -> TreeStore | None:
-        key = repository.lower()
+    def _store_over(self, repository: str, mirror: GitRepository) -> TreeStore | None:
+        key = repository.lower(), mirror.path
         if key not in self._opened:
-            mirror = next(self._mirrors_of(repository), None)
-            self._opened[key] = None if mirror is None else open_store(self._data_dir, HOST, repository, mirror)
+            try:
+                self._opened[key] = open_store(self._data_dir, HOST, repository, mirror)
+            except GitMissing:
+                raise
+            except GitError as error:  # of another object format, say
+                self._pass_over(mirror.path, error)
+                self._opened[key] = None
         return self._opened[key]
 
-    def _mirrors_of(self, repository: str) -> Iterator[GitRepository]:
-        """The repository as the user has it, as it was mined, as it was mirrored."""
-        owner, _, name = repository.partition("/")
-        if self._own is not None:
-            for place in (repository, f"{owner}__{name}", name):
-                for path in (self._own / place, self._own / f"{place}.git"):
-                    if path.is_dir():
-                        yield GitRepository.open(path)
-        with self._store.reading() as tx:
-            locations = [place for _, name, place in _repositories(tx) if name.lower() == repository.lower()]
-        for location in filter(None, locations):
-            with contextlib.suppress(NotARepository):
-                yield open_mined(location, self._mirrors, HOST, repository)
-        if (path := mirror_path(self._mirrors, HOST, repository)).exists():
-            yield GitRepository.open(path)
+    def _mirrors_of(self, repository: str) -> list[GitRepository]:
+        """The repository as the user has it, as it was mined, as it was mirrored, and last what the user has under its
+        bare name, which may be another one's fork. What cannot be opened is passed over."""
+        key = repository.lower()
+        if key not in self._found:
+            owner, _, name = repository.partition("/")
+            with self._store.reading() as tx:
+                locations = [place for _, full_name, place in _repositories(tx) if full_name.lower() == key and place]
+            mirror = mirror_path(self._mirrors, HOST, repository)
+            paths = [
+                *self._own_places(repository, f"{owner}__{name}"),
+                *(mirror if is_clone_url(location) else Path(location) for location in locations),
+                mirror,
+                *self._own_places(name),
+            ]
+            self._found[key] = [git for path in dict.fromkeys(paths) if path.is_dir() if (git := self._open(path))]
+        return self._found[key]
+
+    def _own_places(self, *names: str) -> list[Path]:
+        if self._own is None:
+            return []
+        return [self._own / place for name in names for place in (name, f"{name}.git")]
+
+    def _open(self, path: Path) -> GitRepository | None:
+        try:
+            return GitRepository.open(path)
+        except (NotARepository, ShallowRepository) as error:
+            self._pass_over(path, error)
+            return None
+
+    def _pass_over(self, path: Path, error: GitError) -> None:
+        self._passed_over.setdefault(str(path), str(error))
 
     # ---- rows
 
@@ -177,7 +213,7 @@ class Importer:
             imports[chain] = {"chain_id": chain, **said, "location": known[0], "imported_at": known[1]}
         for name in dict.fromkeys(it.instance.repository for it in fresh.values()):
             if name.lower() not in repositories:
-                repositories[name.lower()] = _new_repository(tx, name)
+                repositories[name.lower()] = new_repository(tx, HOST, *name.split("/"), location="")
         new = [(it, repositories[it.instance.repository.lower()]) for it in fresh.values()]
         tx.upsert(Chain, [_chain_row(*pair) for pair in new])
         tx.upsert(ChainStage, [_stage_row(*pair) for pair in new])
@@ -279,10 +315,3 @@ def _repositories(tx: Transaction) -> list[tuple[int, str, str]]:
     """Id, full name and location of the repositories of the host."""
     rows = tx.rows(Repository, "id", "owner", "name", "location", host=HOST)
     return [(int(id_), f"{owner}/{name}", str(location)) for id_, owner, name, location in rows]
-
-
-def _new_repository(tx: Transaction, full_name: str) -> int:
-    owner, _, name = full_name.partition("/")
-    repository_id = max((int(id_) for (id_,) in tx.rows(Repository, "id")), default=0) + 1
-    tx.upsert(Repository, [{"id": repository_id, "host": HOST, "owner": owner, "name": name, "location": ""}])
-    return repository_id

@@ -19,6 +19,7 @@ from prchain.core.errors import NoRepository, UsageError
 from prchain.core.git import GitRepository
 from sql.benchmarks import benchmark_chains
 from sql.chosen import selected_ids
+from sql.repositories import new_repository
 from sql.store import Store
 from sql.tables import ChainStage, ImportedTask, Repository, Selection, Task, TaskStage
 from tests.chains import import_rows
@@ -147,7 +148,64 @@ def test_a_fault_that_is_brought_in_is_there_at_the_start_and_gone_at_the_end(
     assert {change.path for change in trees.diff(stage.base, stage.landed)} == {
         b"src/till/cart.py",
         b"src/till/prices.py",
+        b"tests/test_cart.py",
     }
+    # What the names of F2P tests begin with is hidden at the beginning, and is the stage's test patch.
+    assert b"tests/test_cart.py" not in trees.entries(stage.base) and b"tests/test_cart.py" in trees.entries(base)
+    (patch,) = stage_patches(open_git(chain, tmp_path / "mirrors"), trees, chain.stages)
+    assert patch.test == ("tests/test_cart.py",)
+
+
+def test_what_a_task_was_made_from_stays_behind_it(tmp_path: Path, world: World) -> None:
+    store = Store.open(new_database(tmp_path / "fresh.db"))
+    own, other = tmp_path / "own", tmp_path / "other"
+    shutil.copytree(world.path, own / "shop__till.git")
+    take(store, tmp_path, row_of(world, 1), own=own)
+    fork = World(other / "till.git")
+    fork.commit("main", {"till/cart.py": "LIMIT = 1\n", "tests/test_cart.py": "LIMIT = 1\n"})
+    fork.save()
+    patches = {"patch": import_rows.PATCH, "test_patch": import_rows.TEST_PATCH}
+    report, told = take(store, tmp_path, row_of(world, 2, base_commit=fork.sha("main"), **patches), own=other)
+    assert (report.imported, told) == (1, [])
+    with store.reading() as tx:
+        chains = [read_chain(tx, name) for name in selected_ids(tx, "imported")]
+    for chain in chains:
+        assert open_git(chain, tmp_path / "mirrors").patch_text(chain.stages[0].base, chain.stages[0].landed)
+
+
+def test_a_folder_that_holds_no_whole_repository_is_passed_over(tmp_path: Path, world: World, store: Store) -> None:
+    own = tmp_path / "own"
+    (own / "till").mkdir(parents=True)
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{world.path}", str(own / "shop__till"))
+    git(world.path, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", "--bare", "--filter=blob:none", f"file://{world.path}", str(own / "shop__till.git"))
+    report, told = take(store, tmp_path, row_of(world, 1), row_of(world, 2), own=own)
+    assert (report.imported, told) == (2, [])  # by what was mined
+    words = {Path(folder).name: reason for folder, reason in report.passed_over.items()}
+    assert sorted(words) == ["shop__till", "shop__till.git", "till"]
+    assert "shallow" in words["shop__till"] and "is not a git repository" in words["till"]
+    assert "does not hold all files" in words["shop__till.git"]
+    elsewhere = Store.open(new_database(tmp_path / "fresh.db"))
+    (tmp_path / "b").mkdir()
+    waits, told = take(elsewhere, tmp_path / "b", row_of(world, 1), own=own)
+    assert (waits.waiting, waits.bad, told) == ({"shop/till": 1}, 0, [])
+
+
+def test_a_row_of_a_repository_is_never_that_of_another_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.transaction() as tx:
+        seen, missed = tx.rows, []
+
+        def late(table: Any, *columns: str, **equals: Any) -> Any:
+            """Another process's row comes to light once its id was asked for."""
+            if table is Repository and columns == ("id",) and not missed:
+                missed.append(True)
+                return [(0,)]
+            return seen(table, *columns, **equals)
+
+        monkeypatch.setattr(tx, "rows", late)
+        id_ = new_repository(tx, "github.com", "other", "one", "")
+        assert new_repository(tx, "github.com", "Other", "One", "") == id_
+    assert rows(store, Repository, "owner", "name") == [tuple(NAME.split("/")), ("other", "one")]
 
 
 def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_is_barred(
