@@ -213,7 +213,8 @@ class Importer:
             imports[chain] = {"chain_id": chain, **said, "location": known[0], "imported_at": known[1]}
         for name in dict.fromkeys(it.instance.repository for it in fresh.values()):
             if name.lower() not in repositories:
-                repositories[name.lower()] = new_repository(tx, HOST, *name.split("/"), location="")
+                owner, _, own_name = name.partition("/")
+                repositories[name.lower()] = new_repository(tx, HOST, owner, own_name, "")
         new = [(it, repositories[it.instance.repository.lower()]) for it in fresh.values()]
         tx.upsert(Chain, [_chain_row(*pair) for pair in new])
         tx.upsert(ChainStage, [_stage_row(*pair) for pair in new])

@@ -193,7 +193,7 @@ def test_a_folder_that_holds_no_whole_repository_is_passed_over(tmp_path: Path, 
 
 def test_a_row_of_a_repository_is_never_that_of_another_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.transaction() as tx:
-        seen, missed = tx.rows, []
+        seen, missed = tx.rows, list[bool]()
 
         def late(table: Any, *columns: str, **equals: Any) -> Any:
             """Another process's row comes to light once its id was asked for."""
