@@ -47,10 +47,10 @@ def import_(
 ) -> None:
     """Take in tasks that others published: SWE-bench, SWE-Gym, SWE-rebench, SWE-smith, Multi-SWE-bench and the like.
 
-    Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word. The
-    trees are made where a git repository holds the commit; a task without one waits, and the same command takes it up
-    later. What is not known to be made for training is marked as a benchmark's, and no export of samples takes it
-    unless told.
+    Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word but
+    secrets. The trees are made where a git repository holds the commit; a task without one waits, and the same command
+    takes it up later. What is not known to be made for training is marked as a benchmark's, and no export of samples
+    takes it unless told.
 
     \b
     Example:
@@ -83,6 +83,8 @@ def _print(report: ImportReport) -> None:
     say(f"{counted(report.imported, 'task')} imported, {report.known:,} there before, {report.bad:,} cannot be read")
     if report.benchmark:
         say(f"  {report.benchmark:,} of a benchmark: exports of samples leave them out")
+    if report.secrets:
+        say(f"  {counted(report.secrets, 'secret')} replaced in their queries")
     for folder, reason in report.passed_over.items():
         say(f"  passed over {folder}: {reason}")
     if report.waiting:

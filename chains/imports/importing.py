@@ -34,6 +34,7 @@ from prchain.core.errors import (
 )
 from prchain.core.git import GitRepository, is_clone_url, mirror_path, parse_patch
 from prchain.core.git.trees import TreeStore
+from prchain.core.secrets.scrub import redact_mined
 from prchain.core.timestamps import now
 from sql.outcomes import READY, SELECTED
 from sql.repositories import new_repository
@@ -63,6 +64,8 @@ class ImportReport:
     """Repository to the tasks that no repository is there for, new and old."""
     bad: int = 0
     benchmark: int = 0
+    secrets: int = 0
+    """What looks like a secret and was replaced in queries."""
     passed_over: dict[str, str] = field(default_factory=dict)
     """Folder to why no tree was made from it: no repository, a shallow one, one that lacks files."""
 
@@ -77,6 +80,8 @@ class _Made:
     """An instance with what git says of it."""
 
     instance: Instance
+    query: str
+    """Without secrets."""
     ends: StageEnds | None
     location: str | None
     licence: str | None
@@ -94,6 +99,7 @@ class Importer:
         self._opened: dict[tuple[str, Path], TreeStore | None] = {}
         self._found: dict[str, list[GitRepository]] = {}
         self._passed_over: dict[str, str] = {}
+        self._secrets: Counter[str] = Counter()
 
     def run(self, rows: Iterable[ReadRow], tell: Callable[[ReadRow], None], *, training: bool = False) -> ImportReport:
         """Import what was read; rows that hold no task, and those whose patches do not apply, go to `tell`.
@@ -117,12 +123,14 @@ class Importer:
                 tell(bad)
             with self._store.transaction() as tx:
                 self._write(tx, made, report, training=training)
+        report.secrets = self._secrets.total()
         report.passed_over = dict(sorted(self._passed_over.items()))
         return report
 
     # ---- git
 
     def _made(self, instance: Instance) -> _Made:
+        query = redact_mined(instance.query, counts=self._secrets)
         for mirror in self._mirrors_of(instance.repository):
             if mirror.missing([f"{instance.base_commit}^{{commit}}"]):
                 continue
@@ -131,11 +139,11 @@ class Importer:
                     continue
                 ends = make_ends(git, instance)
                 (files,) = git.patches([(ends.base, ends.landed)])
-                return _Made(instance, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
+                return _Made(instance, query, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
             except IncompleteRepository as error:
                 self._pass_over(mirror.path, error)
         licence = instance.licence if instance.licence and _SPDX.fullmatch(instance.licence) else None
-        return _Made(instance, None, None, licence, _told(instance))
+        return _Made(instance, query, None, None, licence, _told(instance))
 
     def _store_over(self, repository: str, mirror: GitRepository) -> TreeStore | None:
         key = repository.lower(), mirror.path
@@ -270,7 +278,7 @@ def _chain_row(made: _Made, repository_id: int) -> dict[str, Any]:
 def _stage_row(made: _Made, repository_id: int) -> dict[str, Any]:
     instance, ends, reference = made.instance, made.ends, made.reference
     number = _NUMBER.fullmatch(instance.instance_id)
-    first = next((line.strip() for line in instance.query.splitlines() if line.strip()), instance.instance_id)
+    first = next((line.strip() for line in made.query.splitlines() if line.strip()), instance.instance_id)
     return {
         "chain_id": instance.chain_id,
         "position": 1,
@@ -295,7 +303,7 @@ def _stage_row(made: _Made, repository_id: int) -> dict[str, Any]:
 
 def _draft(made: _Made) -> TaskDraft:
     files = tuple(sorted(file.path for file in made.reference.source))
-    chain, query = made.instance.chain_id, made.instance.query
+    chain, query = made.instance.chain_id, made.query
     if made.ends is None:
         reason = f"no repository of {made.instance.repository} holds the commit {made.instance.base_commit}"
         stage = StageQuery(1, WAITING, reason, query=query, files=files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -83,7 +84,12 @@ def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
     shard = _SHARD.fullmatch(stem)
     split = shard["split"] if shard else stem if _SPLITS.fullmatch(stem) else None
     names = (*([cached[1]["name"]] if cached else []), path.absolute().name, *below[:-1], stem)
-    return DataSet(source, revision, split, names)
+    return DataSet(_storable(source), revision and _storable(revision), split, tuple(map(_storable, names)))
+
+
+def _storable(name: str) -> str:
+    """A name of a file as a text: bytes that are no UTF-8 give way."""
+    return os.fsencode(name).decode("utf-8", "replace").replace("\0", "")
 
 
 def _form_of(row: Row) -> Reader | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,24 @@ def test_a_row_of_a_repository_is_never_that_of_another_one(store: Store, monkey
         id_ = new_repository(tx, "github.com", "other", "one", "")
         assert new_repository(tx, "github.com", "Other", "One", "") == id_
     assert rows(store, Repository, "owner", "name") == [tuple(NAME.split("/")), ("other", "one")]
+
+
+def test_secrets_of_queries_are_replaced_and_counted(tmp_path: Path, world: World, store: Store) -> None:
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    report, _ = take(store, tmp_path, row_of(world, 1, problem_statement=f"My token is {token}.\n"))
+    assert report.secrets == 1
+    for text in (*rows(store, TaskStage, "query"), *rows(store, ChainStage, "subject")):
+        assert token not in text[0] and text[0].startswith("My token is ")
+
+
+def test_values_that_no_column_holds_are_no_end_of_the_others(tmp_path: Path, world: World, store: Store) -> None:
+    large = import_rows.swe_rebench(created_at=None, meta={"llm_score": {"difficulty_score": 10**80}})
+    file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/s\xff.jsonl"))
+    file.write_text(f"{json.dumps(large)}\n{json.dumps(row_of(world, 1))}\n")
+    importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+    report = importer.run(read_instances(file), lambda row: None)
+    assert (report.imported, report.waiting.total(), report.bad) == (1, 1, 0)
+    assert rows(store, ImportedTask, "source", "difficulty") in ([("s\ufffd", None)] * 2,)
 
 
 def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_is_barred(

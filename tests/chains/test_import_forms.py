@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from chains.imports.forms import FORMS, multi_swe_bench, swe_bench, swe_gym, swe
 from chains.imports.instance import DataSet, Instance
 from chains.imports.marks import is_benchmark
 from chains.imports.reading import provenance, read_instances
+from chains.imports.rows import rows_of
 from chains.stages.benchmarks import Benchmarks
 from prchain.core.errors import BadInstance, UsageError
 from tests.chains import import_rows
@@ -246,6 +248,27 @@ def test_a_list_is_read_item_by_item(tmp_path: Path) -> None:
     file.write_text(json.dumps(rows)[:-200], encoding="utf-8")
     *_, last = read_instances(file)
     assert str(last) == f"{file}, row 9: the list ends here, or its next item is no JSON"
+
+
+def test_a_long_list_is_read_once(tmp_path: Path) -> None:
+    file = tmp_path / "list.json"
+    file.write_text("\n [" + ",".join(["{}"] * 300_000) + "]")
+    started = process_time()
+    assert sum(1 for _ in rows_of(file)) == 300_000
+    assert process_time() - started < 10  # a copy of the rest for each item took minutes
+
+
+def test_a_time_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = arrow.array([2**62, 0], arrow.timestamp("us"))
+    parquet.write_table(arrow.table({"repo": ["a/b", "a/c"], "created_at": times}), tmp_path / "x.parquet")
+    (_, bad), (_, good) = rows_of(tmp_path / "x.parquet")
+    assert isinstance(bad, BadInstance) and isinstance(good, dict) and good["repo"] == "a/c"
+
+
+def test_tests_of_other_rows_are_none_of_a_row() -> None:
+    found = read("multi_swe_bench", f2p_tests={"a": {"run": "FAIL"}, "of another row": None})
+    assert "a" in found.f2p and "of another row" not in found.f2p
 
 
 def test_parquet_gives_the_rows_of_lines(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def beside(runs: Sequence[EvaluatedRun], by: By, one: str, other: str) -> Sides:
             raise UsageError(f"there is no group {name!r}; there are: {'; '.join(groups)[:300] or 'none'}")
     found = sides([it.run for it in groups[one]], [it.run for it in groups[other]])
     names = {it.run.instance: it.name or it.run.instance for it in runs}
-    only = {side: tuple(names[it] for it in getattr(found, side)) for side in ("only_one", "only_other")}
-    return replace(found, **only)
+    ones, others = (tuple(names[it] for it in side) for side in (found.only_one, found.only_other))
+    return replace(found, only_one=ones, only_other=others)
 
 
 def drawing(row: Mapping[str, Any]) -> str:
