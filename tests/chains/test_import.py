@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -207,6 +208,24 @@ def test_a_row_of_a_repository_is_never_that_of_another_one(store: Store, monkey
         id_ = new_repository(tx, "github.com", "other", "one", "")
         assert new_repository(tx, "github.com", "Other", "One", "") == id_
     assert rows(store, Repository, "owner", "name") == [tuple(NAME.split("/")), ("other", "one")]
+
+
+def test_two_processes_that_name_repositories_make_two_rows(database_url: str) -> None:
+    one, other, made = Store.open(database_url), Store.open(database_url), list[int]()
+
+    def beside() -> None:
+        with other.transaction() as tx:
+            made.append(new_repository(tx, "github.com", "b", "y", ""))
+
+    thread = Thread(target=beside)
+    with one.transaction() as tx:
+        made.append(new_repository(tx, "github.com", "a", "x", ""))
+        thread.start()
+        thread.join(0.2)
+    thread.join()
+    assert sorted(rows(one, Repository, "owner", "name")) == [("a", "x"), ("b", "y")] and sorted(made) == [1, 2]
+    for store in (one, other):
+        store.close()
 
 
 def test_secrets_of_queries_are_replaced_and_counted(tmp_path: Path, world: World, store: Store) -> None:
