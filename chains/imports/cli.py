@@ -33,7 +33,7 @@ _MOST_TOLD = 20
     metavar="FOLDER",
     help="Git repositories OWNER/NAME, OWNER__NAME or NAME in it, beside those that were mined.",
 )
-@click.option("--training", is_flag=True, help="It is made for training: no benchmark's mark, and none of before.")
+@click.option("--training", is_flag=True, help="Made for training: it gets no mark, and an old one goes.")
 @db_option
 @json_option
 def import_(
