@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 import ssl
 import threading
@@ -291,7 +292,7 @@ def spoil_cursor(store: Store, stream: str) -> None:
         if stream == "sweep":
             values["position"] = "bm8gY3Vyc29y"
         else:
-            values["detail"] = values["detail"].replace("Y3Vyc29y", "Y3Vyc29z")
+            values["detail"] = json.loads(json.dumps(values["detail"]).replace("Y3Vyc29y", "Y3Vyc29z"))
             assert values["detail"] != row["detail"]
         tx.upsert(Cursor, [values])
 

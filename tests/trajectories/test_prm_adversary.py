@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from prchain.cli import run as run_command
-from prchain.core.errors import ObserverFailed, UsageError
+from prchain.core.errors import ObserverFailed
 from prchain.core.leaks import Finding
 from prchain.core.llm.gateway import Gateway, Question, Route
 from prchain.core.llm.model import Message
@@ -34,7 +34,6 @@ from trajectories.agents.guidance.reading import MODEL, Reading, WindowFinding, 
 from trajectories.agents.guidance.reply import read_reply
 from trajectories.agents.guidance.taxonomy import load_taxonomy
 from trajectories.agents.guidance.window import StepWindow
-from trajectories.agents.observers.flags import observer_specs
 from trajectories.agents.observers.repetition import Repetition
 from trajectories.agents.scaffolds.scaffold import ObservedAttempt
 from trajectories.agents.tools.toolset import toolset
@@ -136,12 +135,12 @@ def test_arguments_of_another_type_are_no_call_of_the_agent_s() -> None:
     assert agents_call('bash {"command": ["ls"]}', toolset("full").schemas) is None
 
 
-def test_a_variant_s_name_cannot_smuggle_in_a_setting() -> None:
-    flags = dict.fromkeys(
-        [f"prm_{it}" for it in ("style", "example", "reads", "action", "every", "window", "reply", "keep", "send")]
-    ) | dict.fromkeys(["prm_schedule", "prm_detectors", "prm_taxonomy"])
-    with pytest.raises(UsageError, match="one variant"):
-        observer_specs({"observers": (), "prm": "D,every=3", **flags})
+@pytest.mark.parametrize("prm", ["D,every=3", "", "D:variant=C", "D=x"])
+def test_a_variant_s_name_cannot_smuggle_in_a_setting_and_an_empty_one_is_no_default(
+    prm: str, capsys: Any, tmp_path: Path
+) -> None:
+    assert run_command(["prm", "replay", "--prm", prm, "--db", str(tmp_path / "x.db")]) == 2
+    assert "Invalid value for '--prm'" in capsys.readouterr().err
 
 
 def test_a_path_is_shown_as_a_whole_and_looking_takes_linear_time() -> None:
@@ -175,11 +174,6 @@ def test_a_reply_that_stands_in_a_fence_beside_the_model_s_own_is_a_quote() -> N
 def test_a_reply_that_stands_in_a_fence_alone_is_the_reply() -> None:
     found = read_reply("```\nTASK_STATUS: On track\nOVERALL_GUIDANCE: Go on.\n```", load_taxonomy(), action=False)
     assert (found.status, found.guidance) == ("on_track", "Go on.")
-
-
-def test_an_empty_variant_is_no_default(capsys: Any, tmp_path: Path) -> None:
-    assert run_command(["prm", "replay", "--prm", "", "--db", str(tmp_path / "x.db")]) == 2
-    assert "there is no variant ''" in capsys.readouterr().err
 
 
 def test_what_the_agent_read_in_an_earlier_stage_of_its_conversation_is_no_leak() -> None:
