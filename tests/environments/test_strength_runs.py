@@ -23,7 +23,7 @@ from environments.suites.baseline import RunnerBaseline
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import PlacementFailed, SandboxLost
-from sql.strength import UndoingOutcome
+from sql.strength import UndoingOutcome, Worth
 from tests.environments.strengthworld import Kept
 
 P, F, E = Status.passed, Status.failed, Status.error
@@ -59,13 +59,20 @@ def test_a_run_that_tells_of_the_machine_is_made_again(
     monkeypatch.setattr("environments.proofs.strength_runs.run_key", lambda *a: "key")
     kept, given = Kept(), iter([first, GOOD])
     for again in (False, True):
-        side = replace_timeout(SIDE, timeout if again else 20.0)
+        side = SIDE._replace(timeout=timeout if again else 20.0)
         meter(kept, renew=again and renew)._stored(side, 0, "t", lambda: next(given), lambda words: None)
     assert len(list(given)) == 2 - made
 
 
-def replace_timeout(side: _Side, timeout: float) -> _Side:
-    return side._replace(timeout=timeout)
+@pytest.mark.parametrize(("run", "measured"), [(LOST, False), (LATE, True)])
+def test_a_stage_stays_unmeasured_where_a_sandbox_was_lost(
+    monkeypatch: pytest.MonkeyPatch, run: TestRun, measured: bool
+) -> None:
+    monkeypatch.setattr(StrengthMeter, "_own_run", lambda *a: (run, {}))
+    stage: Any = SimpleNamespace(base="b", landed="m")
+    repository: Any = SimpleNamespace(patches=lambda pairs: [[]])
+    found = replace(meter(Kept()), stage=stage, git=repository).measure(lambda words: None)
+    assert (found is not None and found.worth is Worth.UNKNOWN) is measured
 
 
 def test_an_undoing_that_cannot_be_placed_is_invalid_alone(monkeypatch: pytest.MonkeyPatch) -> None:
