@@ -28,7 +28,7 @@ from prchain.core.cli_options import (
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import present, say, say_next
 from prchain.core.endings import end_command
-from prchain.core.errors import UsageError
+from prchain.core.errors import ImageMissing, UsageError
 from prchain.core.settings import Settings
 from sql.store import Store
 
@@ -140,7 +140,8 @@ def _gateway(stack: ExitStack, settings: Settings, store: Store, repair: bool, b
 @db_option
 @json_option
 def list_(repository: str | None, everybody: bool, db: str | None, as_json: bool) -> None:
-    """List the database's images with what they take on the disk, and the builds that failed.
+    """List the database's images with what they take on the disk, the layers that images share, and the builds that
+    failed.
 
     \b
     Example:
@@ -148,20 +149,22 @@ def list_(repository: str | None, everybody: bool, db: str | None, as_json: bool
       prchain environments list --everybody
     """
     from environments.images.images import list_images
+    from environments.images.interpreters.layers import list_layers
     from environments.proofs.proof_rows import own_images
     from environments.report import failed_builds, image_rows, print_images
 
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store, _engine(settings) as engine:
         found = [image for image in list_images(engine) if _is_of(image.repository, repository)]
+        layers = list_layers(engine) if repository is None else []
         failed = [
             failed_build for failed_build in failed_builds(store) if _is_of(failed_build["repository"], repository)
         ]
         with store.reading() as tx:
             own = own_images(tx)
     images = [image for image in found if everybody or image.name in own]
-    row = {"images": image_rows(images, own), "failed": failed}
-    present(as_json, row, print_images, images, failed, own, hidden=len(found) - len(images))
+    row = {"images": image_rows(images, own), "layers": image_rows(layers, own), "failed": failed}
+    present(as_json, row, print_images, images, failed, own, layers, hidden=len(found) - len(images))
 
 
 def _is_of(name: str, requested: str | None) -> bool:
@@ -181,7 +184,7 @@ def prune(
     """Remove images that the database had built, and that none of its validated stages needs.
 
     Images that only other databases know stay, and so do those that nobody knows any more: the engine does not tell
-    whose they are. What is removed can be built again.
+    whose they are. Without --repository, layers that no image stands on go, too. What is removed can be built again.
 
     \b
     Example:
@@ -189,6 +192,7 @@ def prune(
       prchain environments prune --all --repository pallets/click
     """
     from environments.images.images import prune_images
+    from environments.images.interpreters.layers import prune_layers
     from environments.proofs.proof_rows import forget_images, needed_images, own_images
     from environments.report import image_rows, print_pruned
 
@@ -201,6 +205,8 @@ def prune(
         removed = prune_images(engine, keep=keep, only=None if everybody else own, repository=repository, before=before)
         with store.transaction() as tx:
             forget_images(tx, [image.name for image in removed])
+        if repository is None:
+            removed += prune_layers(engine, before)
     present(as_json, image_rows(removed, own), print_pruned, removed)
 
 
@@ -262,7 +268,8 @@ def base(suite: str, name: str | None, mirror: str | None, db: str | None, as_js
 @db_option
 @json_option
 def interpreters(db: str | None, as_json: bool) -> None:
-    """Say which Pythons images can have here, of which years, from where, and how to get more.
+    """Say which Pythons images can have here, of which years, from where, and how to get more; also without the base
+    image, whose own Python is unknown then.
 
     \b
     Example:
@@ -274,8 +281,13 @@ def interpreters(db: str | None, as_json: bool) -> None:
 
     settings = Settings.load(db=db)
     with _engine(settings) as engine:
-        offers = list(Interpreters(BuildSettings.of(settings)).offers(engine).values())
-    present(as_json, interpreter_rows(offers), print_interpreters, offers)
+        there = Interpreters(BuildSettings.of(settings))
+        try:
+            offers, no_base = there.offers(engine), ""
+        except ImageMissing as error:
+            offers, no_base = there.without_base(engine), str(error)
+    found = list(offers.values())
+    present(as_json, interpreter_rows(found, no_base), print_interpreters, found, no_base)
 
 
 @environments.command()

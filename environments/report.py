@@ -12,7 +12,7 @@ from rich.filesize import decimal
 
 from environments.images.build_run import Build
 from environments.images.images import Image
-from environments.images.interpreters.offered import Offer
+from environments.images.interpreters.offered import BASE, Offer
 from environments.images.stage_image import BUILT
 from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof, StageProof
@@ -52,14 +52,22 @@ def image_rows(images: Sequence[Image], own: Collection[str]) -> list[dict[str, 
 
 
 def print_images(
-    images: Sequence[Image], failed: Sequence[dict[str, Any]], own: Collection[str], *, hidden: int = 0
+    images: Sequence[Image],
+    failed: Sequence[dict[str, Any]],
+    own: Collection[str],
+    layers: Sequence[Image] = (),
+    *,
+    hidden: int = 0,
 ) -> None:
-    """One line an image with what it takes alone, and one a failed build; `hidden` images are not shown."""
+    """One line an image with what it takes alone, one a layer and one a failed build; `hidden` images are not shown."""
     lines = []
     for image in images:
         origin = "" if image.name in own else " (not of this database)"
         details = "; ".join((f"{image.recipe}, {image.created[:10]}", *image.notes))
         lines.append((size_text(image.own_bytes), f"{image.name}{origin}", shortened(details, _WIDTH)))
+    for layer in layers:
+        details = "; ".join((f"layer: {layer.recipe}, {layer.created[:10]}", *layer.notes))
+        lines.append((size_text(layer.own_bytes), layer.name, details))
     for build in failed:
         details = f"{build['recipe']}, {build['reason'].get('message', build['outcome'])}"
         lines.append(("-", build["name"], shortened(f"failed: {details}", _WIDTH)))
@@ -72,14 +80,20 @@ def print_images(
         say(f"{counted(hidden, 'more image')} of prchain on the engine, not of this database; --everybody lists them")
 
 
-def interpreter_rows(offers: Sequence[Offer]) -> list[dict[str, str]]:
-    """What is offered, for machines."""
-    return [{"python": it.text, "years": it.years, "origin": it.origin, "source": it.source} for it in offers]
+def interpreter_rows(offers: Sequence[Offer], no_base: str = "") -> list[dict[str, str | None]]:
+    """What is offered, for machines; `no_base` says why the base image's own is unknown."""
+    rows: list[dict[str, str | None]] = [
+        {"python": it.text, "years": it.years, "origin": it.origin, "source": it.source} for it in offers
+    ]
+    return [*rows, {"python": None, "years": None, "origin": BASE, "source": no_base}] if no_base else rows
 
 
-def print_interpreters(offers: Sequence[Offer]) -> None:
+def print_interpreters(offers: Sequence[Offer], no_base: str = "") -> None:
     """One line an interpreter, and how to get those that lack."""
-    say_table(("python", "for", "from"), [(it.text, it.years, f"{it.origin}: {it.source}") for it in offers])
+    rows = [(it.text, it.years, f"{it.origin}: {it.source}") for it in offers]
+    say_table(("python", "for", "from"), [*rows, ("?", "?", BASE)] if no_base else rows)
+    if no_base:
+        say(no_base)
     missing = [f"3.{minor}" for minor in range(6, 15) if (3, minor) not in {it.minor for it in offers}]
     if missing:
         say(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import select
@@ -24,13 +24,17 @@ _TEXTS = {FILE, EXECUTABLE}
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage: `base` is the commit B_t, `landed` the commit M_t, `landed_at` ISO 8601; position 1 is the first."""
+    """One stage: `base` is the commit B_t, `landed` the commit M_t, `landed_at` ISO 8601; position 1 is the first.
+
+    `chain` is the id of its chain, empty where that is not known; a stage is the same in whichever chain.
+    """
 
     position: int
     number: int
     base: str
     landed: str
     landed_at: str
+    chain: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
     if imported and own is None:
         raise NoRepository(f"chain {chain_id} was imported without a repository; `prchain tasks import` takes it again")
     columns = ("position", "number", "base_sha", "landed_sha", "landed_at")
-    stages = tuple(Stage(*row) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
+    stages = tuple(Stage(*row, chain_id) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
     location = own or mined
     return ChainStages(chain_id, repository_id, f"{owner}/{name}", host, location, stages, bool(imported))
 

@@ -12,7 +12,7 @@ import logging
 import secrets
 import shlex
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +22,7 @@ from environments.images.buildtree import BuildTree
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
 from environments.images.plans import BUILD, WORKDIR, ImagePlan
-from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, disk_usage, engine_failures
+from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, LAYER_LABEL, disk_usage, engine_failures
 from environments.sandboxes.leftovers import SNAPSHOT
 from prchain.core.errors import BuildFailed, ImageError, ImageMissing
 from prchain.core.timestamps import stamp
@@ -179,9 +179,8 @@ def _build(
             if index:
                 which = step.tries[index] if index < len(step.tries) else f"try {index + 1} of {len(step.run)}"
                 notes.append(f"{step.name}: {which}; {' | '.join(why)[:600]}")
-        written_notes = container.read(f"{BUILD}/notes").split()
-        dated = date if "dated" in written_notes else None
-        notes += [note for note in written_notes if note != "dated"]
+        dated, said = read_notes(container.read(f"{BUILD}/notes"), date, plan.variables.get("ERA", ""))
+        notes += said
         if plan.python is not None and not plan.default_python:
             notes.insert(0, f"python {plan.python.text}, by {plan.python.by}")
         if dated and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
@@ -198,6 +197,21 @@ def _build(
             engine.images.get(draft).tag(*plan.image.rsplit(":", 1))
     finally:
         remove_image(engine, draft)
+
+
+def read_notes(text: str, date: str, era: str) -> tuple[str | None, list[str]]:
+    """What a recipe's steps wrote of themselves, a word each: the date as of which packages were taken, None for the
+    newest, and the notes for people. `date` is the build's own, `era` the first day of the interpreter's.
+
+    Code of the tree runs in these steps, so that no date is taken from what is written.
+    """
+    words = text.split()
+    took_era = bool(era) and f"as_of:{era}" in words
+    dated = era if took_era else date if "dated" in words else None
+    notes = [word for word in words if word not in {"dated", f"as_of:{era}"}]
+    if took_era:
+        notes.append(f"packages as of {era[:10]}, the first day on which they know the interpreter")
+    return dated, notes
 
 
 def _dated(as_of: datetime | None) -> dict[str, bytes]:
@@ -229,11 +243,18 @@ def ensure_base_image(engine: Any, name: str) -> Mapping[str, str]:
 def list_images(engine: Any) -> list[Image]:
     """The images that prchain built, for whichever database, newest first, each with its size beyond the layers
     that it shares."""
+    return list_labelled(engine, IMAGE_LABEL)
+
+
+def list_labelled(engine: Any, label: str) -> list[Image]:
+    """As `list_images`, of images with a label of ours; images of repositories inherit those of their layers."""
     found = []
     for item in disk_usage(engine)["Images"] or []:
         labels = item.get("Labels") or {}
+        if label != IMAGE_LABEL and labels.get(IMAGE_LABEL):
+            continue
         # A sandbox's snapshot inherits the labels of its image.
-        if labels.get(IMAGE_LABEL) and not labels.get(SNAPSHOT):
+        if labels.get(label) and not labels.get(SNAPSHOT):
             for name in item.get("RepoTags") or ["<none>"]:
                 own = item["Size"] - max(item.get("SharedSize", 0), 0)
                 found.append(replace(_image(item, name), own_bytes=own))
@@ -253,12 +274,22 @@ def prune_images(
     `only` are the names that may be removed; None: every one, whoever's database it was built for. Returns what was
     removed. One that a container stands on stays.
     """
+    chosen = [
+        image
+        for image in list_images(engine)
+        if (only is None or image.name in only)
+        and image.name not in keep
+        and (repository is None or image.repository.lower() == repository.lower())
+    ]
+    return remove_listed(engine, chosen, before)
+
+
+def remove_listed(engine: Any, images: Sequence[Image], before: datetime | None = None) -> list[Image]:
+    """Remove images, of those made before a time if one is given; returns what was removed. One that a container stands
+    on stays."""
     removed = []
-    for image in list_images(engine):
-        if only is not None and image.name not in only:
-            continue
-        late = before is not None and datetime.fromisoformat(image.created) >= before
-        if image.name in keep or late or (repository is not None and image.repository.lower() != repository.lower()):
+    for image in images:
+        if before is not None and datetime.fromisoformat(image.created) >= before:
             continue
         try:
             with engine_failures():
@@ -316,9 +347,10 @@ def _image(attributes: Mapping[str, Any], name: str) -> Image:
     """From the engine's description of an image, as `inspect` or `df` gives it."""
     labels = attributes.get("Labels") or (attributes.get("Config") or {}).get("Labels") or {}
     try:
-        details = json.loads(labels[IMAGE_LABEL])
+        details = json.loads(labels.get(IMAGE_LABEL) or "{}")
     except ValueError:
         details = {}
+    details = details if isinstance(details, dict) else {}
     created = attributes["Created"]
     when = (
         datetime.fromtimestamp(created, UTC)
@@ -329,7 +361,7 @@ def _image(attributes: Mapping[str, Any], name: str) -> Image:
         name=name,
         id=attributes["Id"],
         repository=str(details.get("repository", "")),
-        recipe=str(details.get("recipe", "")),
+        recipe=str(details.get("recipe", labels.get(LAYER_LABEL, ""))),
         size_bytes=int(attributes["Size"]),
         created=when.isoformat(),
         as_of=details.get("as_of"),

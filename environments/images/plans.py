@@ -114,10 +114,15 @@ class Pythons:
     day: datetime
 
 
+_MOST_SAYING = 100
+"""Files that are asked on which Pythons a project is checked."""
+
+
 def _chosen_python(recipe: Recipe, tree: BuildTree, texts: Mapping[str, str], pythons: Pythons | None) -> Choice | None:
     if recipe.language != "python" or pythons is None:
         return None
-    says = {path: _text(tree.read(path)) for path in tree.paths if matches(path, SAYS) and path not in texts}
+    paths = sorted(path for path in tree.paths if matches(path, SAYS) and path not in texts)[:_MOST_SAYING]
+    says = {path: _text(tree.read(path)) for path in paths}
     requires = recipe.python or read_project(texts).requires_python
     return choose_python(requires, named_pythons({**texts, **says}), pythons.day, pythons.offered, pythons.default)
 
@@ -140,15 +145,20 @@ def version_variables(recipe: Recipe, texts: Mapping[str, str], version: str) ->
     }
 
 
+# A tag is hostile: one separator at most, and always one of the words between two of them, else this takes for ever.
+_VERSION_OF_TAG = re.compile(
+    r"(?:^|[^0-9.])(\d+(?:\.\d+){1,3}(?:[-_.]?(?:alpha|beta|pre|post|dev|rc|a|b|c)(?:[-_.]?\d+)?)*)$"
+)
+_LONGEST_TAG = 100
+
+
 def version_of_tags(tags: Sequence[str]) -> str:
     """The version (PEP 440) of the last tag that has one, e.g. ``release-1.4.2`` is 1.4.2 and ``v2.0-beta.1`` 2.0b1;
     `tags` are in the order of history."""
     from packaging.version import InvalidVersion, Version  # noqa: PLC0415  loaded with the first plan
 
     for tag in reversed(tags):
-        found = re.search(
-            r"(?:^|[^0-9.])(\d+(?:\.\d+){1,3}(?:[-_.]?(?:a|b|c|rc|alpha|beta|pre|post|dev)[-_.]?\d*)*)$", tag
-        )
+        found = _VERSION_OF_TAG.search(tag[-_LONGEST_TAG:])
         with suppress(InvalidVersion):
             if found:
                 return str(Version(found[1]))

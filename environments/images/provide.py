@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, select
 
 from environments.images.buildlogs import plain_log
 from environments.images.buildtree import GitTree
@@ -40,7 +40,7 @@ from prchain.core.settings import Settings
 from sql.lock import wait_for_lock
 from sql.outcomes import PROVED
 from sql.store import Store
-from sql.tables import BuiltImage, ChainStage, StageTests
+from sql.tables import BuiltImage, ChainStage, StageTests, Validation
 
 _MUCH_LATER = 90
 """Where a stage and its image's packages are more days apart, a note says so."""
@@ -85,7 +85,9 @@ class Provider:
         self._logs = build_logs(settings)
         self._build_settings = BuildSettings.of(settings)
         # Whoever brings an engine of its own says what it offers.
-        self._interpreters = Interpreters(self._build_settings) if engine is None and images else interpreters
+        if engine is None and images:
+            interpreters = Interpreters(self._build_settings, self._one_run_at_a_time)
+        self._interpreters = interpreters
         self._guard = threading.Lock()
         self._building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._repairing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -168,27 +170,41 @@ class Provider:
 
     def _proved_image(self, stage: StageBase) -> str | None:
         """The image in which the stage was proved, where it is still there: what it is named by may have changed since,
-        and what was proved in it is known of it alone."""
+        and what was proved in it is known of it alone.
+
+        Chains share stages, and each was proved for itself; of a stage whose chain is not known, the last proof counts.
+        """
         if self._store is None or self.renew:
             return None
-        with self._store.reading() as tx:
-            query = (
-                select(StageTests.image)
-                .join(
-                    ChainStage,
-                    and_(ChainStage.chain_id == StageTests.chain_id, ChainStage.position == StageTests.position),
-                )
-                .where(
-                    ChainStage.base_sha == stage.base,
-                    ChainStage.landed_at == stage.landed_at,
-                    StageTests.outcome == PROVED,
-                    StageTests.image.is_not(None),
-                )
+        query = (
+            select(StageTests.image)
+            .join(
+                ChainStage,
+                and_(ChainStage.chain_id == StageTests.chain_id, ChainStage.position == StageTests.position),
             )
+            .outerjoin(Validation, Validation.chain_id == StageTests.chain_id)
+            .where(
+                ChainStage.base_sha == stage.base,
+                ChainStage.landed_at == stage.landed_at,
+                StageTests.outcome == PROVED,
+                StageTests.image.is_not(None),
+            )
+            .order_by(func.coalesce(Validation.validated_at, "").desc(), StageTests.chain_id)
+        )
+        if stage.chain:
+            query = query.where(StageTests.chain_id == stage.chain, StageTests.position == stage.position)
+        with self._store.reading() as tx:
             name = tx.connection.execute(query).scalars().first()
         return name if name is not None and find_image(self.engine(), name) else None
 
     def _image(self, order: _ImageRequest, *, rebuild: bool = False, repairs: int = 0) -> StageImage:
+        # An interpreter that does not run in the base image is offered no more, so that this ends.
+        while (image := self._image_of(order, rebuild, repairs)) is None:
+            order = replace(order, plan=order.replan(order.plan.recipe))
+        return image
+
+    def _image_of(self, order: _ImageRequest, rebuild: bool, repairs: int) -> StageImage | None:
+        """The image of a plan; None where its interpreter turns out not to run here."""
         name = order.plan.image
         with self._guard:
             building = self._building[name]
@@ -199,8 +215,12 @@ class Provider:
                 settings, as_of = self._build_settings, order.landed_at
                 python = order.plan.python
                 if python is not None and self._interpreters is not None:
-                    settings = self._interpreters.settings_for(self.engine(), python.minor)
                     as_of = max(as_of, era_of(python.minor)) if python.minor == OLDEST else as_of
+                    if rebuild or find_image(self.engine(), name) is None:
+                        found = self._interpreters.settings_for(self.engine(), python.minor)
+                        if found is None:
+                            return None
+                        settings = found
                 image = build_image(
                     self.engine(),
                     order.plan,

@@ -12,8 +12,13 @@ BUILT = "built"
 
 
 class StageBase(Protocol):
-    """What is needed of a stage: the commit it starts from, and when its own work landed (ISO 8601)."""
+    """What is needed of a stage: the commit it starts from, when its own work landed (ISO 8601), and its place: the id
+    of its chain, empty where that is not known, and its position in it."""
 
+    @property
+    def chain(self) -> str: ...
+    @property
+    def position(self) -> int: ...
     @property
     def base(self) -> str: ...
     @property

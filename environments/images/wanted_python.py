@@ -12,12 +12,18 @@ Minor = tuple[int, int]
 OLDEST: Minor = (3, 6)
 """The oldest Python that our reporters run on."""
 
-_CLASSIFIER = re.compile(r"Programming Language :: Python :: (3\.\d+)\b")
-_TOX = re.compile(r"\bpy(?:thon)?(3\d+)\b|\bpy\{([^}]*)\}")
+# Files are hostile: every repetition is bounded, and so is what is read of a file.
+_CLASSIFIER = re.compile(r"Programming Language :: Python :: (3\.\d{1,2})\b")
+_TOX = re.compile(r"\bpy(?:thon)?(3\d{1,2})\b|\bpy\{([^{}\n]{0,200})\}")
+_TOX_NUMBER = re.compile(r"(?<!\d)3\d{1,2}(?!\d)")
 _VERSION = re.compile(r"(?<![\d.])(3\.\d{1,2})(?![\d])")
 _CI = re.compile(
-    r"(?m)^[ \t-]*(?:python|python-version|python_version|version|PYTHON|py)s?\b[^\n]*|^[ \t]*- ['\"]?3\.\d+.*$"
+    r"(?m)^[ \t-]{0,40}(?:python|python-version|python_version|version|PYTHON|py)s?\b[^\n]{0,400}"
+    r"|^[ \t]{0,40}- ['\"]?3\.\d{1,2}\b[^\n]{0,40}"
 )
+
+_MOST = 200_000
+"""Characters that are read of a file."""
 
 CI_FILES = (
     ".travis.yml",
@@ -64,6 +70,7 @@ def era_of(minor: Minor) -> datetime:
 
 def named_pythons(texts: Mapping[str, str]) -> list[tuple[str, frozenset[Minor]]]:
     """What a tree's files (path to text) name, by source, the surest first; sources that name none are left out."""
+    texts = {path: text[:_MOST] for path, text in texts.items()}
     packaging = "\n".join(texts.get(path, "") for path in ("pyproject.toml", "setup.cfg", "setup.py"))
     ci = [path for path in sorted(texts) if path.startswith(".") or "pipelines" in path or "appveyor" in path]
     lines = (line for path in ci if path != ".python-version" for line in _CI.findall(texts[path]))
@@ -80,7 +87,7 @@ def named_pythons(texts: Mapping[str, str]) -> list[tuple[str, frozenset[Minor]]
 def _of_tox(text: str) -> list[str]:
     found: list[str] = []
     for one, several in _TOX.findall(text):
-        found += re.findall(r"3\d+", one or several)
+        found += _TOX_NUMBER.findall(one or several)
     return [f"3.{number[1:]}" for number in found]
 
 

@@ -23,7 +23,8 @@ LONG = 900
 
 BASE_LABEL = f"{LABEL}.base"
 IMAGE_LABEL = f"{LABEL}.image"
-"""On base images, and on images of repositories."""
+LAYER_LABEL = f"{LABEL}.layer"
+"""On base images, on images of repositories, and on layers that these share, of which they inherit it."""
 
 _USAGE_BUSY = "disk usage operation is already running"
 _USAGE_PATIENCE, _USAGE_PAUSE = 300.0, 0.5

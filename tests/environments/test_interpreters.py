@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import tarfile
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,13 +17,18 @@ import pytest
 
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
+from environments.images.images import read_notes
 from environments.images.inside import forget_tree, wanted
 from environments.images.interpreters import layers, offered
+from environments.images.interpreters.copies import write_tar
 from environments.images.interpreters.elf import library_path, with_library_path
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.offered import BASE, HOST, OTHER_BASE, REGISTRY, Interpreters
 from environments.images.wanted_python import choose_python, era_of, named_pythons, newest_at
-from prchain.core.errors import BuildFailed, ImageMissing
+from environments.report import interpreter_rows, print_interpreters
+from environments.sandboxes.engine import IMAGE_LABEL, LAYER_LABEL
+from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing
+from tests.growth import assert_linear
 
 ALL = frozenset((3, minor) for minor in range(6, 14))
 BOOKWORM = (3, 11)
@@ -70,6 +76,27 @@ def test_what_files_name_is_read_by_source_the_surest_first() -> None:
     }
     assert list(found) == ["classifiers", "CI files", ".python-version", "tox.ini"]
     assert named_pythons({"README.md": "3.6"}) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "versions"),
+    [
+        ("setup.py", f"Programming Language :: Python :: 3.{'9' * 5000}", set()),
+        ("tox.ini", f"py3{'9' * 5000}", set()),
+        ("tox.ini", f"py{{3{'7' * 50},38}}", {(3, 8)}),
+        ("tox.ini", "py{37\n,38}", set()),
+        (".travis.yml", f"python: 3.{'8' * 5000}", set()),
+        (".python-version", "x" * 300_000 + "\n3.9", set()),
+    ],
+)
+def test_a_version_is_no_more_than_a_version_can_be(path: str, text: str, versions: set[tuple[int, int]]) -> None:
+    assert {minor for _, minors in named_pythons({path: text}) for minor in minors} == versions
+
+
+@pytest.mark.parametrize("path", ["tox.ini", ".travis.yml", "setup.py", ".python-version"])
+@pytest.mark.parametrize("piece", ["py{", "- ", "python ", "py3", "3.9", "\t-", "py{3,", "\n- 3.9"])
+def test_the_time_to_read_hostile_files_grows_with_their_size(path: str, piece: str) -> None:
+    assert_linear(lambda size: {path: piece * size}, named_pythons, 2000)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +203,9 @@ def test_what_is_no_program_or_a_broken_one_stays_as_it_is(content: bytes) -> No
     assert with_library_path(content, b"$ORIGIN") == content
 
 
-def test_a_copy_of_an_interpreter_has_its_library_and_no_tests(tmp_path: Path) -> None:
-    lib = tmp_path / "p/lib/python3.7"
+def an_interpreter(folder: Path) -> HostPython:
+    """Files as an interpreter's."""
+    lib = folder / "p/lib/python3.7"
     for name in (
         "os.py",
         "test/big.py",
@@ -187,15 +215,69 @@ def test_a_copy_of_an_interpreter_has_its_library_and_no_tests(tmp_path: Path) -
     ):
         (lib / name).parent.mkdir(parents=True, exist_ok=True)
         (lib / name).write_text("x")
-    (tmp_path / "p/bin").mkdir()
-    (tmp_path / "p/bin/python3.7").write_text("program")
-    (tmp_path / "p/lib/libpython3.7m.so").symlink_to("libpython3.7m.so.1.0")
+    (folder / "p/bin").mkdir()
+    (folder / "p/bin/python3.7").write_text("program")
+    (folder / "p/lib/libpython3.7m.so").symlink_to("libpython3.7m.so.1.0")
+    (folder / "p/lib/libpython3.7m.so.1.0").write_text("library")
+    return HostPython((3, 7, 9), str(folder / "p/bin/python3.7"), str(folder / "p"))
+
+
+def copied(python: HostPython, seconds: float = 60) -> dict[str, str]:
     archive = io.BytesIO()
-    layers.write_tar(HostPython((3, 7, 9), str(tmp_path / "p/bin/python3.7"), str(tmp_path / "p")), archive)
+    write_tar(python, archive, time.monotonic() + seconds)
+    found = {}
     with tarfile.open(fileobj=io.BytesIO(archive.getvalue())) as tar:
-        names = {name.removeprefix("opt/python/3.7/") for name in tar.getnames()}
-    lib_names = {"lib/libpython3.7m.so", "lib/python3.7/os.py", "lib/python3.7/lib-dynload/a.so"}
-    assert names == {"bin/python3.7", "bin/python3", *lib_names}
+        for entry in tar:
+            file = tar.extractfile(entry) if entry.isfile() else None
+            found[entry.name.removeprefix("opt/python/3.7/")] = file.read().decode() if file else entry.linkname
+    return found
+
+
+WHOLE = {
+    "bin/python3.7": "program",
+    "bin/python3": "python3.7",
+    "lib/libpython3.7m.so": "libpython3.7m.so.1.0",
+    "lib/libpython3.7m.so.1.0": "library",
+    "lib/python3.7/os.py": "x",
+    "lib/python3.7/lib-dynload/a.so": "x",
+}
+
+
+def test_a_copy_of_an_interpreter_has_its_library_and_no_tests(tmp_path: Path) -> None:
+    assert copied(an_interpreter(tmp_path)) == WHOLE
+
+
+def test_a_copy_of_an_interpreter_has_nothing_from_outside_of_it_and_nothing_that_runs_by_itself(
+    tmp_path: Path,
+) -> None:
+    python = an_interpreter(tmp_path)
+    lib = tmp_path / "p/lib/python3.7"
+    (tmp_path / "secret").write_text("TOKEN")
+    (tmp_path / "folder").mkdir()
+    (lib / "leak.py").symlink_to(tmp_path / "secret")
+    (lib / "leaks").symlink_to(tmp_path / "folder")
+    (lib / "gone.py").symlink_to("/nowhere")
+    (lib / "round.py").symlink_to("round.py")
+    os.mkfifo(lib / "fifo.py")
+    for name in ("sitecustomize.py", "usercustomize.pyc", "all.pth"):
+        (lib / name).write_text("x")
+    (lib / "here.py").symlink_to("os.py")
+    assert copied(python) == {**WHOLE, "lib/python3.7/here.py": "x"}
+
+
+def test_an_interpreter_is_not_taken_where_others_may_write_it_or_past_the_deadline(tmp_path: Path) -> None:
+    python = an_interpreter(tmp_path)
+    with pytest.raises(TimeoutError):
+        copied(python, seconds=-1)
+    for path in ("p", "p/lib/python3.7", "p/lib/python3.7/os.py"):
+        mode = (tmp_path / path).stat().st_mode
+        (tmp_path / path).chmod(mode | 0o002)
+        with pytest.raises(ValueError, match="others than root"):
+            copied(python)
+        (tmp_path / path).chmod(mode)
+    (tmp_path / "p").rename(tmp_path / "q")
+    with pytest.raises(FileNotFoundError):
+        copied(python)
 
 
 class Engine:
@@ -259,19 +341,157 @@ def test_a_registry_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.M
     assert list(offers(engine)) == ["3.11"]
 
 
-@pytest.mark.usefixtures("one_python_of_the_host")
-def test_an_interpreter_that_does_not_run_in_the_base_image_is_offered_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_layer_works(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> str:
         raise BuildFailed("GLIBC_2.41 not found")
 
     monkeypatch.setattr(offered, "lay", fails)
     monkeypatch.setattr(offered, "lay_tools", lambda engine, settings: settings.base_image)
-    engine = Engine("prchain-base:bookworm")
-    interpreters = Interpreters(BuildSettings(base_image="prchain-base:bookworm"))
-    with pytest.raises(BuildFailed, match=r"Python 3\.8\.18 of this machine does not run in .*GLIBC"):
-        interpreters.settings_for(engine, (3, 8))
+
+
+def bookworm() -> Interpreters:
+    return Interpreters(BuildSettings(base_image="prchain-base:bookworm"))
+
+
+@pytest.mark.usefixtures("one_python_of_the_host", "no_layer_works")
+def test_an_interpreter_that_does_not_run_in_the_base_image_is_offered_no_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine, interpreters = Engine("prchain-base:bookworm"), bookworm()
+    assert interpreters.settings_for(engine, (3, 8)) is None
+    assert "Python 3.8.18 of this machine does not run in prchain-base:bookworm: GLIBC" in caplog.text
     assert list(interpreters.offers(engine)) == [BOOKWORM]
+    assert interpreters.settings_for(engine, (3, 8)) is None
+
+
+@pytest.mark.usefixtures("one_python_of_the_host", "no_layer_works")
+def test_the_next_source_is_taken_for_an_interpreter_that_does_not_run() -> None:
+    interpreters = bookworm()
+    engine = Engine("prchain-base:bookworm", "mine:eight", labels={"mine:eight": "eight"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(offered.RELEASES, "eight", (3, 8))
+        assert interpreters.settings_for(engine, (3, 8)) is None
+        settings = interpreters.settings_for(engine, (3, 8))
+    assert settings is not None and settings.base_image == "mine:eight"
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_what_another_process_found_not_to_run_is_not_offered() -> None:
+    tried = f"{layers.layer_name(HERE, 'id of prchain-base:bookworm')}-unfit"
+    assert list(offers(Engine("prchain-base:bookworm", tried))) == ["3.11"]
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_an_engine_that_fails_says_nothing_of_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any) -> str:
+        raise EngineUnavailable("gone")
+
+    monkeypatch.setattr(offered, "lay", gone)
+    monkeypatch.setattr(offered, "lay_tools", lambda engine, settings: settings.base_image)
+    engine, interpreters = Engine("prchain-base:bookworm"), bookworm()
+    with pytest.raises(EngineUnavailable):
+        interpreters.settings_for(engine, (3, 8))
+    assert (3, 8) in interpreters.offers(engine)
+
+
+@pytest.mark.usefixtures("one_python_of_the_host")
+def test_without_the_base_image_what_else_is_offered_is_told_with_a_cure(capsys: pytest.CaptureFixture[str]) -> None:
+    found = list(bookworm().without_base(Engine()).values())
+    assert [offer.text for offer in found] == ["3.8"]
+    print_interpreters(found, "the base image is not there; make one")
+    assert "? " in (printed := capsys.readouterr().out) and "make one\n" in printed
+    assert interpreter_rows(found, "make one")[-1]["python"] is None
+
+
+class FakeContainer:
+    """A build's container in which an interpreter does not start."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.committed: list[str] = []
+
+    def __enter__(self) -> FakeContainer:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def put(self, archive: bytes) -> None: ...
+
+    def run(self, step: str, script: str, *, root: bool) -> None:
+        if "setpriv" in script:
+            raise BuildFailed("no ssl")
+
+    def commit(self, name: str, changes: list[str]) -> None:
+        self.committed.append(f"{name} {changes[-1]}")
+
+
+def test_that_an_interpreter_does_not_run_is_kept_for_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = FakeContainer()
+    monkeypatch.setattr(layers, "BuildContainer", lambda *_, **__: container)
+    python = an_interpreter(tmp_path)
+    with pytest.raises(BuildFailed, match="no ssl"):
+        layers.lay(Engine(), "base", "id", python)
+    name = layers.layer_name(python, "id")
+    assert container.committed == [f'{name}-unfit LABEL prchain.layer="no python 3.7.9"']
+
+
+class Stacked:
+    """An engine with images as lists of layers, each with the label that it has of its own."""
+
+    def __init__(self, **images: tuple[str, list[str]]) -> None:
+        self.stacks = {name: stack for name, (_, stack) in images.items()}
+        self.labels = {name: label for name, (label, _) in images.items()}
+        self.images = self.api = self
+
+    def df(self) -> dict[str, Any]:
+        common = {"Created": 1_700_000_000, "Size": 10, "SharedSize": 4}
+        return {
+            "Images": [
+                {**common, "Id": name, "RepoTags": [name], "Labels": {label: "{}" if "image" in label else name}}
+                for name, label in self.labels.items()
+            ]
+        }
+
+    def get(self, name: str) -> Any:
+        return SimpleNamespace(attrs={"RootFS": {"Layers": self.stacks[name]}})
+
+    def remove(self, name: str) -> None:
+        del self.labels[name]
+
+
+def test_layers_that_no_image_stands_on_are_removed() -> None:
+    engine = Stacked(
+        image=(IMAGE_LABEL, ["base", "tools", "38", "packages"]),
+        tools=(LAYER_LABEL, ["base", "tools"]),
+        python38=(LAYER_LABEL, ["base", "tools", "38"]),
+        python39=(LAYER_LABEL, ["base", "tools", "39"]),
+        other=("of somebody else", ["base"]),
+    )
+    listed = {layer.name: layer.notes for layer in layers.list_layers(engine)}
+    assert listed == {"python38": (), "python39": (layers.UNUSED,), "tools": ()}
+    assert [layer.name for layer in layers.prune_layers(engine, datetime(2023, 1, 1, tzinfo=UTC))] == []
+    assert [layer.name for layer in layers.prune_layers(engine)] == ["python39"]
+    assert set(engine.labels) == {"image", "tools", "python38", "other"}
 
 
 def test_every_interpreter_that_is_found_says_its_version() -> None:
     assert all(python.version >= (3, 6) for python in host_pythons())
+
+
+@pytest.mark.parametrize(
+    ("written", "dated", "notes"),
+    [
+        ("dated\nwithout:x\n", "2016-01-01T00:00:00Z", ["without:x"]),
+        ("dates_unknown\n", None, ["dates_unknown"]),
+        (
+            "dated\nas_of:2017-06-01T00:00:00Z\n",
+            "2017-06-01T00:00:00Z",
+            ["packages as of 2017-06-01, the first day on which they know the interpreter"],
+        ),
+        ("dated\nas_of:1999\n", "2016-01-01T00:00:00Z", ["as_of:1999"]),
+    ],
+)
+def test_the_day_of_an_image_is_that_of_the_try_that_worked(written: str, dated: str | None, notes: list[str]) -> None:
+    assert read_notes(written, "2016-01-01T00:00:00Z", "2017-06-01T00:00:00Z") == (dated, notes)

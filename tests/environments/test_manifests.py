@@ -20,6 +20,7 @@ from environments.images.recipes import choose
 from environments.images.requirement_lines import lock_pins, poetry_requirement, poetry_specifier
 from prchain.core.errors import SettingsError
 from prchain.core.settings import Settings
+from tests.growth import assert_linear
 
 PYPROJECT = """
 [build-system]
@@ -336,6 +337,11 @@ def test_the_pretended_version_does_not_make_another_image() -> None:
 )
 def test_the_version_is_that_of_the_last_tag_that_has_one(tags: list[str], version: str) -> None:
     assert version_of_tags(tags) == version
+
+
+@pytest.mark.parametrize("piece", ["-a", "a", "-a1", "1.", "-1", "."])
+def test_a_tag_that_only_begins_as_a_version_takes_no_time(piece: str) -> None:
+    assert_linear(lambda size: [f"v1.0a{piece * size}!"] * 5, version_of_tags, 15)
 
 
 def test_a_name_in_a_manifest_cannot_reach_a_shell() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +13,7 @@ import git
 import pytest
 
 from environments.images import provide
+from environments.images.image_settings import BuildSettings
 from environments.images.images import Image
 from environments.images.plans import ImagePlan
 from environments.images.provide import Provider, version_at
@@ -25,7 +26,7 @@ from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway
 from prchain.core.settings import Settings
 from sql.store import Store
-from sql.tables import BuiltImage
+from sql.tables import BuiltImage, Chain, ChainStage, Repository, StageTests, Validation
 from tests.databases import open_new
 
 REPOSITORY = "o/n"
@@ -38,6 +39,8 @@ class Point:
 
     base: str
     landed_at: str = DAY
+    chain: str = ""
+    position: int = 1
 
 
 class Builds:
@@ -331,6 +334,66 @@ def test_the_version_is_that_of_the_nearest_tag_that_looks_like_one(shop: Worksh
     third = shop.commit(a="3", tag="nightly")
     shop.commit(a="4", tag="release-2.0")
     assert version_at(shop.git, third.base) == "1.0"
+
+
+def add_proof(store: Store, base: str, chain: str, image: str, validated_at: str) -> None:
+    """The rows of a chain of one stage that was proved in an image."""
+    about = {"chain_id": chain, "position": 1, "seconds": 1.0}
+    host = {"id": 1, "host": "h", "owner": "o", "name": "n", "location": "/r"}
+    landing = {"number": 1, "branch": "main", "base_sha": base, "landed_sha": base, "landed_at": DAY, "subject": "s"}
+    counts = {"source_files": 1, "source_lines": 1, "test_files": 1, "test_lines": 1}
+    lists: dict[str, Any] = {"files": [], "classes": {}, "removed": [], "tampered": []}
+    proved = {"outcome": "proved", "backend": "docker", "seconds": 1.0}
+    with store.transaction() as tx:
+        tx.upsert(Repository, [host])
+        tx.upsert(Chain, [{"id": chain, "repository_id": 1, "length": 1}])
+        tx.upsert(ChainStage, [{**landing, **counts, "chain_id": chain, "position": 1, "repository_id": 1}])
+        tx.upsert(Validation, [{**proved, "chain_id": chain, "validated_at": validated_at}])
+        tx.upsert(StageTests, [{**about, **lists, "outcome": "proved", "image": image}])
+
+
+def test_a_stage_keeps_the_image_that_it_was_proved_in_and_no_other_chains(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provide, "find_image", lambda engine, name: name)
+    stage = shop.commit(setup_dot_py="setup()")
+    for chain, day in (("a", "2026-01-01"), ("b", "2026-01-03"), ("c", "2026-01-02")):
+        add_proof(shop.store, stage.base, chain, f"of-{chain}:1", day)
+    provider = shop.provider()
+    for chain, image in (("a", "of-a:1"), ("c", "of-c:1"), ("", "of-b:1")):
+        found = shop.provide(provider, replace(stage, chain=chain))
+        assert (found.image, found.cached) == (image, True)
+    assert str(shop.provide(provider, replace(stage, chain="new")).image).startswith("prchain/")
+    provider.renew = True
+    assert str(shop.provide(provider, stage).image).startswith("prchain/")
+
+
+class OneThatDoesNotRun:
+    """Interpreters among which 3.8 is one until it is tried."""
+
+    def __init__(self) -> None:
+        self.found = {(3, 8): "host", (3, 11): "base"}
+
+    def offers(self, engine: Any) -> dict[tuple[int, int], str]:
+        return self.found
+
+    def default(self, engine: Any) -> tuple[int, int]:
+        return (3, 11)
+
+    def settings_for(self, engine: Any, minor: tuple[int, int]) -> BuildSettings | None:
+        return None if self.found.pop((3, 8), None) else BuildSettings(base_image="b")
+
+
+def test_a_stage_whose_interpreter_does_not_run_here_is_planned_again_with_what_is_offered(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provide, "find_image", lambda engine, name: shop.builds.there.get(name))
+    stage = shop.commit(setup_dot_py="setup(classifiers=['Programming Language :: Python :: 3.8'])")
+    provider = shop.provider(interpreters=OneThatDoesNotRun())
+    image = shop.provide(provider, stage)
+    assert image.plan.python is not None and image.plan.python.text == "3.11"
+    assert {name: row[0] for name, row in shop.rows().items()} == {image.image: "built"}
+    assert shop.provide(provider, stage).cached
 
 
 class Scripted:

@@ -145,10 +145,19 @@ def test_the_interpreter_is_the_one_that_was_chosen(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python3.99").symlink_to(python)
     path = f"{tmp_path}/bin:/usr/bin:/bin"
-    commands = ran(script_of("interpreter"), tmp_path, INTERPRETER="3.99", PATH=path)
-    assert commands == [f"venv --quiet --clear --seed --python {tmp_path}/bin/python3.99 /opt/env"]
+    venv = "venv --quiet --clear --seed"
+    commands = ran(script_of("interpreter"), tmp_path, INTERPRETER="3.99", PYTHON=">=3.8", PATH=path)
+    assert commands == [f"{venv} --python {tmp_path}/bin/python3.99 /opt/env"]
     with pytest.raises(subprocess.CalledProcessError):
-        ran(script_of("interpreter"), tmp_path, INTERPRETER="")
+        ran(script_of("interpreter"), tmp_path, INTERPRETER="3.98", PYTHON=">=3.8", PATH=path)
+
+
+@pytest.mark.parametrize(("requires", "option"), [(">=3.8", "--python >=3.8 "), ("", "")])
+def test_where_no_interpreter_was_chosen_uv_looks_for_what_the_project_asks_for(
+    tmp_path: Path, requires: str, option: str
+) -> None:
+    commands = ran(script_of("interpreter"), tmp_path, INTERPRETER="", PYTHON=requires)
+    assert commands == [f"venv --quiet --clear --seed {option}/opt/env"]
 
 
 @pytest.mark.parametrize(("status", "note"), [("0", "dated"), ("2", "dates_unknown")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def host_pythons() -> tuple[HostPython, ...]:
     do not start are left out."""
     found: dict[tuple[int, int], HostPython] = {}
     for program in dict.fromkeys(path.resolve() for path in _programs()):
-        python = _asked(program)
+        python = _asked(program) if _is_safe(program) else None
         if python is not None and python.version[:2] >= OLDEST:
             known = found.get(python.version[:2])
             # One below a prefix of its own is whole; /usr's leaves some of its library to other packages.
@@ -70,6 +71,25 @@ def _programs() -> Iterator[Path]:
             )
         except OSError:
             continue
+
+
+def written_by_others(status: os.stat_result) -> bool:
+    """Whether others than root and this user may write a file or a folder: it is theirs, or its mode lets them.
+
+    A group that has its user's number is that user's alone, as distributions make them.
+    """
+    user = os.geteuid()
+    if status.st_uid not in {0, user} or status.st_mode & stat.S_IWOTH:
+        return True
+    return bool(status.st_mode & stat.S_IWGRP) and status.st_gid not in {0, user}
+
+
+def _is_safe(program: Path) -> bool:
+    """Whether nobody else could have put a program there."""
+    try:
+        return not any(written_by_others(path.stat()) for path in (program, *program.parents[:2]))
+    except OSError:
+        return False
 
 
 def _asked(program: Path) -> HostPython | None:

@@ -5,26 +5,29 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import posixpath
-import tarfile
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
 from environments.images.building import BuildContainer
 from environments.images.image_settings import BuildSettings
-from environments.images.images import BASE_PACKAGES, PREPARE, find_tagged
-from environments.images.interpreters.elf import with_library_path
+from environments.images.images import (
+    BASE_PACKAGES,
+    PREPARE,
+    Image,
+    find_tagged,
+    list_images,
+    list_labelled,
+    remove_listed,
+)
+from environments.images.interpreters.copies import FOLDER, write_tar
 from environments.images.interpreters.host_pythons import HostPython
 from environments.images.plans import BUILD
-from environments.sandboxes.engine import BASE_LABEL
-
-FOLDER = "/opt/python"
-
-_LEFT_OUT = frozenset({"test", "tests", "idlelib", "tkinter", "turtledemo", "site-packages", "dist-packages"})
-"""Folders of the library that no test run needs; packages are the venv's. Setuptools of the time needs lib2to3."""
+from environments.sandboxes.engine import BASE_LABEL, LAYER_LABEL, engine_failures
+from prchain.core.errors import BuildFailed, ImageMissing
 
 _TRY = """
 import ctypes, hashlib, json, lzma, sqlite3, ssl, venv, zlib
@@ -44,8 +47,11 @@ fi
 
 _TIDY = f"rm -rf {BUILD} /tmp/* /root/.cache"
 
-_NO_BASE = f'LABEL {BASE_LABEL}=""'
-"""A layer is no base image that a user made, though it stands on one."""
+_UNFIT = "-unfit"
+"""The end of the name of a layer that says: this interpreter does not run there. Pruning forgets it."""
+
+UNUSED = "no image stands on it"
+"""The note of a layer."""
 
 _LONGEST = 120.0
 """Seconds for making the layer and trying it."""
@@ -53,8 +59,13 @@ _LONGEST = 120.0
 
 def layer_name(python: HostPython, base_id: str) -> str:
     """The name of the image: of the interpreter, and what it stands on."""
-    digest = hashlib.sha256(f"1\0{base_id}\0{python.text}\0{python.program}".encode()).hexdigest()
+    digest = hashlib.sha256(f"2\0{base_id}\0{python.text}\0{python.program}".encode()).hexdigest()
     return f"prchain-python:{python.text}-{digest[:12]}"
+
+
+def is_unfit(engine: Any, name: str) -> bool:
+    """Whether some process has found that the interpreter of a layer does not run there."""
+    return find_tagged(engine, name + _UNFIT) is not None
 
 
 def lay(engine: Any, base: str, base_id: str, python: HostPython) -> str:
@@ -66,24 +77,40 @@ def lay(engine: Any, base: str, base_id: str, python: HostPython) -> str:
     name = layer_name(python, base_id)
     if find_tagged(engine, name):
         return name
-    with BuildContainer(engine, base, network="none", deadline=time.monotonic() + _LONGEST) as container:
-        with io.BytesIO() as archive:
-            write_tar(python, archive)
-            container.put(archive.getvalue())
+    deadline = time.monotonic() + _LONGEST
+    with io.BytesIO() as archive, BuildContainer(engine, base, network="none", deadline=deadline) as container:
+        write_tar(python, archive, deadline)
+        container.put(archive.getvalue())
         program = posixpath.join(FOLDER, python.minor, "bin", f"python{python.minor}")
         # As somebody who may not read what lies in a home folder.
         script = f"setpriv --reuid=65534 --regid=65534 --clear-groups {program} -c '{_TRY}' && {_TIDY}"
-        container.run("prepare", script, root=True)
-        container.commit(name, [_NO_BASE])
+        try:
+            container.run("prepare", script, root=True)
+        except BuildFailed:
+            with suppress(BuildFailed):  # a container that was ended says nothing of the interpreter
+                container.run("prepare", f"rm -rf {FOLDER}; {_TIDY}", root=True)
+                container.commit(name + _UNFIT, _labels(f"no python {python.text}"))
+            raise
+        container.commit(name, _labels(f"python {python.text}"))
     return name
+
+
+def _labels(what: str) -> list[str]:
+    # A layer is no base image that a user made, though it stands on one.
+    return [f'LABEL {BASE_LABEL}=""', f'LABEL {LAYER_LABEL}="{what}"']
+
+
+def tools_name(engine: Any, settings: BuildSettings) -> str:
+    """The name of the image that `lay_tools` makes."""
+    base_id = find_tagged(engine, settings.base_image) or settings.base_image
+    digest = hashlib.sha256(f"1\0{base_id}\0{' '.join(BASE_PACKAGES)}".encode()).hexdigest()
+    return f"prchain-python:tools-{digest[:12]}"
 
 
 def lay_tools(engine: Any, settings: BuildSettings) -> str:
     """The name of an image that is the settings' base image with what every build would put in by itself: Debian's
     packages, and uv; made where the engine lacks it. Raises `BuildFailed`, and what an engine raises."""
-    base_id = find_tagged(engine, settings.base_image) or settings.base_image
-    digest = hashlib.sha256(f"1\0{base_id}\0{' '.join(BASE_PACKAGES)}".encode()).hexdigest()
-    name = f"prchain-python:tools-{digest[:12]}"
+    name = tools_name(engine, settings)
     if find_tagged(engine, name):
         return name
     variables = {**settings.variables, "PACKAGES": " ".join(BASE_PACKAGES)}
@@ -97,51 +124,31 @@ def lay_tools(engine: Any, settings: BuildSettings) -> str:
         secrets=settings.secrets,
     ) as container:
         container.run("prepare", f"{PREPARE}\n{_UV}\n{_TIDY}", root=True)
-        container.commit(name, [_NO_BASE])
+        container.commit(name, _labels("tools"))
     return name
 
 
-def write_tar(python: HostPython, file: IO[bytes]) -> None:
-    """Write what an interpreter needs, below ``opt/python/X.Y``."""
-    prefix, minor = Path(python.prefix), python.minor
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        program = Path(python.program)
-        _add(tar, program, f"{minor}/bin/python{minor}", b"$ORIGIN/../lib")
-        _link(tar, f"{minor}/bin/python3", f"python{minor}")
-        for path in sorted((prefix / "lib").glob(f"libpython{minor}*.so*")):
-            if path.is_symlink():
-                _link(tar, f"{minor}/lib/{path.name}", os.readlink(path))
-            else:
-                _add(tar, path, f"{minor}/lib/{path.name}", b"$ORIGIN")
-        library = prefix / "lib" / f"python{minor}"
-        for path in _files(library):
-            place = path.relative_to(library)
-            up = b"$ORIGIN/" + b"/".join([b".."] * len(place.parts)) if path.suffix == ".so" else b""
-            _add(tar, path, f"{minor}/lib/python{minor}/{place}", up)
-        for headers in sorted((prefix / "include").glob(f"python{minor}*")):
-            for path in _files(headers):
-                _add(tar, path, f"{minor}/include/{headers.name}/{path.relative_to(headers)}", b"")
+def list_layers(engine: Any) -> list[Image]:
+    """The layers that images share, newest first; the notes of one that none stands on say so."""
+    layers = list_labelled(engine, LAYER_LABEL)
+    stacks = [_stack(engine, image) for image in list_images(engine)] if layers else []
+    found = []
+    for layer in layers:
+        own = _stack(engine, layer)
+        used = any(stack[: len(own)] == own for stack in stacks) and not layer.name.endswith(_UNFIT)
+        found.append(layer if used else replace(layer, notes=(UNUSED,)))
+    return found
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for top, folders, names in os.walk(folder):
-        folders[:] = sorted(it for it in folders if it not in _LEFT_OUT)
-        for name in sorted(names):
-            if not name.endswith((".a", ".opt-1.pyc", ".opt-2.pyc", ".exe")):
-                yield Path(top) / name
+def prune_layers(engine: Any, before: datetime | None = None) -> list[Image]:
+    """Remove the layers that no image stands on, of those that were made before a time if one is given; returns them.
+    What was found of interpreters that do not run here goes with them."""
+    return remove_listed(engine, [layer for layer in list_layers(engine) if layer.notes], before)
 
 
-def _add(tar: tarfile.TarFile, path: Path, place: str, libraries: bytes) -> None:
-    content = path.read_bytes()
-    if libraries:
-        content = with_library_path(content, libraries)
-    entry = tarfile.TarInfo(f"{FOLDER.lstrip('/')}/{place}")
-    status = path.stat()
-    entry.size, entry.mtime, entry.mode = len(content), int(status.st_mtime), 0o755 if status.st_mode & 0o100 else 0o644
-    tar.addfile(entry, io.BytesIO(content))
-
-
-def _link(tar: tarfile.TarFile, place: str, target: str) -> None:
-    entry = tarfile.TarInfo(f"{FOLDER.lstrip('/')}/{place}")
-    entry.type, entry.linkname = tarfile.SYMTYPE, target
-    tar.addfile(entry)
+def _stack(engine: Any, image: Image) -> list[str]:
+    try:
+        with engine_failures():
+            return list(engine.images.get(image.id).attrs["RootFS"]["Layers"])
+    except ImageMissing:  # somebody else removed it meanwhile
+        return []

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 from environments.images.image_settings import BuildSettings
 from environments.images.images import ensure_base_image, find_tagged
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
-from environments.images.interpreters.layers import lay, lay_tools
+from environments.images.interpreters.layers import is_unfit, lay, lay_tools, layer_name, tools_name
 from environments.images.wanted_python import OLDEST, Minor, era_of
 from environments.sandboxes.engine import BASE_LABEL, engine_failures
-from prchain.core.errors import BuildFailed, ImageError, SandboxError
+from prchain.core.errors import BuildFailed, ImageError, PrchainError, SandboxError
 
 log = logging.getLogger(__name__)
 
@@ -52,24 +55,47 @@ class Offer:
 
 
 class Interpreters:
-    """Finds what is there, once, and lays interpreters over the base image; safe for threads."""
+    """Finds what is there, once, and lays interpreters over the base image; safe for threads.
 
-    def __init__(self, settings: BuildSettings) -> None:
+    `alone` is entered with a name for work that one process at a time does.
+    """
+
+    def __init__(
+        self, settings: BuildSettings, alone: Callable[[str], AbstractContextManager[None]] | None = None
+    ) -> None:
         self._settings = settings
+        self._alone = alone or (lambda work: nullcontext())
         self._guard = threading.Lock()
-        self._offers: dict[Minor, Offer] | None = None
-        self._bad: set[Minor] = set()
+        self._laying: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._offers: dict[Minor, list[Offer]] | None = None
 
     def offers(self, engine: Any) -> dict[Minor, Offer]:
-        """By version, each from the best source that has it. Raises what an engine raises."""
+        """By version, each from the best source that has it. Raises what an engine raises, `ImageMissing` for the base
+        image."""
         with self._guard:
             if self._offers is None:
                 own = self.default(engine)
-                found = {own: Offer(own, BASE, self._settings.base_image)}
-                for offer in (*_official(engine), *_of_host(), *_of_bases(engine)):
-                    found.setdefault(offer.minor, offer)
-                self._offers = dict(sorted(found.items()))
-            return {minor: offer for minor, offer in self._offers.items() if minor not in self._bad}
+                self._offers = {own: [Offer(own, BASE, self._settings.base_image)]}
+                for offer in self._others(engine):
+                    self._offers.setdefault(offer.minor, []).append(offer)
+            return {minor: offers[0] for minor, offers in sorted(self._offers.items()) if offers}
+
+    def without_base(self, engine: Any) -> dict[Minor, Offer]:
+        """As `offers`, where the base image is not there."""
+        found: dict[Minor, Offer] = {}
+        for offer in self._others(engine):
+            found.setdefault(offer.minor, offer)
+        return dict(sorted(found.items()))
+
+    def _others(self, engine: Any) -> Iterator[Offer]:
+        yield from _official(engine)
+        tools = tools_name(engine, self._settings)
+        base_id = find_tagged(engine, tools) or find_tagged(engine, self._settings.base_image)
+        for offer in _of_host():
+            # One that was tried before and does not run there is tried no more.
+            if base_id is None or offer.host is None or not is_unfit(engine, layer_name(offer.host, base_id)):
+                yield offer
+        yield from _of_bases(engine)
 
     def default(self, engine: Any) -> Minor:
         """The base image's own Python, by its release of Debian; Debian 12's where it does not say."""
@@ -79,34 +105,46 @@ class Interpreters:
         words = f"{labels.get(BASE_LABEL, '')} {self._settings.base_image}"
         return next((minor for name, minor in RELEASES.items() if name in words), RELEASES["bookworm"])
 
-    def settings_for(self, engine: Any, minor: Minor) -> BuildSettings:
-        """The settings with the base image that has an interpreter. One that does not run there is offered no more.
+    def settings_for(self, engine: Any, minor: Minor) -> BuildSettings | None:
+        """The settings with the base image that has an interpreter; raises what an engine raises.
 
-        Raises `BuildFailed` then, and what an engine raises.
+        None where it does not run there, or cannot be copied: it is offered no more then, and a plan is to be made
+        anew with what is.
         """
         offer = self.offers(engine).get(minor)
         if offer is None:
-            raise BuildFailed(f"no Python {minor[0]}.{minor[1]} is offered any more", step="interpreter")
+            return None
         settings = self._settings
         if offer.origin in {REGISTRY, OTHER_BASE}:
             settings = replace(settings, base_image=offer.source)
-        with self._guard:
-            ensure_base_image(engine, settings.base_image)
-            try:
+        ensure_base_image(engine, settings.base_image)
+        try:
+            with self._one_at_a_time(tools_name(engine, settings)):
                 settings = replace(settings, base_image=lay_tools(engine, settings))
-            except BuildFailed as failure:  # each build may do it by itself, and then says what it lacks
-                log.warning("no layer of tools over %s: %s", settings.base_image, failure)
-            if offer.host is None or offer.origin == BASE:
-                return settings
-            base = settings.base_image
-            try:
-                name = lay(engine, base, find_tagged(engine, base) or base, offer.host)
-            except (BuildFailed, OSError, ValueError) as error:
-                self._bad.add(minor)
-                raise BuildFailed(
-                    f"Python {offer.host.text} of this machine does not run in {base}: {error}", step="interpreter"
-                ) from None
-        return replace(settings, base_image=name)
+        except BuildFailed as failure:  # each build may do it by itself, and then says what it lacks
+            log.warning("no layer of tools over %s: %s", settings.base_image, failure)
+        if offer.host is None or offer.origin == BASE:
+            return settings
+        base = settings.base_image
+        base_id = find_tagged(engine, base) or base
+        try:
+            with self._one_at_a_time(layer_name(offer.host, base_id)):
+                return replace(settings, base_image=lay(engine, base, base_id, offer.host))
+        except (BuildFailed, OSError, ValueError) as error:
+            if isinstance(error, PrchainError) and not isinstance(error, BuildFailed):
+                raise  # the engine or the database failed, which says nothing of the interpreter
+            log.warning("Python %s of this machine does not run in %s: %s", offer.host.text, base, error)
+        with self._guard:
+            if self._offers is not None and offer in self._offers[minor]:
+                self._offers[minor].remove(offer)
+        return None
+
+    @contextmanager
+    def _one_at_a_time(self, layer: str) -> Iterator[None]:
+        with self._guard:
+            laying = self._laying[layer]
+        with laying, self._alone(f"layer-{sha256(layer.encode()).hexdigest()[:16]}"):
+            yield
 
 
 def _of_host() -> Iterable[Offer]:
