@@ -238,14 +238,16 @@ def gc(everybody: bool, db: str | None, as_json: bool) -> None:
 
 
 @environments.command()
-@click.option("--name", default="prchain-base:bookworm", show_default=True, help="The image's name.")
+@click.option("--suite", default="bookworm", show_default=True, help="The release of Debian: bullseye has Python 3.9.")
+@click.option("--name", metavar="NAME", help="The image's name.  [default: prchain-base:SUITE]")
 @click.option("--mirror", metavar="URL", help="A mirror of Debian.  [default: the one of this machine's apt]")
 @db_option
 @json_option
-def base(name: str, mirror: str | None, db: str | None, as_json: bool) -> None:
+def base(suite: str, name: str | None, mirror: str | None, db: str | None, as_json: bool) -> None:
     """Make a base image with debootstrap, where no registry can be reached.
 
-    Needs root and Debian's package debootstrap; name the image in environments_base_image.
+    Needs root and Debian's package debootstrap; name the image in environments_base_image. Those of other releases are
+    found by themselves, for stages that want their Python.
 
     \b
     Example:
@@ -256,8 +258,9 @@ def base(name: str, mirror: str | None, db: str | None, as_json: bool) -> None:
     from environments.images.base_image import make_base_image
 
     settings = Settings.load(db=db)
+    name = name or f"prchain-base:{suite}"
     with _engine(settings) as engine:
-        image_id = make_base_image(engine, name, mirror=mirror)
+        image_id = make_base_image(engine, name, suite=suite, mirror=mirror)
     present(as_json, {"name": name, "id": image_id}, say, f"{name} is there; set environments_base_image to its name")
 
 

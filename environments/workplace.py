@@ -57,7 +57,7 @@ _FILES_OF_NAMES = 40
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _TEST_NAME = re.compile(r"\b(?:def|func|fn|void)\s+([Tt]est\w+)")
 _GIT = 300.0
-_MOST_LOSSES = 3
+MOST_LOSSES = 3
 """After so many sandboxes lost during the same tests, the tests are what ends them."""
 
 _MOST_LISTED = 8 << 20
@@ -252,11 +252,11 @@ class TestBench:
                     canaries=self._canaries,
                 )
             except SandboxLimit as limit:
-                return _unusable(limit, start)
+                return unusable_run(limit, start)
             except SandboxLost as lost:
                 losses += 1
-                if losses == _MOST_LOSSES:
-                    return _unusable(lost, start)
+                if losses == MOST_LOSSES:
+                    return unusable_run(lost, start)
                 log.warning("a sandbox was lost while tests ran in it; it is made anew")
                 self.close()
 
@@ -427,7 +427,8 @@ class StageSuite:
         return replace(run, taken_back=laid.taken_back)
 
 
-def _unusable(error: SandboxError, start: float) -> TestRun:
+def unusable_run(error: SandboxError, start: float) -> TestRun:
+    """The run of a sandbox that ended with this error; `start` is of `time.monotonic`."""
     return TestRun({}, str(error), time.monotonic() - start, None, complete=False, infra=error.name)
 
 

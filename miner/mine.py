@@ -29,6 +29,7 @@ from prchain.core.secrets.scrub import Counts, redact
 from prchain.core.settings import Settings
 from sql.lock import exclusive_lock
 from sql.outcomes import MINED, UNCHANGED
+from sql.repositories import new_repository
 from sql.store import Store
 from sql.tables import Cursor, IncompletePart, Landing, PullRequest, Repository
 
@@ -310,17 +311,12 @@ class Miner:
         """The row of a repository, made where there is none."""
         with self._naming, self._store.transaction() as tx:
             known_row = names.find(tx, spec.host, spec.full_name, node_id)
-            repository_id: int = (
-                known_row[0] if known_row else max((i for (i,) in tx.rows(Repository, "id")), default=0) + 1
-            )
-            owner, name = (known_row[1], known_row[2]) if known_row else (spec.owner, spec.name)
-            row = {
-                "id": repository_id,
-                "host": spec.host,
-                "owner": owner,
-                "name": name,
-                "location": redact(spec.location),
-            }
+            location = redact(spec.location)
+            if known_row is None:
+                new_id = new_repository(tx, spec.host, spec.owner, spec.name, location)
+                known_row = (new_id, spec.owner, spec.name)
+            repository_id, owner, name = known_row
+            row = {"id": repository_id, "host": spec.host, "owner": owner, "name": name, "location": location}
             tx.upsert(Repository, [{**row, "node_id": node_id} if node_id else row])
             return repository_id
 

@@ -103,7 +103,6 @@ OLD: Mapping[str, Mapping[str, str]] = {
         "--sample": "--predictions sample=N",
         "--like": "--predictions like=ID",
     },
-    "environments base": {"--suite": "nothing: it is always bookworm"},
 }
 """Command to old flag to what is written now."""
 

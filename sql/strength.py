@@ -12,9 +12,10 @@ from enum import StrEnum
 from typing import Any, Self
 
 from prchain.core.console.terminal import counted, say
+from prchain.core.errors import UsageError
 from sql.outcomes import PROVED
 from sql.store import Transaction
-from sql.tables import ImportedTask, StageTests
+from sql.tables import ChainStage, ImportedTask, StageTests
 
 ENOUGH = 3
 """Undoings that have to be valid before a share of them says anything."""
@@ -30,7 +31,7 @@ class Worth(StrEnum):
     UNKNOWN = "unknown"
     """The run on B_t with its own tests says nothing, or too few undoings were valid."""
     WEAK = "weak"
-    """Most of the work can be undone, and no test says so; or names that are bound to nothing pass."""
+    """Most of the work can be undone, and no test says so; or names with nothing behind them pass."""
     STRONG = "strong"
     """At least half of the undoings were caught."""
 
@@ -54,8 +55,15 @@ class UndoingKind(StrEnum):
     """The body of a changed function raises."""
     RETURNS_NONE = "returns_none"
     """The body of a changed function returns None."""
+    NEW_RETURN_NONE = "new_return_none"
+    """The bodies of all new functions return None at once."""
     STUB = "stub"
     """All of it, but names that the tests import are bound to None."""
+
+
+EMPTY = frozenset({UndoingKind.STUB, UndoingKind.NEW_RETURN_NONE})
+"""Nothing is behind the names: a proof that this passes is weak. It is no part of the work, so no share counts it."""
+_BODIES = frozenset({UndoingKind.RAISES, UndoingKind.RETURNS_NONE})
 
 
 class UndoingOutcome(StrEnum):
@@ -97,14 +105,25 @@ class Strength:
     """Wall time that the measuring took."""
 
     @property
+    def shares(self) -> Counter[UndoingOutcome]:
+        """The undoings of parts of the work by their outcome. Both bodies of one function are one: a test that only
+        calls it fails where it raises, so it is caught where a test sees that it returns None."""
+        outcomes = [it.outcome for it in self.undone if it.kind not in EMPTY | _BODIES]
+        bodies: dict[str, dict[UndoingKind, UndoingOutcome]] = {}
+        for it in self.undone:
+            if it.kind in _BODIES:
+                bodies.setdefault(it.place, {})[it.kind] = it.outcome
+        return Counter([*outcomes, *map(_of_function, bodies.values())])
+
+    @property
     def caught(self) -> int:
         """Undoings that tests caught."""
-        return sum(it.outcome is UndoingOutcome.CAUGHT for it in self.undone)
+        return self.shares[UndoingOutcome.CAUGHT]
 
     @property
     def valid(self) -> int:
         """Undoings that say something."""
-        return sum(it.outcome is not UndoingOutcome.INVALID for it in self.undone)
+        return self.caught + self.shares[UndoingOutcome.PASSED]
 
     @property
     def worth(self) -> Worth:
@@ -113,7 +132,7 @@ class Strength:
             return Worth.UNKNOWN
         if not self.own:
             return Worth.IMPORT_ONLY
-        if any(it.kind is UndoingKind.STUB and it.outcome is UndoingOutcome.PASSED for it in self.undone):
+        if any(it.kind in EMPTY and it.outcome is UndoingOutcome.PASSED for it in self.undone):
             return Worth.WEAK
         if self.valid < ENOUGH:
             return Worth.UNKNOWN
@@ -143,6 +162,13 @@ class Strength:
         return cls(**{**row, **named, "undone": undone})
 
 
+def _of_function(outcomes: Mapping[UndoingKind, UndoingOutcome]) -> UndoingOutcome:
+    seen = outcomes.get(UndoingKind.RETURNS_NONE, UndoingOutcome.INVALID)
+    if seen is UndoingOutcome.INVALID and outcomes.get(UndoingKind.RAISES) is UndoingOutcome.PASSED:
+        return UndoingOutcome.PASSED
+    return seen
+
+
 def strength_row(strength: Strength | None) -> dict[str, Any]:
     """A strength for machines: tests are counted, not named, for most of those that read it must not know them."""
     if strength is None:
@@ -156,7 +182,7 @@ def strength_row(strength: Strength | None) -> dict[str, Any]:
         "guards": strength.guards,
         "caught": strength.caught,
         "valid": strength.valid,
-        "invalid": len(strength.undone) - strength.valid,
+        "invalid": strength.shares[UndoingOutcome.INVALID],
     }
 
 
@@ -175,15 +201,12 @@ def worst(strengths: Iterable[Strength | None]) -> Worth | None:
     return min((it.worth if it else Worth.NOT_MEASURED for it in strengths), key=order.index, default=None)
 
 
-def meets(
-    strengths: Mapping[int, Strength | None], wanted: ProofFilter, positions: Collection[int] | None = None
-) -> bool:
-    """Whether ``--proof`` takes a chain of these proved stages, or the part of it at some positions. What was not
-    proved, or not measured, has no strength that could be asked for."""
+def meets(strengths: Mapping[int, Strength | None], wanted: ProofFilter, positions: Collection[int]) -> bool:
+    """Whether ``--proof`` takes the stages at these positions: those of a chain, or those that a sample holds. What was
+    not proved, or not measured, has no strength that could be asked for."""
     if wanted is ProofFilter.ANY:
         return True
-    asked = strengths.keys() if positions is None else positions
-    return bool(asked) and all((it := strengths.get(place)) is not None and it.meets(wanted) for place in asked)
+    return bool(positions) and all((it := strengths.get(place)) is not None and it.meets(wanted) for place in positions)
 
 
 def imported_chains(tx: Transaction) -> frozenset[str]:
@@ -192,18 +215,30 @@ def imported_chains(tx: Transaction) -> frozenset[str]:
 
 
 def meeting(tx: Transaction, chain_ids: Sequence[str], wanted: ProofFilter) -> list[str]:
-    """Those chains that ``--proof`` takes, in their order."""
+    """Those chains that ``--proof`` takes, in their order: with all of their stages."""
     if wanted is ProofFilter.ANY:
         return list(chain_ids)
     strengths, imported = read_strengths(tx), imported_chains(tx)
-    return [chain for chain in chain_ids if chain in imported or meets(strengths.get(chain, {}), wanted)]
+    stages: dict[str, set[int]] = {}
+    for chain, position in tx.rows(ChainStage, "chain_id", "position"):
+        stages.setdefault(str(chain), set()).add(int(position))
+    return [it for it in chain_ids if it in imported or meets(strengths.get(it, {}), wanted, stages.get(it, ()))]
+
+
+def require_proof(tx: Transaction, chain_id: str, wanted: ProofFilter) -> None:
+    """Raise `UsageError` for a chain that somebody named and ``--proof`` does not take."""
+    if not meeting(tx, [chain_id], wanted):
+        raise UsageError(
+            f"the proof of chain {chain_id} is worth less than --proof {wanted} asks for; "
+            f"`prchain environments show {chain_id}` says what"
+        )
 
 
 def doubts(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
     """`doubt_words` of the proofs of some chains, each as its weakest stage."""
     strengths = read_strengths(tx)
-    own = [chain for chain in chain_ids if chain in strengths.keys() - imported_chains(tx)]
-    return doubt_words(Counter(worst(strengths[chain].values()) for chain in own))
+    proved = strengths.keys() - imported_chains(tx)
+    return doubt_words(Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in proved))
 
 
 def doubt_words(counts: Mapping[Any, int]) -> str | None:

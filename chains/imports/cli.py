@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,6 @@ from prchain.core.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from chains.imports.importing import ImportReport
     from chains.imports.reading import ReadRow
 
@@ -35,7 +33,7 @@ _MOST_TOLD = 20
     metavar="FOLDER",
     help="Git repositories OWNER/NAME, OWNER__NAME or NAME in it, beside those that were mined.",
 )
-@click.option("--training", is_flag=True, help="It is made for training, whatever its form says.")
+@click.option("--training", is_flag=True, help="Made for training: it gets no mark, and an old one goes.")
 @db_option
 @json_option
 def import_(
@@ -49,9 +47,10 @@ def import_(
 ) -> None:
     """Take in tasks that others published: SWE-bench, SWE-Gym, SWE-rebench, SWE-smith, Multi-SWE-bench and the like.
 
-    Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word. The
-    trees are made where a git repository holds the commit; a task without one waits, and the same command takes it up
-    later. What is there to measure models is marked, and no export of samples takes it unless told.
+    Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word but
+    secrets. The trees are made where a git repository holds the commit; a task without one waits, and the same command
+    takes it up later. What is not known to be made for training is marked as a benchmark's, and no export of samples
+    takes it unless told.
 
     \b
     Example:
@@ -70,14 +69,9 @@ def import_(
         if told <= _MOST_TOLD:
             say(str(row), err=True)
 
-    def rows() -> Iterator[ReadRow]:
-        for row in read_instances(path, source=source, form=form):
-            found = row.instance
-            yield replace(row, instance=replace(found, benchmark=False)) if training and found else row
-
     with closing(Store.open(settings.db)) as store:
         importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories)
-        report = importer.run(rows(), tell)
+        report = importer.run(read_instances(path, source=source, form=form), tell, training=training)
     if told > _MOST_TOLD:
         say(f"and {counted(told - _MOST_TOLD, 'more row')} that hold no task", err=True)
     present(as_json, asdict(report), _print, report)
@@ -89,6 +83,10 @@ def _print(report: ImportReport) -> None:
     say(f"{counted(report.imported, 'task')} imported, {report.known:,} there before, {report.bad:,} cannot be read")
     if report.benchmark:
         say(f"  {report.benchmark:,} of a benchmark: exports of samples leave them out")
+    if report.secrets:
+        say(f"  {counted(report.secrets, 'secret')} replaced in their queries")
+    for folder, reason in report.passed_over.items():
+        say(f"  passed over {folder}: {reason}")
     if report.waiting:
         most = ", ".join(f"{name} ({count:,})" for name, count in report.waiting.most_common(5))
         say(f"  {report.waiting.total():,} wait for a git repository with their commit: {most}")

@@ -7,13 +7,16 @@ all else from the mirror, which is not written to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from chains.imports.instance import Instance
-from prchain.core.errors import BadInstance, GitError, IncompleteRepository
-from prchain.core.git import GitRepository
+from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.errors import BadInstance, GitError, GitMissing, IncompleteRepository
+from prchain.core.git import GitRepository, parse_patch
+from prchain.core.git.output import path_text
 from prchain.core.git.trees import TreeStore
 from prchain.core.timestamps import stamp
 
@@ -31,24 +34,51 @@ class StageEnds:
 
 def open_store(data_dir: Path, host: str, repository: str, mirror: GitRepository) -> TreeStore:
     """The repository of ours for a repository's imports, below the data folder. Raises `GitError`."""
-    return TreeStore.open(data_dir / _FOLDER / host / f"{repository.lower()}.git", [mirror.path])
+    place, folder = data_dir / _FOLDER / host / f"{repository.lower()}.git", data_dir / _FOLDER / host
+    if not place.resolve().is_relative_to(folder.resolve()):
+        raise GitError(f"{place} lies outside of {folder}")
+    return TreeStore.open(place, [mirror.path])
 
 
 def make_ends(store: TreeStore, instance: Instance) -> StageEnds:
     """Make both ends of an instance's stage.
 
-    Raises `IncompleteRepository` where the repository does not hold the commit that it begins on, and `BadInstance`
-    where a patch does not apply to it.
+    Where a fault is brought in, the files of the tests that tell it are not there at the beginning: so does the
+    publisher, in a second commit. They are then the stage's test patch. Raises `IncompleteRepository` where the
+    repository does not hold the commit that it begins on, or what a patch changes, and `BadInstance` where a patch does
+    not apply to it.
     """
     base, seconds = _commit(store, instance.base_commit)
     landed_at = instance.created_at or stamp(datetime.fromtimestamp(seconds, UTC))
     if instance.breaks:
-        start = store.commit(_applied(store, base, instance.patch, "patch"), [base], "Begin")
+        faulty = _without_tests(store, _applied(store, base, instance.patch, "patch"), instance.f2p)
+        start = store.commit(faulty, [base], "Begin")
         end = store.commit(_applied(store, base, instance.test_patch, "test_patch"), [start], "End")
         return StageEnds(start, end, landed_at)
     tree = _applied(store, base, instance.patch, "patch")
     tree = _applied(store, tree, instance.test_patch, "test_patch")
     return StageEnds(base, store.commit(tree, [base], "End"), landed_at)
+
+
+def _without_tests(store: TreeStore, tree: str, tests: Sequence[str]) -> str:
+    """The tree without the files of tests that the names of some tests begin with; names need not be of files."""
+    named = {test.partition("::")[0] for test in tests}
+    files = (path for path in store.entries(tree) if path_text(path) in named)
+    return store.edit(tree, {path: None for path in files if kind_of(path_text(path)) is FileKind.TEST})
+
+
+def _require_files(store: TreeStore, tree: str, patch: str) -> None:
+    """Raise `IncompleteRepository` where the repository lacks what a patch changes: a clone without blobs or trees."""
+    try:
+        paths = {path for file in parse_patch(patch) for path in (file.path, file.old_path)}
+    except GitError:
+        return
+    try:
+        blobs = [entry.blob for path, entry in store.entries(tree).items() if path_text(path) in paths]
+    except GitError:
+        raise IncompleteRepository(f"the repository does not hold all of the tree {tree}") from None
+    if store.missing(blobs):
+        raise IncompleteRepository(f"the repository does not hold all files of {tree} that are to be patched")
 
 
 def _commit(store: TreeStore, name: str) -> tuple[str, int]:
@@ -66,6 +96,9 @@ def _applied(store: TreeStore, tree: str, patch: str, column: str) -> str:
         return store.apply(tree, patch.encode())
     except IncompleteRepository:
         raise
+    except GitMissing:
+        raise
     except GitError as error:
+        _require_files(store, tree, patch)
         words = str(error).removeprefix("git apply: ").removeprefix("error: ")
         raise BadInstance(f"{column} does not apply to its commit: {words[:200]}") from None

@@ -6,10 +6,9 @@ is, but for what its publisher says of it; an import that waits for a repository
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -25,11 +24,20 @@ from chains.tasks.model import WAITING, StageQuery, TaskDraft
 from chains.tasks.rows import write_drafts
 from prchain.core.cli_options import IMPORTED
 from prchain.core.code.reference import Reference, split
-from prchain.core.errors import BadInstance, GitError, IncompleteRepository, NotARepository
-from prchain.core.git import GitRepository, mirror_path, open_mined, parse_patch
+from prchain.core.errors import (
+    BadInstance,
+    GitError,
+    GitMissing,
+    IncompleteRepository,
+    NotARepository,
+    ShallowRepository,
+)
+from prchain.core.git import GitRepository, is_clone_url, mirror_path, parse_patch
 from prchain.core.git.trees import TreeStore
+from prchain.core.secrets.scrub import redact_mined
 from prchain.core.timestamps import now
 from sql.outcomes import READY, SELECTED
+from sql.repositories import new_repository
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, ImportedTask, Repository, Selection
 
@@ -56,6 +64,10 @@ class ImportReport:
     """Repository to the tasks that no repository is there for, new and old."""
     bad: int = 0
     benchmark: int = 0
+    secrets: int = 0
+    """What looks like a secret and was replaced in queries."""
+    passed_over: dict[str, str] = field(default_factory=dict)
+    """Folder to why no tree was made from it: no repository, a shallow one, one that lacks files."""
 
     @property
     def good(self) -> int:
@@ -68,6 +80,8 @@ class _Made:
     """An instance with what git says of it."""
 
     instance: Instance
+    query: str
+    """Without secrets."""
     ends: StageEnds | None
     location: str | None
     licence: str | None
@@ -82,11 +96,15 @@ class Importer:
         self._data_dir = data_dir
         self._mirrors = mirrors
         self._own = own
-        self._opened: dict[str, TreeStore | None] = {}
+        self._opened: dict[tuple[str, Path], TreeStore | None] = {}
+        self._found: dict[str, list[GitRepository]] = {}
+        self._passed_over: dict[str, str] = {}
+        self._secrets: Counter[str] = Counter()
 
-    def run(self, rows: Iterable[ReadRow], tell: Callable[[ReadRow], None]) -> ImportReport:
+    def run(self, rows: Iterable[ReadRow], tell: Callable[[ReadRow], None], *, training: bool = False) -> ImportReport:
         """Import what was read; rows that hold no task, and those whose patches do not apply, go to `tell`.
 
+        A task that is marked as a benchmark's stays so, whatever a later row says; `training` alone takes the mark off.
         Raises `StoreError`, `GitError` where a repository is damaged.
         """
         report = ImportReport()
@@ -104,60 +122,92 @@ class Importer:
                 report.bad += 1
                 tell(bad)
             with self._store.transaction() as tx:
-                self._write(tx, made, report)
+                self._write(tx, made, report, training=training)
+        report.secrets = self._secrets.total()
+        report.passed_over = dict(sorted(self._passed_over.items()))
         return report
 
     # ---- git
 
     def _made(self, instance: Instance) -> _Made:
-        git = self._git(instance.repository)
-        if git is not None:
+        query = redact_mined(instance.query, counts=self._secrets)
+        for mirror in self._mirrors_of(instance.repository):
+            if mirror.missing([f"{instance.base_commit}^{{commit}}"]):
+                continue
             try:
+                if (git := self._store_over(instance.repository, mirror)) is None:
+                    continue
                 ends = make_ends(git, instance)
-            except IncompleteRepository:
-                pass
-            else:
                 (files,) = git.patches([(ends.base, ends.landed)])
-                return _Made(instance, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
+                return _Made(instance, query, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
+            except IncompleteRepository as error:
+                self._pass_over(mirror.path, error)
         licence = instance.licence if instance.licence and _SPDX.fullmatch(instance.licence) else None
-        return _Made(instance, None, None, licence, _told(instance))
+        return _Made(instance, query, None, None, licence, _told(instance))
 
-    def _git(self, repository: str) -> TreeStore | None:
-        key = repository.lower()
+    def _store_over(self, repository: str, mirror: GitRepository) -> TreeStore | None:
+        key = repository.lower(), mirror.path
         if key not in self._opened:
-            mirror = next(self._mirrors_of(repository), None)
-            self._opened[key] = None if mirror is None else open_store(self._data_dir, HOST, repository, mirror)
+            try:
+                self._opened[key] = open_store(self._data_dir, HOST, repository, mirror)
+            except GitMissing:
+                raise
+            except GitError as error:  # of another object format, say
+                self._pass_over(mirror.path, error)
+                self._opened[key] = None
         return self._opened[key]
 
-    def _mirrors_of(self, repository: str) -> Iterator[GitRepository]:
-        """The repository as the user has it, as it was mined, as it was mirrored."""
-        owner, _, name = repository.partition("/")
-        if self._own is not None:
-            for place in (repository, f"{owner}__{name}", name):
-                for path in (self._own / place, self._own / f"{place}.git"):
-                    if path.is_dir():
-                        yield GitRepository.open(path)
-        with self._store.reading() as tx:
-            locations = [place for _, name, place in _repositories(tx) if name.lower() == repository.lower()]
-        for location in filter(None, locations):
-            with contextlib.suppress(NotARepository):
-                yield open_mined(location, self._mirrors, HOST, repository)
-        if (path := mirror_path(self._mirrors, HOST, repository)).exists():
-            yield GitRepository.open(path)
+    def _mirrors_of(self, repository: str) -> list[GitRepository]:
+        """The repository as the user has it, as it was mined, as it was mirrored, and last what the user has under its
+        bare name, which may be another one's fork. What cannot be opened is passed over."""
+        key = repository.lower()
+        if key not in self._found:
+            owner, _, name = repository.partition("/")
+            with self._store.reading() as tx:
+                locations = [place for _, full_name, place in _repositories(tx) if full_name.lower() == key and place]
+            mirror = mirror_path(self._mirrors, HOST, repository)
+            paths = [
+                *self._own_places(repository, f"{owner}__{name}"),
+                *(mirror if is_clone_url(location) else Path(location) for location in locations),
+                mirror,
+                *self._own_places(name),
+            ]
+            self._found[key] = [git for path in dict.fromkeys(paths) if path.is_dir() if (git := self._open(path))]
+        return self._found[key]
+
+    def _own_places(self, *names: str) -> list[Path]:
+        if self._own is None:
+            return []
+        return [self._own / place for name in names for place in (name, f"{name}.git")]
+
+    def _open(self, path: Path) -> GitRepository | None:
+        try:
+            return GitRepository.open(path)
+        except (NotARepository, ShallowRepository) as error:
+            self._pass_over(path, error)
+            return None
+
+    def _pass_over(self, path: Path, error: GitError) -> None:
+        self._passed_over.setdefault(str(path), str(error))
 
     # ---- rows
 
-    def _write(self, tx: Transaction, made: Sequence[_Made], report: ImportReport) -> None:
+    def _write(self, tx: Transaction, made: Sequence[_Made], report: ImportReport, *, training: bool) -> None:
         ids = {it.instance.chain_id for it in made}
-        query = select(ImportedTask.chain_id, ImportedTask.location, ImportedTask.imported_at)
-        stored = tx.connection.execute(query.where(ImportedTask.chain_id.in_(ids)))
-        before = {str(chain): (location, at) for chain, location, at in stored}
+        query = select(ImportedTask.chain_id, ImportedTask.location, ImportedTask.imported_at, ImportedTask.benchmark)
+        stored = list(tx.connection.execute(query.where(ImportedTask.chain_id.in_(ids))))
+        before = {str(chain): (location, at) for chain, location, at, _ in stored}
+        marks = {str(chain) for chain, _, _, marked in stored if marked}
         repositories = {str(name).lower(): id_ for id_, name, _ in _repositories(tx)}
         fresh: dict[str, _Made] = {}
         imports: dict[str, dict[str, Any]] = {}
         for it in made:
             chain, known = it.instance.chain_id, before.get(it.instance.chain_id)
-            report.benchmark += it.instance.benchmark
+            if training:
+                marks.discard(chain)
+            elif it.instance.benchmark:
+                marks.add(chain)
+            report.benchmark += chain in marks
             if it.ends is None and (known is None or known[0] is None):
                 report.waiting[it.instance.repository] += 1
             elif (known is not None and known[0] is not None) or chain in fresh:
@@ -167,10 +217,12 @@ class Importer:
             if known is None or (known[0] is None and it.ends is not None):
                 fresh[chain] = it
                 known = (it.location, now())
-            imports[chain] = {"chain_id": chain, **_said(it.instance), "location": known[0], "imported_at": known[1]}
+            said = _said(it.instance) | {"benchmark": chain in marks}
+            imports[chain] = {"chain_id": chain, **said, "location": known[0], "imported_at": known[1]}
         for name in dict.fromkeys(it.instance.repository for it in fresh.values()):
             if name.lower() not in repositories:
-                repositories[name.lower()] = _new_repository(tx, name)
+                owner, _, own_name = name.partition("/")
+                repositories[name.lower()] = new_repository(tx, HOST, owner, own_name, "")
         new = [(it, repositories[it.instance.repository.lower()]) for it in fresh.values()]
         tx.upsert(Chain, [_chain_row(*pair) for pair in new])
         tx.upsert(ChainStage, [_stage_row(*pair) for pair in new])
@@ -186,7 +238,6 @@ def _said(instance: Instance) -> dict[str, Any]:
         "split": instance.split[:64] if instance.split else None,
         "form": instance.form,
         "instance_id": instance.instance_id,
-        "benchmark": instance.benchmark,
         "licence": instance.licence,
         "difficulty": instance.difficulty,
         "base_commit": instance.base_commit,
@@ -227,7 +278,7 @@ def _chain_row(made: _Made, repository_id: int) -> dict[str, Any]:
 def _stage_row(made: _Made, repository_id: int) -> dict[str, Any]:
     instance, ends, reference = made.instance, made.ends, made.reference
     number = _NUMBER.fullmatch(instance.instance_id)
-    first = next((line.strip() for line in instance.query.splitlines() if line.strip()), instance.instance_id)
+    first = next((line.strip() for line in made.query.splitlines() if line.strip()), instance.instance_id)
     return {
         "chain_id": instance.chain_id,
         "position": 1,
@@ -252,7 +303,7 @@ def _stage_row(made: _Made, repository_id: int) -> dict[str, Any]:
 
 def _draft(made: _Made) -> TaskDraft:
     files = tuple(sorted(file.path for file in made.reference.source))
-    chain, query = made.instance.chain_id, made.instance.query
+    chain, query = made.instance.chain_id, made.query
     if made.ends is None:
         reason = f"no repository of {made.instance.repository} holds the commit {made.instance.base_commit}"
         stage = StageQuery(1, WAITING, reason, query=query, files=files)
@@ -273,10 +324,3 @@ def _repositories(tx: Transaction) -> list[tuple[int, str, str]]:
     """Id, full name and location of the repositories of the host."""
     rows = tx.rows(Repository, "id", "owner", "name", "location", host=HOST)
     return [(int(id_), f"{owner}/{name}", str(location)) for id_, owner, name, location in rows]
-
-
-def _new_repository(tx: Transaction, full_name: str) -> int:
-    owner, _, name = full_name.partition("/")
-    repository_id = max((int(id_) for (id_,) in tx.rows(Repository, "id")), default=0) + 1
-    tx.upsert(Repository, [{"id": repository_id, "host": HOST, "owner": owner, "name": name, "location": ""}])
-    return repository_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 _DIGITS = 16
@@ -52,7 +52,10 @@ class Instance:
     created_at: str | None = None
     """UTC, ISO 8601 with seconds."""
     benchmark: bool = False
-    """Whether its data set is there to measure models, so that no training data may hold it."""
+    """Whether its data set is there to measure models, so that no training data may hold it. A reader says so where
+    the row does; `chains.imports.marks` has the last word."""
+    own: bool = False
+    """Whether it is a row of our own export that is of no benchmark."""
 
     @property
     def chain_id(self) -> str:
@@ -81,3 +84,5 @@ class DataSet:
     source: str
     revision: str | None = None
     split: str | None = None
+    names: tuple[str, ...] = field(default=(), compare=False)
+    """What its files and folders are called, whatever `source` is."""

@@ -19,7 +19,8 @@ Row = Mapping[str, Any]
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}", re.I)
-_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
+_REPOSITORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+"""Of both a folder is made: none is hidden, an option or a way up."""
 _INSTANCE = re.compile(r"\w[\w.@:+-]{0,254}", re.ASCII)
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]{0,254}(@sha256:[0-9a-f]{64})?")
 _MARKS = (">>>>> Start Test Output", ">>>>> End Test Output")

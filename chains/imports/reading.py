@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chains.imports.forms import FORMS
 from chains.imports.instance import DataSet, Instance
+from chains.imports.marks import is_benchmark
 from chains.imports.reader import Reader, Row
 from chains.imports.rows import files_of, rows_of
+from chains.stages.benchmarks import Benchmarks
 from prchain.core.errors import BadInstance, UsageError
 
 _CACHED = re.compile(r"datasets--(?P<owner>[\w.-]+?)--(?P<name>[\w.-]+)")
@@ -36,23 +39,34 @@ class ReadRow:
 def read_instances(path: Path, *, source: str | None = None, form: str | None = None) -> Iterator[ReadRow]:
     """The rows of a file, or of all files of a folder, in order; one at a time.
 
-    `source` is the data set's name where the path does not tell it, `form` a name of `FORMS` where the columns of a
-    file's first row do not tell it. Raises `UsageError` for a file that cannot be read as a whole, and where no form
-    fits.
+    `source` is the data set's name where the path does not tell it, `form` a name of `FORMS` where the columns of
+    rows do not tell it. Raises `UsageError` for a file that cannot be read as a whole, and at the end where no row was
+    of a form.
     """
     given = None if form is None else FORMS.named(form)
+    benchmarks, fitting, odd = Benchmarks.load(), False, ""
     for file in files_of(path):
         where = provenance(path, file, source)
-        reader = given
         for number, row in rows_of(file):
             if isinstance(row, BadInstance):
                 yield ReadRow(file, number, reason=str(row))
                 continue
-            reader = reader or _form_of(file, row)
+            reader = given or _form_of(row)
+            if reader is None:
+                columns = ", ".join(sorted(map(str, row))[:12])
+                reason = f"of no form that is read (columns {columns[:200]})"
+                odd = odd or f"{file} is {reason}"
+                yield ReadRow(file, number, reason=f"it is {reason}")
+                continue
+            fitting = True
             try:
-                yield ReadRow(file, number, reader.read(row, where))
+                found = reader.read(row, where)
             except BadInstance as error:
                 yield ReadRow(file, number, reason=str(error))
+                continue
+            yield ReadRow(file, number, replace(found, benchmark=is_benchmark(found, where, benchmarks)))
+    if odd and not fitting:
+        raise UsageError(f"{odd}; say which with --form")
 
 
 def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
@@ -65,15 +79,19 @@ def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
     if source is None:
         own = path.absolute()
         source = f"{cached[1]['owner']}/{cached[1]['name']}" if cached else own.name if path.is_dir() else own.stem
+    below = file.absolute().relative_to(path.absolute()).parts if path.is_dir() else ()
     stem = file.name.removesuffix(file.suffix)
     shard = _SHARD.fullmatch(stem)
     split = shard["split"] if shard else stem if _SPLITS.fullmatch(stem) else None
-    return DataSet(source, revision, split)
+    names = (*([cached[1]["name"]] if cached else []), path.absolute().name, *below[:-1], stem)
+    return DataSet(_storable(source), revision and _storable(revision), split, tuple(map(_storable, names)))
 
 
-def _form_of(file: Path, row: Row) -> Reader:
+def _storable(name: str) -> str:
+    """A name of a file as a text: bytes that are no UTF-8 give way."""
+    return os.fsencode(name).decode("utf-8", "replace").replace("\0", "")
+
+
+def _form_of(row: Row) -> Reader | None:
     found = [form for form in FORMS.values() if form.fits(row.keys())]
-    if len(found) != 1:
-        columns = ", ".join(sorted(map(str, row))[:12])
-        raise UsageError(f"{file} is of no form that is read (columns {columns}); say which with --form")
-    return found[0]
+    return found[0] if len(found) == 1 else None

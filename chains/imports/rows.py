@@ -6,6 +6,7 @@ Of a file no more than some rows are held at once. A row that cannot be read is 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +21,7 @@ _LONGEST = 32 << 20
 """Bytes of a row: three hundred times what a long one has."""
 
 _CHUNK = 1 << 20
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
 _BATCH = 8
 """Rows of Parquet at once."""
 
@@ -95,17 +97,19 @@ def _row(value: Any) -> Row | BadInstance:
 
 def _list(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
     """The items of a JSON list. What follows an item that cannot be read is not read: nobody knows where it begins."""
-    decoder, number, text, ended = json.JSONDecoder(), 0, "", False
+    decoder, number, ended = json.JSONDecoder(), 0, False
     try:
         with file.open(encoding="utf-8-sig") as stream:
-            text = stream.read(_CHUNK).lstrip()[1:]
+            text = stream.read(_CHUNK)
+            place = text.index("[") + 1
             while True:
-                text = text.lstrip(" \t\r\n,")
-                if text.startswith("]"):
+                place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]  # it matches nothing, too
+                if text.startswith("]", place):
                     return
                 try:
-                    value, end = decoder.raw_decode(text)
+                    value, place = decoder.raw_decode(text, place)
                 except (ValueError, RecursionError):
+                    text, place = text[place:], 0
                     more = "" if ended else stream.read(max(_CHUNK, len(text)))
                     ended = ended or not more
                     text += more
@@ -113,7 +117,7 @@ def _list(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
                         yield number + 1, BadInstance("the list ends here, or its next item is no JSON")
                         return
                     continue
-                number, text = number + 1, text[end:]
+                number += 1
                 yield number, _row(value)
     except UnicodeDecodeError:
         raise UsageError(f"{file} is no UTF-8 text") from None
@@ -125,8 +129,12 @@ def _parquet(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
         number = 0
         with parquet.ParquetFile(file, buffer_size=_CHUNK, pre_buffer=False) as table:
             for batch in table.iter_batches(batch_size=_BATCH, use_threads=False):
-                for row in batch.to_pylist():
+                for place in range(batch.num_rows):
                     number += 1
+                    try:
+                        (row,) = batch.slice(place, 1).to_pylist()
+                    except (ValueError, OverflowError) as error:  # a time of the year 150,000, say
+                        row = BadInstance(f"it holds a value that cannot be read: {str(error)[:100]}")
                     yield number, row
     except (arrow.ArrowException, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0][:200]}") from None

@@ -41,6 +41,7 @@ from prchain.core.git import FilePatch, GitRepository, is_clone_url, open_mined
 from prchain.core.llm.purposes import TASK_PURPOSES
 from prchain.core.parts import open_part
 from prchain.core.secrets.scrub import redact, scrub_mined
+from sql.benchmarks import benchmark_chains
 from sql.chosen import LAST, resolved
 from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
@@ -94,7 +95,7 @@ def records(
     opened: dict[str, GitRepository] = {}
     with store.reading() as tx:
         options = replace(options, strategy=resolved(tx, options.strategy))
-        chosen = _chosen(tx, options)
+        chosen, barred = _chosen(tx, options), benchmark_chains(tx)
         chains = [read_task_chain(tx, chain_id) for chain_id in meeting(tx, list(chosen), options.proof)]
         for chain in sorted(
             chains, key=lambda task_chain: (task_chain.host, task_chain.full_name.lower(), task_chain.id)
@@ -103,7 +104,8 @@ def records(
                 place = f"{chain.repository_id} {chain.location}"
                 if place not in opened:
                     opened[place] = open_mined(chain.location, mirrors, chain.host, chain.full_name)
-                record = _record(tx, opened[place], chain, *chosen[chain.id], options)
+                known = chain.id in barred
+                record = _record(tx, opened[place], chain, *chosen[chain.id], options, benchmark=known)
             except GitError as error:
                 if unread is None:
                     raise
@@ -168,6 +170,8 @@ def _record(
     score: float,
     standing: Standing,
     options: TaskExportOptions,
+    *,
+    benchmark: bool,
 ) -> TaskRecord:
     _require_commits(repository, chain)
     draft = read_draft(tx, chain.id)
@@ -189,6 +193,7 @@ def _record(
         repository=RepositoryRecord(host=chain.host, name=chain.full_name, location=_public(chain.location)),
         language=chain.language,
         licence=chain.licence,
+        benchmark=benchmark,
         strategy=options.strategy,
         selection=standing,
         score=score,

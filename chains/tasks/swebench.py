@@ -80,6 +80,7 @@ def instance(task: TaskRecord, stage: StageRecord, tests: HarnessTests) -> dict[
         "chain_length": len(task.stages),
         "chain_overview": task.overview,
         "chain_tests_left_out": dropped,
+        "chain_benchmark": task.benchmark,
         "chain_proof": None if stage.proof is None else stage.proof.model_dump(mode="json"),
     }
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +80,14 @@ def read_apt_sources(folder: Path = Path("/etc/apt")) -> list[AptSource]:
 
 
 def choose_sources(sources: Iterable[AptSource], suite: str) -> list[AptSource]:
-    """The source of the suite itself, first, and those of its updates and security fixes; empty where it is unknown."""
+    """The source of the suite itself, first, and those of its updates and security fixes. Of a suite that apt does not
+    use, the mirror of the first one that it does: mirrors hold several releases. Empty where apt uses none."""
     all_sources = [source for source in sources if "main" in source.components]
     own = [source for source in all_sources if source.suite == suite]
-    updates = [source for source in all_sources if source.suite in {f"{suite}-updates", f"{suite}-security"}]
-    return [*own[:1], *updates] if own else []
+    if not own:
+        whole = [source for source in all_sources if "-" not in source.suite]
+        return [replace(source, suite=suite, components=("main",)) for source in whole[:1]]
+    return [*own[:1], *(source for source in all_sources if source.suite in {f"{suite}-updates", f"{suite}-security"})]
 
 
 def make_base_image(engine: Any, name: str = NAME, *, suite: str = SUITE, mirror: str | None = None) -> str:
@@ -91,19 +96,21 @@ def make_base_image(engine: Any, name: str = NAME, *, suite: str = SUITE, mirror
     `mirror` is the URL of a Debian mirror; without it the one of this machine's apt. Raises `UsageError` without
     root, debootstrap or a mirror, `BuildFailed` where debootstrap fails, `EngineUnavailable`.
     """
+    if not re.fullmatch("[a-z]+", suite):
+        raise UsageError(f"{suite!r} is no release of Debian, as bullseye is")
     if os.geteuid() != 0:
         raise UsageError("debootstrap needs root; run the command as root")
     if shutil.which("debootstrap") is None:
         raise UsageError("debootstrap is not installed; install Debian's package of that name")
     sources = [AptSource(mirror, suite, ("main",))] if mirror else choose_sources(read_apt_sources(), suite)
     if not sources:
-        raise UsageError(f"apt on this machine knows no mirror with {suite}; give one with --mirror")
+        raise UsageError("apt on this machine knows no mirror; give one with --mirror")
     # Below /var/tmp: /tmp is often in memory, and may be mounted without devices.
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="prchain-base-") as folder:
         root = Path(folder) / "root"
         _debootstrap(root, sources[0], suite)
         _finish(root, sources)
-        return _import(engine, root, name)
+        return _import(engine, root, name, suite)
 
 
 def _debootstrap(root: Path, source: AptSource, suite: str) -> None:
@@ -124,7 +131,7 @@ def _finish(root: Path, sources: Iterable[AptSource]) -> None:
     _run("chroot", str(root), "install", "-d", "-o", USER, "-g", USER, "/testbed", "/opt/env")
 
 
-def _import(engine: Any, root: Path, name: str) -> str:
+def _import(engine: Any, root: Path, name: str, suite: str) -> str:
     repository, _, tag = name.partition(":")
     excluded = [f"--exclude=./{pattern}" for pattern in _LEFT_OUT]
     # debootstrap leaves /proc and /sys mounted when it is killed; one file system keeps them out of the archive.
@@ -134,7 +141,7 @@ def _import(engine: Any, root: Path, name: str) -> str:
             tar.stdout,
             repository=repository,
             tag=tag or "latest",
-            changes=['CMD ["/bin/bash"]', f"LABEL {BASE_LABEL}={SUITE}", "ENV LANG=C.UTF-8"],
+            changes=['CMD ["/bin/bash"]', f"LABEL {BASE_LABEL}={shlex.quote(suite)}", "ENV LANG=C.UTF-8"],
         )
     if tar.returncode != 0:
         raise BuildFailed("the base image could not be packed; is the disk full?")

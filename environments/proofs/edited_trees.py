@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Collection, Sequence
 
@@ -10,10 +11,19 @@ from environments.checkouts.checkout import move_tree
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.testruns import TestRun, run_tests
-from environments.workplace import Workplace
-from prchain.core.errors import RefreshFailed, SandboxLimit, SandboxLost
+from environments.workplace import MOST_LOSSES, Workplace, unusable_run
+from prchain.core.errors import PlacementFailed, RefreshFailed, SandboxLimit, SandboxLost
 
 log = logging.getLogger(__name__)
+
+
+def until_newer(ended: float, now: float) -> float:
+    """Seconds to wait until a file that is written has a later time than all that a run had made when it `ended`.
+
+    Files of a tree have times of whole seconds (`environments.checkouts.checkout`). Cargo and others build anew only
+    what is newer than their last build: without this they would test that of another tree.
+    """
+    return max(0.0, math.floor(ended) + 1 - now) if now >= ended else 1.0
 
 
 class EditedTrees:
@@ -32,6 +42,7 @@ class EditedTrees:
         self._snapshot = ""
         self._holds = tree
         self._changed: Collection[str] = ()
+        self._ended = 0.0
 
     def __enter__(self) -> EditedTrees:
         return self
@@ -46,23 +57,42 @@ class EditedTrees:
         self._sandbox = None
 
     def run(self, tree: str, paths: Collection[str], *, fresh: bool) -> TestRun:
-        """Run the tests on a tree; `paths` are the source files in which it differs. Raises as `Workplace.place`."""
-        start = time.monotonic()
+        """Run the tests on a tree; `paths` are the source files in which it differs. Raises as `Workplace.place`.
+
+        What becomes of a sandbox that ends at its limits, or is lost, is as in `TestBench.run`.
+        """
+        losses = 0
+        while True:
+            start = time.monotonic()
+            try:
+                return self._run(tree, paths, fresh=fresh)
+            except SandboxLimit as error:
+                self.close()
+                return unusable_run(error, start)
+            except SandboxLost as error:
+                self.close()
+                losses += 1
+                if losses == MOST_LOSSES:
+                    return unusable_run(error, start)
+                log.warning("a sandbox was lost while tests ran in it; it is made anew")
+            except (RefreshFailed, PlacementFailed):
+                self.close()
+                raise
+
+    def _run(self, tree: str, paths: Collection[str], *, fresh: bool) -> TestRun:
+        sandbox = self._ready(fresh)
+        as_it_is = self._runs_as_it_is({*self._changed, *paths})
+        if not as_it_is:
+            time.sleep(until_newer(self._ended, time.time()))
+        move_tree(sandbox, self._workplace.trees, self._holds, tree)
+        self._holds = tree
+        if not as_it_is:
+            self._workplace.refresh(sandbox)
+        self._changed = paths
         try:
-            sandbox = self._ready(fresh)
-            move_tree(sandbox, self._workplace.trees, self._holds, tree)
-            self._holds = tree
-            if not self._runs_as_it_is({*self._changed, *paths}):
-                self._workplace.refresh(sandbox)
-            self._changed = paths
             return run_tests(sandbox, self._workplace.command, self._files, timeout=self._timeout, baseline=self._known)
-        except (SandboxLimit, SandboxLost) as error:
-            log.warning("a sandbox was lost while tests ran in it: %s", error.name)
-            self.close()
-            return TestRun({}, str(error), time.monotonic() - start, None, complete=False, infra=error.name)
-        except RefreshFailed:
-            self.close()
-            raise
+        finally:
+            self._ended = time.time()
 
     def _ready(self, fresh: bool) -> Sandbox:
         sandbox = self._sandbox

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from environments.proofs.undoings import Undoing, parsed
+from environments.proofs.undoings import Undoing
+from environments.suites.syntax import parsed, unless_too_deep
 from prchain.core.code.kinds import FileKind, kind_of
 from sql.strength import UndoingKind
 
@@ -112,14 +113,15 @@ def _bound(text: str) -> set[str] | None:
     if tree is None:
         return None
     names: set[str] = set()
-    for node in _top(tree.body):
+    statements = unless_too_deep(lambda: list(_top(tree.body)))
+    for node in statements or ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {it.asname or it.name.partition(".")[0] for it in node.names}
         else:
             names |= {it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)}
-    return None if names & {"*", "__getattr__"} else names
+    return None if statements is None or names & {"*", "__getattr__"} else names
 
 
 def _top(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from environments.suites.outcomes import ClassifiedTests, Statuses
 from environments.suites.testlogs import Status
@@ -49,16 +50,17 @@ def own_tests(
 
     A test whose text is not found counts as changed where B_t's own run does not know it. With `new_data` the pull
     request changes what tests compare with, such as snapshots; one that ran under the overlay and was judged by it may
-    see the work, though its text is the old one, and was not hidden.
+    see the work, though its text is the old one, and was not hidden. Nor was one whose text is not found.
     """
+    changed = cache(changed)
 
     def is_new(test: str) -> bool:
         told = changed(test)
         return test not in own if told is None else told
 
     def is_hidden(test: str) -> bool:
-        judged = new_data and any(run.get(test) in _JUDGED for run in before)
-        return own.get(test) is Status.passed and not judged and not is_new(test)
+        may_see = (new_data or changed(test) is None) and any(run.get(test) in _JUDGED for run in before)
+        return own.get(test) is Status.passed and not may_see and not is_new(test)
 
     hidden = tuple(test for test in classes.f2p if is_hidden(test))
     left = tuple(test for test in classes.f2p if test not in set(hidden))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from environments.proofs.edited_trees import EditedTrees
 from environments.proofs.name_stub import name_stub
@@ -20,15 +20,14 @@ from environments.proofs.reference_runs import AFTER, BEFORE, run_key
 from environments.proofs.undoings import LineChange, SourceFile, Undoing, undoings
 from environments.stages import Stage, StagePatch
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.outcomes import Statuses
 from environments.suites.testfiles import named_for
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from environments.suites.testtexts import test_text
+from environments.suites.testtexts import ChangedTests
 from environments.workplace import StageSuite
 from prchain.core.code.kinds import language_of
 from prchain.core.code.reference import split
-from prchain.core.errors import RefreshFailed
+from prchain.core.errors import PlacementFailed, RefreshFailed, SandboxLost
 from prchain.core.git import FilePatch
 from prchain.core.git.output import path_text
 from prchain.core.git.repository import GitRepository
@@ -41,15 +40,31 @@ OWN, UNDONE = "own", "undone"
 BUDGET = 4.0
 """What test runs of a stage's undoings may take, in measured runs: means of the proof's own. Stored runs count as they
 did when they were made, so that a run that was cut off ends as another would."""
-LONGEST = 9.0
-"""The same while fewer than `ENOUGH` are valid: with less a share says nothing."""
+LONGEST = 12.0
+"""The same while fewer than `ENOUGH` are valid: with less a share says nothing. It is twice a proof of three runs a
+side; of undoings that are caught, each in two runs, those that no share counts may take four of them."""
 
 _LEAST_TIMEOUT = 20.0
 """Seconds for a run with something undone, however fast the proof's were; one that hangs is no test's word."""
 
 _FAILS = {Status.failed, Status.error, Status.timed_out, Status.xfail, Status.xpass}
 _GONE = {Status.missing, Status.collected, Status.skipped}
+_ENDS = _FAILS - {Status.error} | {Status.passed, Status.skipped}
+"""The test came to an end of its own."""
 _TAIL = 500
+_LOST = SandboxLost("").name
+
+NOTHING_TO_RUN = TestRun({}, "", 0.0, 0)
+"""B_t has no file of the tests."""
+
+
+class _Side(NamedTuple):
+    """What the runs of one side have in common; `timeout` in seconds."""
+
+    name: str
+    files: Sequence[str]
+    known: RunnerBaseline
+    timeout: float
 
 
 @dataclass(frozen=True)
@@ -63,31 +78,39 @@ class StrengthMeter:
     proof: StageProof
     git: GitRepository
     decides: Sequence[str]
+    renew: bool = False
+    """Make stored runs anew that say nothing."""
 
-    def measure(self, tell: Tell) -> Strength:
-        """What the proof is worth. Raises as `ReferenceRuns.after`."""
+    def measure(self, tell: Tell) -> Strength | None:
+        """What the proof is worth; None where the sandbox was lost of a run that all depends on, so that the next
+        measuring has to say it. Raises as `ReferenceRuns.after`."""
         start = time.monotonic()
         [files] = self.git.patches([(self.stage.base, self.stage.landed)])
         runs = {side: [run for run in self.stored.all(side) if run.usable] for side in (BEFORE, AFTER)}
         before, after = ([run.statuses for run in runs[side]] for side in (BEFORE, AFTER))
-        own = self._own_run(files, tell)
-        if own is None:
+        own_run, moved = self._own_run(files, tell)
+        if _is_lost(own_run):
+            return None
+        if not says_all(own_run):
             return Strength(None, seconds=time.monotonic() - start)
+        own = {_renamed(test, moved): status for test, status in own_run.statuses.items()}
         # Files of tests that are no program text: snapshots, and data that tests compare with.
         new_data = any(language_of(path) is None for path in self.patch.test)
         found = own_tests(self.proof.classes, before, after, own, self._changed(files), new_data=new_data)
         seconds = [run.seconds for side in runs.values() for run in side]
-        undone: tuple[Undone, ...] = ()
+        undone: list[Undone] = []
         if found.own_f2p:
             measured = sum(seconds) / len(seconds) if seconds else 0.0
-            undone = tuple(self._undone(found, files, measured, tell))
+            control = self._undone(found, files, measured, undone, tell)
+            if _is_lost(control):
+                return None
         return Strength(
             len(found.own_f2p),
             len(found.changed),
             found.hidden,
             found.failing,
             self._guards(found),
-            undone,
+            tuple(undone),
             time.monotonic() - start,
         )
 
@@ -95,65 +118,47 @@ class StrengthMeter:
     def _trees(self) -> TreeStore:
         return self.suite.workplace.trees
 
-    def _own_run(self, files: Sequence[FilePatch], tell: Tell) -> Statuses | None:
-        """What B_t's own tests say of B_t, by the ids that they have on M_t; None where they say nothing."""
+    def _own_run(self, files: Sequence[FilePatch], tell: Tell) -> tuple[TestRun, Mapping[str, str]]:
+        """B_t's own tests on B_t, and the paths on M_t of those of their files that are moved."""
         base = {path_text(path) for path in self._trees.entries(self.stage.base)}
         old_names = {it.path: it.old_path for it in files if it.status == "R" and it.old_path}
         names = {old_names.get(path, path): path for path in self.suite.files}
         given = [old for old in names if old in base]
+        moved = {old: new for old, new in names.items() if old != new}
         if not given:
-            return {}
+            return NOTHING_TO_RUN, moved
         known = RunnerBaseline(self.proof.baseline.replaced)
         tree = self._trees.tree_of(self.stage.base)
-        run = self._stored(
-            OWN, 1, tree, given, known, lambda: self.suite.workplace.tests(tree, given, baseline=known), tell
-        )
-        if run is None or not run.usable or run.cheats:
-            return None
-        moved = {old: new for old, new in names.items() if old != new}
-        return {_renamed(test, moved): status for test, status in run.statuses.items()}
+        workplace = self.suite.workplace
+        side = _Side(OWN, given, known, workplace.test_timeout)
+        return self._stored(side, 1, tree, lambda: workplace.tests(tree, given, baseline=known), tell), moved
 
-    def _stored(
-        self,
-        side: str,
-        ordinal: int,
-        tree: str,
-        files: Sequence[str],
-        known: RunnerBaseline,
-        make: Callable[[], TestRun],
-        tell: Tell,
-    ) -> TestRun | None:
-        """The stored run, or one that is made; None where the tree cannot be made ready."""
-        key = run_key(self.suite.workplace, tree, files, (), known, self.decides)
-        run = self.stored.find(side, ordinal, key)
+    def _stored(self, side: _Side, ordinal: int, tree: str, make: Callable[[], TestRun], tell: Tell) -> TestRun:
+        """The stored run, or one that is made. One that tells of the machine alone is not stored, nor is one taken for
+        an answer that had less time than there is now."""
+        key = run_key(self.suite.workplace, tree, side.files, (), side.known, self.decides)
+        run = self.stored.find(side.name, ordinal, key)
+        if run is not None and (
+            _is_lost(run) or (run.timed_out and run.seconds < 0.99 * side.timeout) or (self.renew and not run.usable)
+        ):
+            run = None
         if run is None:
-            tell(f"{side}, run {ordinal}")
+            tell(f"{side.name}, run {ordinal}")
             try:
                 run = make()
-            except RefreshFailed as error:
+            except (RefreshFailed, PlacementFailed) as error:
                 run = TestRun({}, str(error), 0.0, None, complete=False, infra=error.name)
             run = replace(run, tail=run.tail[-_TAIL:])
-            self.stored.keep(side, ordinal, key, run)
+            if not _is_lost(run):
+                self.stored.keep(side.name, ordinal, key, run)
         return run
 
-    def _changed(self, files: Sequence[FilePatch]) -> Callable[[str], bool | None]:
-        """Whether the pull request changes a test, by its text on both sides."""
-        touched = {file.path: file.old_path or file.path for file in files}
-        base, landed = (_Texts(self._trees, commit) for commit in (self.stage.base, self.stage.landed))
-        runner = self.suite.workplace.runner
-
-        def changed(test: str) -> bool | None:
-            path = file_of(runner, test, self.suite.files)
-            if path is None:
-                return None
-            if path not in touched:
-                return False
-            old, new = base.read(touched[path]), landed.read(path)
-            if new is None or (now := test_text(runner, path, new, test)) is None:
-                return None
-            return old is None or test_text(runner, path, old, test) != now
-
-        return changed
+    def _changed(self, files: Sequence[FilePatch]) -> ChangedTests:
+        """Whether the pull request changes a test. Of its files those count that are tests."""
+        tests = {*self.suite.files, *self.patch.test}
+        touched = {file.path: file.old_path or file.path for file in files if file.path in tests}
+        old, new = (_Texts(self._trees, commit).read for commit in (self.stage.base, self.stage.landed))
+        return ChangedTests(self.suite.workplace.runner, self.suite.files, touched, old, new)
 
     def _guards(self, found: OwnTests) -> int:
         """See `Strength.guards`; where an id does not tell its file, all files that are run are near."""
@@ -164,41 +169,42 @@ class StrengthMeter:
         )
         return sum(file is None or file in near for file in files)
 
-    def _undone(self, found: OwnTests, files: Sequence[FilePatch], measured: float, tell: Tell) -> Iterator[Undone]:
-        """The undoings in their order, until their time is up."""
-        runner = self.suite.workplace.runner
-        homes = {file_of(runner, test, self.suite.files) for test in found.own_f2p}
+    def _undone(
+        self, found: OwnTests, files: Sequence[FilePatch], measured: float, undone: list[Undone], tell: Tell
+    ) -> TestRun:
+        """Put the undoings into `undone` in their order, until their time is up; gives the run without any."""
+        workplace = self.suite.workplace
+        homes = {file_of(workplace.runner, test, self.suite.files) for test in found.own_f2p}
         given = [path for path in self.suite.files if path in homes or None in homes]
         known = replace(self.proof.baseline.with_canaries(()), replaced=self.proof.baseline.replaced)
-        limit = min(self.suite.workplace.test_timeout, max(_LEAST_TIMEOUT, 3 * measured))
+        side = _Side(UNDONE, given, known, min(workplace.test_timeout, max(_LEAST_TIMEOUT, 3 * measured)))
         landed = self._trees.tree_of(self.stage.landed)
-        with ExitStack() as stack:
-            bench = stack.enter_context(EditedTrees(self.suite.workplace, landed, given, known, limit))
+        with EditedTrees(workplace, landed, given, known, side.timeout) as bench:
 
             def run(ordinal: int, tree: str, paths: Collection[str], *, fresh: bool = False) -> TestRun:
-                made = self._stored(
-                    UNDONE, ordinal, tree, given, known, lambda: bench.run(tree, paths, fresh=fresh), tell
-                )
-                return made or TestRun({}, "", 0.0, None)
+                return self._stored(side, ordinal, tree, lambda: bench.run(tree, paths, fresh=fresh), tell)
 
             control = run(0, landed, ())
             stable = {test for test in found.own_f2p if control.statuses.get(test) is Status.passed}
-            if not stable or not control.usable or control.cheats:
-                return
+            if not stable or not _is_told(control):
+                return control
             spent, valid = 0.0, 0
+            known_outcomes: dict[str, UndoingOutcome] = {}
             for number, undoing in enumerate(self._undoings(files, given)):
                 if spent > measured * (BUDGET if valid >= ENOUGH else LONGEST):
-                    return
+                    break
                 tree = self._tree(undoing)
-                if tree == landed:
+                if tree == landed or (undoing.kind is UndoingKind.RAISES and _is_answered(undoing.place, undone)):
                     continue
-                runs = [run(2 * number + 1, tree, undoing.texts)]
-                if _is_told(runs[0]) and _failed(runs[0], stable):
-                    runs.append(run(2 * number + 2, tree, undoing.texts, fresh=True))
-                spent += sum(it.seconds for it in runs)
-                outcome = undoing_outcome(runs, stable)
-                valid += outcome is not UndoingOutcome.INVALID
-                yield Undone(undoing.kind, undoing.place, outcome)
+                if tree not in known_outcomes:
+                    runs = [run(2 * number + 1, tree, undoing.texts)]
+                    if _is_told(runs[0]) and _failed(runs[0], stable):
+                        runs.append(run(2 * number + 2, tree, undoing.texts, fresh=True))
+                    spent += sum(it.seconds for it in runs)
+                    known_outcomes[tree] = undoing_outcome(runs, stable, language_of(undoing.path))
+                undone.append(Undone(undoing.kind, undoing.place, known_outcomes[tree]))
+                valid = Strength(1, undone=tuple(undone)).valid
+        return control
 
     def _undoings(self, files: Sequence[FilePatch], given: Sequence[str]) -> Iterator[Undoing]:
         """The stub first: it is the cheapest work that anybody could hand in."""
@@ -233,11 +239,14 @@ class StrengthMeter:
         return self.suite.with_overlay(self._trees.edit(self._trees.tree_of(begin), changes))
 
 
-def undoing_outcome(runs: Sequence[TestRun], stable: Collection[str]) -> UndoingOutcome:
+def undoing_outcome(
+    runs: Sequence[TestRun], stable: Collection[str], language: str | None = "python"
+) -> UndoingOutcome:
     """How an undoing ended, by one run, or by two where the first one fails. `stable` are the tests that pass without
-    it. One that fails in both runs catches it; where none does, all have to pass in the last run."""
+    it. One that fails in both runs catches it; where none does, all have to pass in the last run. The text of Python is
+    known to be one; of another `language` it may not even build, where no test came to its end."""
     told = [run for run in runs if _is_told(run)]
-    if len(told) < len(runs):
+    if len(told) < len(runs) or (language != "python" and not all(map(_has_ended, runs))):
         return UndoingOutcome.INVALID
     if set.intersection(*(_failed(run, stable) for run in told)):
         return UndoingOutcome.CAUGHT
@@ -245,6 +254,17 @@ def undoing_outcome(runs: Sequence[TestRun], stable: Collection[str]) -> Undoing
     return (
         UndoingOutcome.INVALID if any(last.get(it, Status.missing) in _GONE for it in stable) else UndoingOutcome.PASSED
     )
+
+
+def says_all(run: TestRun) -> bool:
+    """Whether the run of B_t's own tests came to its end, and to that of some test."""
+    return run is NOTHING_TO_RUN or (_is_told(run) and run.complete and _has_ended(run))
+
+
+def _is_answered(place: str, undone: Sequence[Undone]) -> bool:
+    """Whether it is known what tests say of a function that returns None: that it raises says no more then."""
+    kind, invalid = UndoingKind.RETURNS_NONE, UndoingOutcome.INVALID
+    return any(it.place == place and it.kind is kind and it.outcome is not invalid for it in undone)
 
 
 def _failed(run: TestRun, stable: Collection[str]) -> set[str]:
@@ -255,8 +275,25 @@ def _is_told(run: TestRun) -> bool:
     return run.usable and not run.cheats
 
 
+def _is_lost(run: TestRun) -> bool:
+    return run.infra == _LOST
+
+
+def _has_ended(run: TestRun) -> bool:
+    return not _ENDS.isdisjoint(run.statuses.values())
+
+
 def _renamed(test: str, moved: Mapping[str, str]) -> str:
-    return next((new + test[len(old) :] for old, new in moved.items() if test.startswith(old)), test)
+    """The id on M_t of a test whose file is moved; ids begin with the path, or with its module in dots."""
+    for old, new in moved.items():
+        for before, after in ((old, new), (_dotted(old), _dotted(new))):
+            if test == before or (test.startswith(before) and not test[len(before)].isalnum()):
+                return after + test[len(before) :]
+    return test
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")
 
 
 class _Texts:

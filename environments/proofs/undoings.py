@@ -13,16 +13,20 @@ from itertools import zip_longest
 from random import Random
 from typing import NamedTuple
 
+from environments.suites.syntax import bare_lines, parsed, unless_too_deep
 from prchain.core.code.inline_tests import inline_test_lines
 from prchain.core.code.kinds import language_of
 from sql.strength import UndoingKind
 
 MOST_HUNKS = 8
 MOST_STUBS = 8
-"""Of `UndoingKind.RAISES` and `UndoingKind.RETURNS_NONE` together."""
+"""Of `UndoingKind.RAISES` and `UndoingKind.RETURNS_NONE` together; the first is a word on reach alone."""
 
 _CONTEXT = 3
 """Lines between two changes that make them two hunks, as git prints them."""
+
+_MOST_MERGED = 5
+"""Neighbours that a hunk is merged with before all of the file's are."""
 
 _COMMENTS = ("//", "/*", "* ", "*/")
 _BODIES = {
@@ -67,8 +71,8 @@ class Undoing:
 
 
 def undoings(files: Sequence[SourceFile], seed: str) -> list[Undoing]:
-    """What to undo, in the order in which it is tried: hunks and functions by turns, at most so many of each, drawn by
-    `seed`."""
+    """What to undo, in the order in which it is tried: all new functions at once, then hunks and functions by turns, at
+    most so many of each, drawn by `seed`."""
     draw = Random(seed)
     # Nothing of a type stub runs.
     code = [file for file in files if language_of(file.path) is not None and not file.path.endswith(".pyi")]
@@ -80,7 +84,7 @@ def undoings(files: Sequence[SourceFile], seed: str) -> list[Undoing]:
     stubs = [it for function in functions for it in function][:MOST_STUBS]
     found = [it for pair in zip_longest(hunks[:MOST_HUNKS], stubs) for it in pair if it is not None]
     seen: set[tuple[tuple[str, str | None], ...]] = set()
-    unique = []
+    unique = _all_new(python)
     for it in found:
         key = tuple(sorted(it.texts.items(), key=lambda item: item[0]))
         if key not in seen:
@@ -102,13 +106,35 @@ def _hunks(file: SourceFile) -> Iterator[Undoing]:
             groups[-1].append(change)
         else:
             groups.append([change])
-    for group in groups:
-        first, last = group[0], group[-1]
+    for group in _that_parse(file, groups):
         written = {line for change in group for line in _lines_of(change) if new[line - 1 : line] not in ([], [""])}
         if inline and written <= inline:
             continue
-        lines = [*new[: first.new_first], *old[first.old_first : last.old_end], *new[last.new_end :]]
-        yield Undoing(UndoingKind.HUNK, file.path, first.new_first + 1, {file.path: "\n".join(lines)})
+        yield Undoing(UndoingKind.HUNK, file.path, group[0].new_first + 1, {file.path: _reverted(old, new, group)})
+
+
+def _reverted(old: Sequence[str], new: Sequence[str], group: Sequence[LineChange]) -> str:
+    first, last = group[0], group[-1]
+    return "\n".join([*new[: first.new_first], *old[first.old_first : last.old_end], *new[last.new_end :]])
+
+
+def _that_parse(file: SourceFile, groups: Sequence[list[LineChange]]) -> list[list[LineChange]]:
+    """The hunks, each with as many beside it as it takes that the text without them is Python again: what has no syntax
+    says nothing of the tests. One that never is goes."""
+    if language_of(file.path) != "python" or parsed(file.landed or "") is None:
+        return list(groups)
+    old, new = (file.base or "").split("\n"), (file.landed or "").split("\n")
+    found: list[list[LineChange]] = []
+    for place in range(len(groups)):
+        windows = (
+            [change for group in groups[first : first + size] for change in group]
+            for size in (*range(1, _MOST_MERGED), len(groups))
+            for first in range(min(place, len(groups) - size), max(-1, place - size), -1)
+        )
+        merged = next((it for it in windows if it and parsed(_reverted(old, new, it)) is not None), None)
+        if merged is not None and merged not in found:
+            found.append(merged)
+    return found
 
 
 def _lines_of(change: LineChange) -> set[int]:
@@ -125,10 +151,10 @@ def _meaning(path: str, text: str | None) -> object:
     """The same for two texts that differ in nothing that runs."""
     if text is None:
         return None
-    if language_of(path) == "python" and (tree := parsed(text)) is not None:
-        return ast.dump(_Bare().visit(tree))
-    lines = (line.strip() for line in text.splitlines())
-    return [("".join(line.split())) for line in lines if line and not line.startswith(_COMMENTS)]
+    tree = parsed(text) if language_of(path) == "python" else None
+    if tree is not None and (dumped := unless_too_deep(lambda: ast.dump(_Bare().visit(tree)))) is not None:
+        return dumped
+    return bare_lines(text.splitlines(), _COMMENTS)
 
 
 class _Bare(ast.NodeTransformer):
@@ -164,33 +190,47 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def parsed(text: str) -> ast.Module | None:
-    """The syntax tree of a text; None where it is none of this Python's."""
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
 def _stubs(file: SourceFile) -> list[list[Undoing]]:
     """For each function that the reference adds or changes, its stubs; of functions in functions the inner ones."""
-    if file.landed is None or (tree := parsed(file.landed)) is None:
+    if file.landed is None:
         return []
     lines = range(1, file.landed.count("\n") + 2)
     changed = set(lines) if file.base is None else set[int]().union(*map(_lines_of, file.changes))
-    before = parsed(file.base) if file.base is not None else None
-    meanings = {name: _dumped(node) for name, node in _functions(before)} if before else {}
+    before = file.base or ""
+    meanings = {name: _dumped(before, node) for name, node in _functions_of(before)}
     found = []
-    for name, node in _functions(tree):
+    for name, node in _functions_of(file.landed):
         if not changed & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)):
             continue
-        if not _works(node) or meanings.get(name) == _dumped(node):
+        if not _works(node) or meanings.get(name) == _dumped(file.landed, node):
             continue
         texts = [(kind, _stubbed(file.landed, node, body)) for kind, body in _BODIES.items()]
         found.append(
             [Undoing(kind, file.path, node.lineno, {file.path: text}) for kind, text in texts if text is not None]
         )
     return found
+
+
+def _all_new(files: Sequence[SourceFile]) -> list[Undoing]:
+    """M_t, with all functions that the reference adds returning None; none where it adds none that does anything."""
+    texts: dict[str, str | None] = {}
+    lines = []
+    for file in files:
+        known = {name for name, _ in _functions_of(file.base or "")}
+        new = [node for name, node in _functions_of(file.landed or "") if name not in known and _works(node)]
+        text = file.landed or ""
+        for node in new:  # the lines stay as many
+            text = _stubbed(text, node, _BODIES[UndoingKind.RETURNS_NONE]) or text
+        if text != (file.landed or ""):
+            texts[file.path] = text
+            lines.append(new[0].lineno)
+    return [Undoing(UndoingKind.NEW_RETURN_NONE, next(iter(texts)), lines[0], texts)] if texts else []
+
+
+def _functions_of(text: str) -> list[tuple[str, _Function]]:
+    """`_functions` of a text; none where it is no Python."""
+    tree = parsed(text)
+    return [] if tree is None else unless_too_deep(lambda: list(_functions(tree))) or []
 
 
 def _functions(node: ast.AST, outer: str = "") -> Iterator[tuple[str, _Function]]:
@@ -204,8 +244,9 @@ def _functions(node: ast.AST, outer: str = "") -> Iterator[tuple[str, _Function]
             yield from _functions(child, outer)
 
 
-def _dumped(node: _Function) -> str:
-    return ast.dump(_Bare().visit(ast.parse(ast.unparse(node))))
+def _dumped(text: str, node: _Function) -> object:
+    dumped = unless_too_deep(lambda: ast.dump(_Bare().visit(ast.parse(ast.unparse(node)))))
+    return bare_lines(text.split("\n")[node.lineno - 1 : node.end_lineno], ("#",)) if dumped is None else dumped
 
 
 def _works(node: _Function) -> bool:
@@ -214,9 +255,13 @@ def _works(node: _Function) -> bool:
     return not all(
         isinstance(it, ast.Pass | ast.Raise)
         or (isinstance(it, ast.Expr) and isinstance(it.value, ast.Constant))
-        or (isinstance(it, ast.Return) and (it.value is None or ast.unparse(it.value) == "None"))
+        or (isinstance(it, ast.Return) and (it.value is None or _is_none(it.value)))
         for it in body
     )
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _stubbed(text: str, node: _Function, statement: str) -> str | None:

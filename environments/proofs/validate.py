@@ -139,7 +139,7 @@ class ChainProver:
 
     def measure(self, chain_id: str, tell: Tell = lambda words: None, *, anew: bool = False) -> ChainProof:
         """Measure what the stored proof of a chain is worth, and store it, stage by stage: of those that are proved,
-        and of which nobody knows it, or of all of them `anew`.
+        and of which nobody knows it, or of all of them `anew`. A stage whose sandbox was lost stays unmeasured.
 
         Raises as `prove`, and `NoRecipe`, `BuildFailed` and `StateError` where a stage has no environment any more.
         """
@@ -154,14 +154,16 @@ class ChainProver:
         with self.backend.connected() as backend:
             work = _Chain(chain, git, trees, patches, backend)
             for found in wanted:
-                strength = self._strength(work, found, _at_stage(chain.stages[found.position - 1], tell))
+                strength = self._strength(work, found, _at_stage(chain.stages[found.position - 1], tell), anew)
+                if strength is None:
+                    continue
                 with self._store.transaction() as tx:
                     require_chain(tx, chain_id)
                     write_strength(tx, chain_id, found.position, strength)
         with self._store.reading() as tx:
             return read_proof(tx, chain_id)
 
-    def _strength(self, work: _Chain, found: StageProof, tell: Tell) -> Strength:
+    def _strength(self, work: _Chain, found: StageProof, tell: Tell, anew: bool) -> Strength | None:
         stage = work.chain.stages[found.position - 1]
         tell("image")
         provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage)
@@ -171,7 +173,7 @@ class ChainProver:
         stored = StoredRuns(self._store, work.chain.id, stage.position)
         decides = self._decides(work, provided.image)
         patch = work.patches[stage.position - 1]
-        return StrengthMeter(stored, suite, stage, patch, found, work.git, decides).measure(tell)
+        return StrengthMeter(stored, suite, stage, patch, found, work.git, decides, renew=anew).measure(tell)
 
     def _decides(self, work: _Chain, image: str | None) -> tuple[str, ...]:
         """What decides a test run beside the tree and the command."""

@@ -1,7 +1,8 @@
 """Whether two databases hold the same facts: `python -m research.same_rows ONE.db OTHER.db`.
 
-Rows are compared by natural key. Ignored are surrogate ids, times, ids of runs and of trajectories and columns that
-name them, and, within outputs, paths of this machine and durations. Prints a line for each table, and up to three rows
+Rows are compared by natural key. Ignored are surrogate ids, times (as columns and within JSON), ids of runs and of
+trajectories and columns that name them, hashes of requests, since agents read durations, and, within outputs, paths of
+this machine and durations. Prints a line for each table, and up to three rows
 that only one of them has; exit code 1 where there are any.
 """
 
@@ -23,7 +24,8 @@ from sql.store import Store, Transaction
 from sql.tables import Base, Repository, Trajectory
 
 _NO_FACTS = {"seconds", "run", "worker", "key", "tail", "decided_by", "options_hash", "location", "waited_seconds"}
-"""Columns about a run or a machine, which are not facts."""
+_NO_FACTS |= {"request_hash"}
+"""Columns, and fields of JSON, about a run or a machine, which are not facts."""
 
 _SURROGATES = {"repositories", "mine_runs", "llm_calls", "archived_pages", "trajectories"}
 """Tables whose id is a number, or a name, that means another row in another database."""
@@ -35,11 +37,7 @@ _SHOWN = 3
 def facts(tx: Transaction, table: Any, names: Mapping[str, str]) -> Counter[str]:
     """The rows of a table as texts of facts; `names` maps ids of trajectories to labels that do not depend on a run."""
     drop = _NO_FACTS | ({"id"} if table.name in _SURROGATES else set())
-    columns = [
-        column
-        for column in table.columns
-        if column.name not in drop and not column.name.endswith("_at") and column.name != "at"
-    ]
+    columns = [column for column in table.columns if column.name not in drop and not _is_time(column.name)]
     found: Counter[str] = Counter()
     for row in tx.connection.execute(select(*as_stored(columns))):
         text = json.dumps([_plain(value) for value in row], default=str)
@@ -49,20 +47,30 @@ def facts(tx: Transaction, table: Any, names: Mapping[str, str]) -> Counter[str]
     return found
 
 
+def _is_time(name: str) -> bool:
+    return name == "at" or name.endswith("_at")
+
+
 def _plain(value: Any) -> Any:
     """A value; of JSON text, without the fields that a new sandbox or an added option changes."""
-    if isinstance(value, str) and value.startswith("{"):
+    if isinstance(value, str) and value.startswith(("{", "[")):
         try:
             data = json.loads(value)
         except ValueError:
             return value
-        if "scaffold" in data and "gate" in data:
-            data.pop("observers", None)
-        if "judge" in data:
-            data.pop("prefix", None)
-        data.pop("restored", None)
-        return json.dumps(data, sort_keys=True)
+        return json.dumps(_factual(data), sort_keys=True)
     return value
+
+
+def _factual(data: Any) -> Any:
+    if isinstance(data, list):
+        return [_factual(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    drop = _NO_FACTS | {"restored"}
+    drop |= {"observers"} if "scaffold" in data and "gate" in data else set()
+    drop |= {"prefix"} if "judge" in data else set()
+    return {name: _factual(item) for name, item in data.items() if name not in drop and not _is_time(name)}
 
 
 def all_facts(path: str) -> dict[str, Counter[str]]:

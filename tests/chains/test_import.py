@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,7 +19,9 @@ from chains.tasks.swebench import HarnessTests, instance
 from environments.stages import open_git, open_trees, read_chain, stage_patches
 from prchain.core.errors import NoRepository, UsageError
 from prchain.core.git import GitRepository
+from sql.benchmarks import benchmark_chains
 from sql.chosen import selected_ids
+from sql.repositories import new_repository
 from sql.store import Store
 from sql.tables import ChainStage, ImportedTask, Repository, Selection, Task, TaskStage
 from tests.chains import import_rows
@@ -146,7 +150,126 @@ def test_a_fault_that_is_brought_in_is_there_at_the_start_and_gone_at_the_end(
     assert {change.path for change in trees.diff(stage.base, stage.landed)} == {
         b"src/till/cart.py",
         b"src/till/prices.py",
+        b"tests/test_cart.py",
     }
+    # What the names of F2P tests begin with is hidden at the beginning, and is the stage's test patch.
+    assert b"tests/test_cart.py" not in trees.entries(stage.base) and b"tests/test_cart.py" in trees.entries(base)
+    (patch,) = stage_patches(open_git(chain, tmp_path / "mirrors"), trees, chain.stages)
+    assert patch.test == ("tests/test_cart.py",)
+
+
+def test_what_a_task_was_made_from_stays_behind_it(tmp_path: Path, world: World) -> None:
+    store = Store.open(new_database(tmp_path / "fresh.db"))
+    own, other = tmp_path / "own", tmp_path / "other"
+    shutil.copytree(world.path, own / "shop__till.git")
+    take(store, tmp_path, row_of(world, 1), own=own)
+    fork = World(other / "till.git")
+    fork.commit("main", {"till/cart.py": "LIMIT = 1\n", "tests/test_cart.py": "LIMIT = 1\n"})
+    fork.save()
+    patches = {"patch": import_rows.PATCH, "test_patch": import_rows.TEST_PATCH}
+    report, told = take(store, tmp_path, row_of(world, 2, base_commit=fork.sha("main"), **patches), own=other)
+    assert (report.imported, told) == (1, [])
+    with store.reading() as tx:
+        chains = [read_chain(tx, name) for name in selected_ids(tx, "imported")]
+    for chain in chains:
+        assert open_git(chain, tmp_path / "mirrors").patch_text(chain.stages[0].base, chain.stages[0].landed)
+
+
+def test_a_folder_that_holds_no_whole_repository_is_passed_over(tmp_path: Path, world: World, store: Store) -> None:
+    own = tmp_path / "own"
+    (own / "till").mkdir(parents=True)
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{world.path}", str(own / "shop__till"))
+    git(world.path, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", "--bare", "--filter=blob:none", f"file://{world.path}", str(own / "shop__till.git"))
+    report, told = take(store, tmp_path, row_of(world, 1), row_of(world, 2), own=own)
+    assert (report.imported, told) == (2, [])  # by what was mined
+    words = {Path(folder).name: reason for folder, reason in report.passed_over.items()}
+    assert sorted(words) == ["shop__till", "shop__till.git", "till"]
+    assert "shallow" in words["shop__till"] and "is not a git repository" in words["till"]
+    assert "does not hold all files" in words["shop__till.git"]
+    elsewhere = Store.open(new_database(tmp_path / "fresh.db"))
+    (tmp_path / "b").mkdir()
+    waits, told = take(elsewhere, tmp_path / "b", row_of(world, 1), own=own)
+    assert (waits.waiting, waits.bad, told) == ({"shop/till": 1}, 0, [])
+
+
+def test_a_row_of_a_repository_is_never_that_of_another_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.transaction() as tx:
+        seen, missed = tx.rows, list[bool]()
+
+        def late(table: Any, *columns: str, **equals: Any) -> Any:
+            """Another process's row comes to light once its id was asked for."""
+            if table is Repository and columns == ("id",) and not missed:
+                missed.append(True)
+                return [(0,)]
+            return seen(table, *columns, **equals)
+
+        monkeypatch.setattr(tx, "rows", late)
+        id_ = new_repository(tx, "github.com", "other", "one", "")
+        assert new_repository(tx, "github.com", "Other", "One", "") == id_
+    assert rows(store, Repository, "owner", "name") == [tuple(NAME.split("/")), ("other", "one")]
+
+
+def test_two_processes_that_name_repositories_make_two_rows(database_url: str) -> None:
+    one, other, made = Store.open(database_url), Store.open(database_url), list[int]()
+
+    def beside() -> None:
+        with other.transaction() as tx:
+            made.append(new_repository(tx, "github.com", "b", "y", ""))
+
+    thread = Thread(target=beside)
+    with one.transaction() as tx:
+        made.append(new_repository(tx, "github.com", "a", "x", ""))
+        thread.start()
+        thread.join(0.2)
+    thread.join()
+    assert sorted(rows(one, Repository, "owner", "name")) == [("a", "x"), ("b", "y")] and sorted(made) == [1, 2]
+    for store in (one, other):
+        store.close()
+
+
+def test_secrets_of_queries_are_replaced_and_counted(tmp_path: Path, world: World, store: Store) -> None:
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    report, _ = take(store, tmp_path, row_of(world, 1, problem_statement=f"My token is {token}.\n"))
+    assert report.secrets == 1
+    for text in (*rows(store, TaskStage, "query"), *rows(store, ChainStage, "subject")):
+        assert token not in text[0] and text[0].startswith("My token is ")
+
+
+def test_values_that_no_column_holds_are_no_end_of_the_others(tmp_path: Path, world: World, store: Store) -> None:
+    large = import_rows.swe_rebench(created_at=None, meta={"llm_score": {"difficulty_score": 10**80}})
+    file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/s\xff.jsonl"))
+    file.write_text(f"{json.dumps(large)}\n{json.dumps(row_of(world, 1))}\n")
+    importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+    report = importer.run(read_instances(file), lambda row: None)
+    assert (report.imported, report.waiting.total(), report.bad) == (1, 1, 0)
+    assert rows(store, ImportedTask, "source", "difficulty") in ([("s\ufffd", None)] * 2,)
+
+
+def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_is_barred(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    def imported(name: str, source: str, *of: dict[str, Any], training: bool = False) -> ImportReport:
+        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in of))
+        importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+        return importer.run(read_instances(tmp_path / name, source=source), lambda row: None, training=training)
+
+    def barred() -> set[str]:
+        with store.reading() as tx:
+            return set(benchmark_chains(tx))
+
+    gym = "SWE-Gym/SWE-Gym"
+    same = row_of(world, 2)
+    imported("train.jsonl", gym, row_of(world, 1), row_of(world, 1, instance_id="till-other-1"))
+    assert barred() == set()
+    assert imported("verified.jsonl", gym, same).benchmark == 1
+    assert imported("train.jsonl", gym, same).benchmark == 1
+    assert len(barred()) == 1
+    assert imported("train.jsonl", gym, same, training=True).benchmark == 0
+    assert barred() == set()
+    # Barred with it: the same instance, and the same pull request under another name.
+    assert imported("b.jsonl", "x/Verified", row_of(world, 1) | {"difficulty": "easy"}).benchmark == 1
+    assert len(barred()) == 3
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
 
 from chains.imports.forms import FORMS, multi_swe_bench, swe_bench, swe_gym, swe_rebench, swe_smith
 from chains.imports.instance import DataSet, Instance
+from chains.imports.marks import is_benchmark
 from chains.imports.reading import provenance, read_instances
+from chains.imports.rows import rows_of
+from chains.stages.benchmarks import Benchmarks
 from prchain.core.errors import BadInstance, UsageError
 from tests.chains import import_rows
 from tests.chains.import_rows import BASE, F2P, P2P, PATCH, QUERY, ROWS, TEST_PATCH
@@ -64,6 +68,8 @@ def test_what_a_form_alone_tells() -> None:
     ("name", "source", "split", "marked"),
     [
         ("verified", "SWE-bench/SWE-bench_Verified", "test", True),
+        ("verified", "SWE-bench/SWE-bench_Verified", "train", True),
+        ("verified", "mine", "train", True),
         ("swe_bench", "SWE-bench/SWE-bench", "dev", True),
         ("swe_bench", "SWE-bench/SWE-bench", "train", False),
         ("swe_bench", "nebius/SWE-bench-extra", "test", False),
@@ -72,16 +78,60 @@ def test_what_a_form_alone_tells() -> None:
         ("swe_rebench", "nebius/SWE-rebench-leaderboard", "test", True),
         ("multi_swe_bench", "ByteDance-Seed/Multi-SWE-bench", None, True),
         ("multi_swe_bench", "ByteDance-Seed/Multi-SWE-RL", None, False),
+        ("swe_gym", "SWE-bench/SWE-bench_Multilingual", "test", True),
+        ("swe_gym", "mine", "train", True),
+        ("swe_rebench", "nebius/SWE-rebench", "2025_08", True),
+        ("swe_rebench_v2", "nebius/SWE-rebench-V2", None, False),
+        ("swe_smith", "mine", None, False),
+        ("multi_swe_bench", "mine", None, True),
         ("nemo_skills", "blend", None, True),
-        ("nemo_gym", "blend", None, False),
+        ("nemo_skills", "nvidia/Nemotron-Blend", "train", True),
+        ("nemo_gym", "blend", None, True),
+        ("nemo_gym", "nvidia/Nemotron-Blend", None, False),
     ],
 )
-def test_what_measures_models_is_marked(name: str, source: str, split: str | None, marked: bool) -> None:
-    assert read(name, DataSet(source, None, split)).benchmark is marked
+def test_what_is_not_known_to_be_for_training_is_marked(
+    name: str, source: str, split: str | None, marked: bool
+) -> None:
+    where = DataSet(source, None, split)
+    assert is_benchmark(read(name, where), where, Benchmarks.load()) is marked
 
 
-def test_a_stage_of_ours_that_comes_back_is_no_benchmark() -> None:
-    assert not read("harness_5", chain_id="5f0c").benchmark
+def test_a_repository_of_a_benchmark_marks_its_rows_and_no_column_frees_them() -> None:
+    gym = DataSet("SWE-Gym/SWE-Gym", None, "train")
+    known = Benchmarks.load()
+    assert is_benchmark(read("swe_gym", gym, repo="Django/django"), gym, known)
+    mine = DataSet("mine")
+    for changes in ({"split": "train"}, {"chain_id": "5f0c"}, {"chain_id": "5f0c", "chain_benchmark": True}):
+        assert is_benchmark(read("verified", mine, **changes), mine, known)
+    assert is_benchmark(read("nemo_skills", mine, split="train", dataset_name="SWE-Gym/SWE-Gym"), mine, known)
+
+
+def test_a_stage_of_ours_that_comes_back_is_what_it_was() -> None:
+    mine = DataSet("mine")
+    for marked in (True, False):
+        found = read("harness_5", mine, chain_id="5f0c", chain_benchmark=marked)
+        assert is_benchmark(found, mine, Benchmarks.load()) is marked
+
+
+@pytest.mark.parametrize("source", [None, "mine"])
+def test_names_of_files_and_folders_mark_whatever_the_source_is_said_to_be(tmp_path: Path, source: str | None) -> None:
+    lone = write_lines(tmp_path / "2025_08-00000-of-00001.jsonl", import_rows.swe_gym())
+    cached = tmp_path / "datasets--nebius--SWE-rebench-leaderboard" / "snapshots" / "a" / "data"
+    write_lines(cached / "test-00000-of-00001.jsonl", import_rows.swe_gym())
+    for path in (lone, cached):
+        (row,) = read_instances(path, source=source)
+        assert row.instance is not None and row.instance.benchmark
+
+
+def test_each_row_is_of_the_form_of_its_own_columns(tmp_path: Path) -> None:
+    odd = {"note": "header"}
+    file = write_lines(
+        tmp_path / "x.jsonl", odd, import_rows.swe_gym(), import_rows.verified(), import_rows.swe_smith()
+    )
+    first, *others = read_instances(file)
+    assert str(first).endswith("row 1: it is of no form that is read (columns note)")
+    assert [it.instance and it.instance.form for it in others] == ["swe-gym", "swe-bench", "swe-smith"]
 
 
 # The left sides are published instances. The right sides are what `swebench.task.checks.expected_image` of swebench
@@ -137,6 +187,11 @@ def test_the_id_is_of_source_name_and_content() -> None:
         ("swe_gym", {"instance_id": "../../etc"}, "instance_id is '../../etc'"),
         ("swe_gym", {"instance_id": "a b"}, "instance_id is 'a b'"),
         ("swe_gym", {"repo": "till"}, "repo is 'till'"),
+        ("swe_gym", {"repo": "a/.."}, "repo is 'a/..'"),
+        ("swe_gym", {"repo": "../till"}, "repo is '../till'"),
+        ("swe_gym", {"repo": "shop/-till"}, "repo is 'shop/-till'"),
+        ("swe_smith", {"repo": "..__...4f5e6d7c"}, "repo is '../..'"),
+        ("swe_smith", {"repo": f"a__{'b' * 300}.4f5e6d7c"}, "repo is 'a/bbb"),
         ("swe_gym", {"base_commit": "main"}, "base_commit is 'main'"),
         ("swe_gym", {"patch": "Change the limit."}, "patch is no patch"),
         ("swe_gym", {"FAIL_TO_PASS": []}, "FAIL_TO_PASS names no test"),
@@ -193,6 +248,27 @@ def test_a_list_is_read_item_by_item(tmp_path: Path) -> None:
     file.write_text(json.dumps(rows)[:-200], encoding="utf-8")
     *_, last = read_instances(file)
     assert str(last) == f"{file}, row 9: the list ends here, or its next item is no JSON"
+
+
+def test_a_long_list_is_read_once(tmp_path: Path) -> None:
+    file = tmp_path / "list.json"
+    file.write_text("\n [" + ",".join(["{}"] * 300_000) + "]")
+    started = process_time()
+    assert sum(1 for _ in rows_of(file)) == 300_000
+    assert process_time() - started < 10  # a copy of the rest for each item took minutes
+
+
+def test_a_time_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = arrow.array([2**62, 0], arrow.timestamp("us"))
+    parquet.write_table(arrow.table({"repo": ["a/b", "a/c"], "created_at": times}), tmp_path / "x.parquet")
+    (_, bad), (_, good) = rows_of(tmp_path / "x.parquet")
+    assert isinstance(bad, BadInstance) and isinstance(good, dict) and good["repo"] == "a/c"
+
+
+def test_tests_of_other_rows_are_none_of_a_row() -> None:
+    found = read("multi_swe_bench", f2p_tests={"a": {"run": "FAIL"}, "of another row": None})
+    assert "a" in found.f2p and "of another row" not in found.f2p
 
 
 def test_parquet_gives_the_rows_of_lines(tmp_path: Path) -> None:

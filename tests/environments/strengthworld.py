@@ -30,6 +30,10 @@ _APART = "\n" * 8
 """So many lines that two changes are two hunks."""
 
 _RUST = "pub fn one() -> i64 {{ {0} }}\n{apart}pub fn two() -> i64 {{ {1} }}\n{apart}pub fn three() -> i64 {{ {2} }}\n"
+_GO = (
+    "package small\n\nfunc One() int {{ return {0} }}\n{apart}func Two() int {{ return {1} }}\n{apart}"
+    "func Three() int {{ return {2} }}\n"
+)
 _JS = "exports.one = () => {0}\n{apart}exports.two = () => {1}\n{apart}exports.three = () => {2}\n"
 _PYTHON = "def one():\n    return {0}\n{apart}def two():\n    return {1}\n{apart}def three():\n    return {2}\n"
 
@@ -75,6 +79,14 @@ def _rust(*tests: str, use: str = "") -> str:
     )
 
 
+def _go(*tests: str) -> str:
+    head = 'package small\n\nimport "testing"\n\nfunc TestOld(t *testing.T) {\n\tt.Log(One())\n}\n'
+    return head + "".join(
+        f"\nfunc TestNew{number}(t *testing.T) {{\n\tif {test} {{\n\t\tt.Fatal()\n\t}}\n}}\n"
+        for number, test in enumerate(tests)
+    )
+
+
 def _js(*tests: str, use: str = "") -> str:
     new = (f"  it('new {number}', () => {{\n    assert.equal({test})\n  }})\n" for number, test in enumerate(tests))
     return (
@@ -99,6 +111,16 @@ RUNNERS: Mapping[str, Runner] = {
         _rust("small::one(), 1"),
         _rust("half(6), 4", use="use small::extra::half;\n\n"),
         {"src/lib.rs": _texts(_RUST)[0] + "pub mod extra;\n", "src/extra.rs": "pub fn half(n: i64) -> i64 { n / 2 }\n"},
+    ),
+    "go": Runner(
+        "small.go",
+        _texts(_GO),
+        "small_test.go",
+        _go(),
+        _go("One() != 1", "Two() != 2", "Three() != 3"),
+        _go("One() != 1"),
+        _go("Half(6) != 4"),
+        {"half.go": "package small\n\nfunc Half(n int) int { return n / 2 }\n"},
     ),
     "mocha": Runner(
         "index.js",
@@ -175,4 +197,6 @@ def measured(
     found = prove([before], [after], runner=place.runner, files=suite.files, own_files=suite.own_files)
     assert found.outcome == PROVED, (found, after.tail)
     proof = StageProof(1, PROVED, files=suite.files, classes=found.classes, baseline=after.observed)
-    return StrengthMeter(kept, suite, stage, patches[0], proof, repository, ()).measure(lambda words: None)
+    strength = StrengthMeter(kept, suite, stage, patches[0], proof, repository, ()).measure(lambda words: None)
+    assert strength is not None, "a sandbox was lost"
+    return strength

@@ -55,7 +55,14 @@ def test_sources_are_read_in_the_one_line_format() -> None:
 def test_the_suite_itself_comes_first_and_its_fixes_follow() -> None:
     sources = [AptSource("s", "bookworm-security", ("main",)), AptSource("d", "bookworm", ("main",))]
     assert [source.uri for source in choose_sources(sources, "bookworm")] == ["d", "s"]
-    assert choose_sources(sources, "trixie") == []
+    assert [(it.uri, it.suite) for it in choose_sources(sources, "trixie")] == [("d", "trixie")]
+    assert choose_sources([], "trixie") == []
+
+
+@pytest.mark.parametrize("suite", ["", "--arch=x", "a b", "x; y"])
+def test_a_release_is_a_word(suite: str) -> None:
+    with pytest.raises(UsageError, match="no release"):
+        make_base_image(None, suite=suite)
 
 
 def test_files_of_apt_are_read_in_its_order_and_missing_ones_left_out(tmp_path: Path) -> None:

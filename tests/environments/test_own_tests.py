@@ -7,7 +7,7 @@ import pytest
 from environments.proofs.own_tests import OwnTests, own_tests
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
-from environments.suites.testtexts import test_text
+from environments.suites.testtexts import ChangedTests, test_text
 
 P, F, E, S = Status.passed, Status.failed, Status.error, Status.skipped
 TEST = "t"
@@ -26,7 +26,8 @@ def part(
 @pytest.mark.parametrize("before", [None, E, S, F, Status.collected])
 def test_an_old_test_that_passes_by_itself_was_only_hidden(before: Status | None) -> None:
     assert part(before, P) == OwnTests(hidden=(TEST,))
-    assert part(before, P, changed=None) == OwnTests(hidden=(TEST,)), "its text is not found, and B_t knows it"
+    unknown = part(before, P, changed=None)
+    assert unknown == (OwnTests(own_f2p=(TEST,)) if before is F else OwnTests(hidden=(TEST,))), "its text is not found"
 
 
 @pytest.mark.parametrize("before", [F, Status.xfail, Status.xpass])
@@ -56,7 +57,8 @@ PYTEST = """
 import pytest
 from pkg import new
 
-@pytest.mark.parametrize("it", [1, {more}])
+MORE = {more}
+
 def test_it(it):
     '''{words}'''
     assert it   #  {words}
@@ -119,3 +121,41 @@ def test_a_changed_test_is_told_from_one_beside_it(runner: str) -> None:
     assert test_text(runner, path, old, changed) != test_text(runner, path, new, changed)
     assert test_text(runner, path, old, changed) == test_text(runner, path, noise, changed)
     assert test_text(runner, path, old, same) == test_text(runner, path, new, same)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "@pytest.mark.parametrize('it, want', [(1, 1), (2, {0})])\ndef test_it(it, want):\n    assert it == want\n",
+        "WANT = {{1: {0}}}\n\ndef test_it():\n    assert new(1) == WANT\n",
+        "ONE: int = {0}\nWANT = {{1: ONE}}\n\n@mark(WANT)\ndef test_it():\n    assert new(1)\n",
+        "def test_it():\n    assert " + " + ".join(["a"] * 900) + " == {0}\n",
+    ],
+)
+def test_what_a_test_expects_may_stand_beside_it(template: str) -> None:
+    one, other = (test_text("pytest", "t.py", template.format(value), "t.py::test_it[2]") for value in (2, 3))
+    assert one is not None and one != other
+    assert one == test_text("pytest", "t.py", "OTHER = 3\n" + template.format(2), "t.py::test_it[2]")
+
+
+GO_IDS = ("a.com/m/a.TestIt", "a.com/m/a.TestIt/v1.2")
+RUST_IDS = ("small tests/it/main.rs math::it",)
+
+
+@pytest.mark.parametrize("test", GO_IDS + RUST_IDS)
+def test_a_changed_test_whose_id_names_no_file_of_its_own_is_found(test: str) -> None:
+    if test in GO_IDS:
+        runner, path, template, files = "go", "a/a_test.go", GO, ("a/a_test.go", "b/b_test.go")
+    else:
+        runner, path, template, files = "cargo", "tests/it/math.rs", RUST, ("tests/it/main.rs", "tests/it/math.rs")
+    other = next(it for it in files if it != path)
+    old, new, same = (template.format(value=it, words="", use="") for it in (1, 2, 1))
+    rest = "mod math;\n"
+
+    def told(now: str, elsewhere: str = rest, *, touched: tuple[str, ...] = files) -> bool | None:
+        before, after = {path: old, other: rest}, {path: now, other: elsewhere}
+        return ChangedTests(runner, files, {it: it for it in touched}, before.get, after.get)(test)
+
+    assert told(new) is True and told(same) is False
+    assert told(same, elsewhere=new) is (runner == "cargo"), "of Go's packages each has its own"
+    assert told(new, touched=(other,)) is None

@@ -128,3 +128,29 @@ BASE = {
 def test_the_stub_binds_what_tests_need_and_the_base_lacks(test: str, expected: Mapping[str, str]) -> None:
     found = name_stub([test], BASE.keys(), BASE.__getitem__)
     assert (found.texts if found else {}) == {path: BASE.get(path, "") + text for path, text in expected.items()}
+
+
+def test_all_new_functions_return_none_at_once() -> None:
+    base = "def old(): return 1\n"
+    landed = base + "def one():\n    a = 1\n    return a\nclass It:\n    def two(self): return 2\n"
+    found = undoings([source(base, landed), source(None, "def three(): return 3\n", "b.py")], "seed")
+    emptied = base + "def one():\n    return None\n\nclass It:\n    def two(self): return None\n"
+    texts = {"a.py": emptied, "b.py": "def three(): return None\n"}
+    assert found[0] == Undoing(UndoingKind.NEW_RETURN_NONE, "a.py", 2, texts)
+    assert UndoingKind.NEW_RETURN_NONE not in {it.kind for it in made(base, base.replace("1", "2"))}
+
+
+def test_a_hunk_without_which_nothing_parses_is_undone_with_its_neighbour() -> None:
+    entries = "".join(f"    {number}: {number},\n" for number in range(12))
+    far = "#\n" * 8 + "y = {}\n"
+    base, landed = "A = {\n" + entries + "}\n" + far.format(1), "A = it({\n" + entries + "})\n" + far.format(2)
+    both, last = base[: -len("1\n")] + "2\n", landed[: -len("2\n")] + "1\n"
+    assert texts(made(base, landed), HUNK) == {both, last}
+    assert made("A = (\n", "A = 1\n") == [], "it never parsed"
+
+
+def test_code_that_is_too_deep_for_a_tree_is_compared_by_lines() -> None:
+    deep = "def f(a):\n    return " + " + ".join(["a"] * 900) + "{0}\n"
+    assert len(texts(made(deep.format(""), deep.format(" + 1")), HUNK, NONE)) == 2
+    assert made(deep.format(""), deep.format("  ")) == []
+    name_stub(["from till import new\n" + deep], BASE.keys(), lambda path: deep)

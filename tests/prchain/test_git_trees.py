@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -71,6 +72,16 @@ class TestStore:
         TreeStore.open(tmp_path / "store", [world.path])
         for again in (TreeStore.open(tmp_path / "store"), TreeStore.open(tmp_path / "store", [world.path])):
             assert again.tree_of(world.sha("main"))
+
+    def test_keeps_what_it_borrowed_from_as_long_as_that_is_there(self, world: World, tmp_path: Path) -> None:
+        other = World(tmp_path / 'an"oth\\er.git')
+        other.commit("main", {"a": "1"})
+        TreeStore.open(tmp_path / "store", [other.save()])
+        both = TreeStore.open(tmp_path / "store", [world.path])
+        assert both.tree_of(world.sha("main")) and both.tree_of(other.sha("main"))
+        shutil.rmtree(other.path)
+        TreeStore.open(tmp_path / "store", [world.path])
+        assert len((tmp_path / "store" / "objects" / "info" / "alternates").read_text().splitlines()) == 1
 
     @pytest.mark.parametrize("name", ['quo"te', "back\\slash", "new\nline", "#hash"])
     def test_finds_mirrors_whatever_their_folder_is_called(self, name: str, world: World, tmp_path: Path) -> None:

@@ -28,6 +28,15 @@ def strength(*outcomes: UndoingOutcome, own: int | None = 1, stub: UndoingOutcom
     return Strength(own, 1, ("a",), ("b",), 3, undone, 1.5)
 
 
+def bodies(*found: tuple[UndoingOutcome, UndoingOutcome], empty: UndoingOutcome = C) -> Strength:
+    """Functions that return None, and that raise, and all new ones that return None."""
+    undone = [Undone(UndoingKind.NEW_RETURN_NONE, "a.py:0", empty)]
+    for line, (none, raises) in enumerate(found):
+        undone.append(Undone(UndoingKind.RETURNS_NONE, f"a.py:{line}", none))
+        undone.append(Undone(UndoingKind.RAISES, f"a.py:{line}", raises))
+    return Strength(1, undone=tuple(undone))
+
+
 @pytest.mark.parametrize(
     ("found", "worth", "own", "caught"),
     [
@@ -41,7 +50,13 @@ def strength(*outcomes: UndoingOutcome, own: int | None = 1, stub: UndoingOutcom
         (strength(C, C, P, I, I, I), Worth.STRONG, True, True),
         (strength(C, C, C, stub=P), Worth.WEAK, True, False),
         (strength(stub=P), Worth.WEAK, True, False),
-        (strength(C, P, stub=C), Worth.STRONG, True, True),
+        (strength(C, P, stub=C), Worth.UNKNOWN, True, False),
+        (strength(C, C, C, stub=C), Worth.STRONG, True, True),
+        (bodies((P, C), (P, C), empty=C), Worth.UNKNOWN, True, False),
+        (bodies((P, C), (P, C), (P, C)), Worth.WEAK, True, False),
+        (bodies((C, C), (C, C), (P, C)), Worth.STRONG, True, True),
+        (bodies((I, C), (I, P), (C, I), (C, I)), Worth.STRONG, True, True),
+        (bodies((C, C), (C, C), (C, C), empty=P), Worth.WEAK, True, False),
     ],
 )
 def test_worth_and_filters_follow_from_the_counts(found: Strength, worth: Worth, own: bool, caught: bool) -> None:
@@ -55,9 +70,12 @@ def test_a_chain_is_worth_what_its_weakest_stage_is() -> None:
     strong, weak = strength(C, C, C), strength(P, P, P)
     assert worst([strong, weak, strength(own=0)]) is Worth.IMPORT_ONLY
     assert worst([strong, None]) is Worth.NOT_MEASURED and worst([]) is None
-    assert meets({1: strong, 2: strong}, ProofFilter.CAUGHT) and not meets({1: strong, 2: weak}, ProofFilter.CAUGHT)
+    both = [1, 2]
+    assert meets({1: strong, 2: strong}, ProofFilter.CAUGHT, both)
+    assert not meets({1: strong, 2: weak}, ProofFilter.CAUGHT, both)
     assert meets({1: strong, 2: weak}, ProofFilter.CAUGHT, [1]), "only what is exported is asked"
-    assert not meets({}, ProofFilter.OWN) and not meets({1: None}, ProofFilter.OWN) and meets({}, ProofFilter.ANY)
+    assert not meets({}, ProofFilter.OWN, []) and not meets({1: None}, ProofFilter.OWN, [1])
+    assert meets({}, ProofFilter.ANY, [])
     assert not meets({1: strong}, ProofFilter.OWN, [1, 2]), "stage 2 was not proved"
 
 

@@ -12,11 +12,13 @@ from click.testing import CliRunner
 from sqlalchemy import insert, update
 
 from prchain.core.errors import UsageError
-from sql.tables import LlmCall, Selection, Trajectory, TrajectoryStage, Verdict
+from sql.tables import ImportedTask, LlmCall, Selection, Trajectory, TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.export.tasks.predictions import chosen_rollouts
 from trajectories.identity import LENGTH
+from trajectories.outcomes import FINAL
 from trajectories.studies.evaluation.cli import evaluate
-from trajectories.studies.evaluation.stored import TaskSet, chains_of
+from trajectories.studies.evaluation.stored import TaskSet, chains_of, evaluated_runs
 
 CHAINS = ("a" * 16, "b" * 16, "c" * 16)
 """One stage, one stage, two stages."""
@@ -134,6 +136,95 @@ def test_people_read_tables_of_at_most_80_columns(world: SampleWorld) -> None:
     assert result.exit_code == 0 and "1 apart, scored as nothing: 1 endpoint_unreachable" in result.output
     assert "1 stage not tried, as an earlier one failed: unresolved" in result.output
     assert max(map(len, result.output.splitlines())) <= 80
+
+
+# ---- what is no sample of one thing, or says nothing of the agent
+
+
+def imported(chain: str, source: str) -> dict[str, Any]:
+    """A chain as a data set's instance; two sets publish the same one."""
+    texts = dict.fromkeys(("patch", "test_patch"), "") | {key: list[str]() for key in ("f2p", "p2p", "test_command")}
+    empty = dict.fromkeys(
+        ("revision", "split", "licence", "difficulty", "location", "image", "image_by", "workdir", "log_parser")
+    )
+    named = {"chain_id": chain, "source": source, "form": "swe-bench", "instance_id": "shop__till-1"}
+    times = {"base_commit": "a" * 40, "imported_at": "2024-01-01T00:00:00Z"}
+    return {**texts, **empty, **named, **times, "benchmark": True, "breaks": False}
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path_factory.mktemp("odd")) as world:
+        for chain, length in zip(CHAINS, (1, 1, 3), strict=True):
+            world.chain(chain, length=length, repository=("shop", "till"))
+            selection = {"strategy": "single", "chain_id": chain, "score": 1.0, "outcome": "selected", "reason": None}
+            with world.store.transaction() as tx:
+                tx.upsert(Selection, [{**selection, "selected_at": "2024-01-01T00:00:00Z"}])
+        one, two, three = CHAINS
+        with world.store.transaction() as tx:
+            tx.upsert(ImportedTask, [imported(one, "Lite"), imported(two, "Verified")])
+        add(world, 1, one, model="twice", resolved=True)
+        add(world, 2, two, model="twice", resolved=False)
+        unsupported = add(world, 3, three, model="state", resolved=True, stages=2)
+        limited = add(world, 4, three, model="limit", resolved=True, stages=1)
+        unscored = add(world, 5, one, model="unscored", resolved=True, tests="passed")
+        silent = add(world, 6, two, model="unscored", resolved=False)
+        fresh = add(world, 7, one, model="options", resolved=False)
+        add(world, 8, one, model="options", resolved=True)
+        curated = add(world, 9, two, model="twice", resolved=True, sample=1)
+        stages, whole = TrajectoryStage.trajectory_id, Trajectory.id
+        with world.store.transaction() as tx:
+
+            def put(table: Any, name: str, at: int | None = None, **values: Any) -> None:
+                where = [(whole if table is Trajectory else stages) == name]
+                where += [TrajectoryStage.position == at] if at else []
+                tx.connection.execute(update(table).where(*where).values(**values))
+
+            put(Trajectory, unsupported, outcome="too_short", accepted=1)
+            put(TrajectoryStage, unsupported, 2, outcome="merge_unsupported", attempts=0)
+            put(Trajectory, limited, outcome="too_short", accepted=1)
+            for name in (unscored, silent):
+                put(Trajectory, name, outcome="unscored")
+                put(TrajectoryStage, name, outcome="unscored")
+            tx.connection.execute(update(Verdict).where(Verdict.trajectory_id == silent).values(tests=None))
+            put(Trajectory, fresh, options={"context": "stage"})
+            put(Trajectory, curated, scaffold="curated")
+        yield world
+
+
+def test_an_instance_that_two_data_sets_publish_is_two(odd: SampleWorld) -> None:
+    (group,) = figures(odd, "--model", "twice", "--k", "1,2")["groups"]
+    assert (group["instances"], group["pass_at"]["1"]["value"], "2" in group["pass_at"]) == (2, 0.5, False)
+    with odd.store.reading() as tx:
+        assert {it.name for it in evaluated_runs(tx, CHAINS, "twice")} == {"Lite shop__till-1", "Verified shop__till-1"}
+
+
+def test_runs_with_several_options_are_parted(odd: SampleWorld) -> None:
+    row = figures(odd, "--model", "options", "--k", "1,2")
+    assert row["parted_by_option"] == ["options"]
+    assert {it["group"]: it["pass_at"]["1"]["value"] for it in row["groups"]} == {
+        "options, context=chain": 1.0,
+        "options, context=stage": 0.0,
+    }
+
+
+def test_what_the_agent_did_not_fail_stands_apart_under_its_name(odd: SampleWorld) -> None:
+    found = {model: figures(odd, "--model", model)["groups"][0] for model in ("state", "limit", "unscored")}
+    assert {model: (it["runs"], it["resolved"], it["not_reached"], it["apart"]) for model, it in found.items()} == {
+        "state": (1, 1, 0, {"merge_unsupported": 2}),
+        "limit": (1, 1, 0, {"not_reached": 2}),
+        "unscored": (1, 1, 0, {"unscored": 1}),  # by its hidden tests; of the other nothing was said
+    }
+
+
+def test_predictions_are_of_the_runs_that_were_evaluated(odd: SampleWorld, tmp_path: Path) -> None:
+    with odd.store.reading() as tx:
+        runs = {it.trajectory for it in evaluated_runs(tx, CHAINS, "twice")}
+        chosen = chosen_rollouts(tx, outcomes=FINAL, only=runs)
+    assert {it.id for it in chosen} == runs and len(runs) == 2
+    arguments = ["--db", str(odd.store.url.database), "--predictions-out", str(tmp_path / "p.jsonl")]
+    result = CliRunner().invoke(evaluate, arguments)
+    assert "Pass@1" in result.output and "predictions are of one model a file" in str(result.exception)
 
 
 def test_what_is_not_there_is_told(world: SampleWorld) -> None:

@@ -43,7 +43,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolloutWorld]:
         importer = Importer(world.store, world.settings().data_dir, world.settings().mirrors_dir)
         for place, row in enumerate(rows):
             (tmp_path / f"set{place}.jsonl").write_text(json.dumps(row))
-            report = importer.run(read_instances(tmp_path / f"set{place}.jsonl"), lambda row: None)
+            found = read_instances(tmp_path / f"set{place}.jsonl", source=("SWE-Gym", "set1")[place])
+            report = importer.run(found, lambda row: None)
             assert (report.imported, report.benchmark) == (1, place)
         assert world.run(world.context(), strategy="imported").run(1).counts == {ACCEPTED: 2}
         yield world
@@ -61,7 +62,7 @@ def test_an_imported_task_is_rolled_out_as_any_other(world: RolloutWorld) -> Non
 
 
 def test_what_measures_models_is_in_no_export_of_samples_unless_asked_for(world: RolloutWorld) -> None:
-    for asked, expected in ((False, {"set0"}), (True, {"set0", "set1"})):
+    for asked, expected in ((False, {"SWE-Gym"}), (True, {"SWE-Gym", "set1"})):
         options = ExportOptions(benchmarks=asked)
         form = chosen_format("slime", options)
         with world.store.reading() as tx:
@@ -75,4 +76,4 @@ def test_what_measures_models_is_in_no_export_of_samples_unless_asked_for(world:
         assert left_out["benchmark"] == (0 if asked else 1)
         assert {it["source"] for it in whole["imports"]} == expected
         assert [it["benchmark"] for it in whole["imports"]] == [False, True][: len(expected)]
-        assert "| set0 |" in markdown(whole)
+        assert "| SWE-Gym |" in markdown(whole)

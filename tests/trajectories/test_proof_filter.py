@@ -11,7 +11,8 @@ from environments.suites.outcomes import ClassifiedTests
 from prchain.core.errors import UsageError
 from sql.outcomes import PROVED
 from sql.store import Store
-from sql.strength import ProofFilter, Strength, UndoingKind, UndoingOutcome, Undone
+from sql.strength import ProofFilter, Strength, UndoingKind, UndoingOutcome, Undone, meeting
+from tests.trajectories.graphworld import graph_world
 from tests.trajectories.rolloutworld import STAGES, rollout_world
 from tests.trajectories.sampleworld import sample_world
 from tests.trajectories.test_export import run_export
@@ -53,6 +54,20 @@ def test_a_chain_that_is_named_and_proved_by_an_import_alone_is_refused(tmp_path
         prove(world.store, chain, *[IMPORT_ONLY] * STAGES)
         with pytest.raises(UsageError, match="is worth less than --proof own"):
             world.run(world.context(), chain=chain, proof=ProofFilter.OWN).pending()
+
+
+def test_a_stage_that_is_not_proved_meets_nothing(tmp_path: Path) -> None:
+    with rollout_world(tmp_path) as world, world.store.reading() as tx:
+        prove(world.store, world.chains[0], *[STRONG] * (STAGES - 1))
+        assert meeting(tx, world.chains, ProofFilter.OWN) == []
+        assert meeting(tx, world.chains, ProofFilter.ANY) == list(world.chains)
+
+
+def test_curate_refuses_a_named_chain_too(tmp_path: Path) -> None:
+    with graph_world(tmp_path) as world:
+        chain = world.rollouts.chains[0]
+        with pytest.raises(UsageError, match="is worth less than --proof own"):
+            world.run(chain=chain, proof=ProofFilter.OWN).pending()
 
 
 def test_exports_ask_only_for_the_stages_that_a_sample_holds(tmp_path: Path) -> None:

@@ -169,14 +169,14 @@ def _repositories(card: Card, kept: Sequence[ExportCandidate]) -> list[dict[str,
 def _imports(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
     """The data sets that exported chains were imported from, with trajectories by split and by the licence that the
     publisher names. Empty where none was."""
-    columns = ("chain_id", "source", "revision", "split", "licence", "benchmark")
+    columns = ("chain_id", "source", "revision", "split", "licence")
     known = {chain: values for chain, *values in tx.rows(ImportedTask, *columns)}
     found: dict[tuple[str, str, bool], dict[str, Counter[str]]] = {}
     for candidate in kept:
         if candidate.chain_id in known:
-            source, revision, split, licence, benchmark = known[candidate.chain_id]
+            source, revision, split, licence = known[candidate.chain_id]
             row = found.setdefault(
-                (source, revision or "", bool(benchmark)), {"splits": Counter(), "licences": Counter()}
+                (source, revision or "", candidate.benchmark), {"splits": Counter(), "licences": Counter()}
             )
             row["splits"][split or "unknown"] += 1
             row["licences"][licence or "unknown"] += 1

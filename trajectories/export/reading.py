@@ -12,9 +12,10 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from sql.benchmarks import benchmark_chains
 from sql.store import Transaction
 from sql.strength import read_strengths, worst
-from sql.tables import Chain, ChainStage, ImportedTask, Repository, Trajectory, TrajectoryMessage, TrajectoryStage
+from sql.tables import Chain, ChainStage, Repository, Trajectory, TrajectoryMessage, TrajectoryStage
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
@@ -33,7 +34,7 @@ NO_OVERVIEW = "no_overview"
 describes stages that the sample does not hold."""
 REFINED = "refined"
 BENCHMARK = "benchmark"
-"""Its task was imported from a data set that is there to measure models."""
+"""Its task was imported from a data set that is there to measure models, or is the same as one that was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class ExportCandidate:
     length: int
     options_hash: str = ""
     benchmark: bool = False
-    """Whether its task was imported from a data set that is there to measure models."""
+    """See `BENCHMARK`."""
     trees: bytes | None = None
     """Digest of A_t of all exported stages; None if one is unknown."""
     attempts: int = 0
@@ -91,11 +92,9 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             Trajectory.steps,
             Chain.length,
             Trajectory.options_hash,
-            ImportedTask.benchmark,
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
-        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
         .where(Trajectory.outcome.in_(sorted(options.outcomes)))
     )
     if options.model:
@@ -103,6 +102,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
     if options.scaffolds is not None:
         query = query.where(Trajectory.scaffold.in_(sorted(options.scaffolds)))
     found: dict[str, ExportCandidate] = {}
+    barred = benchmark_chains(tx)
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
         name = f"{row.owner}/{row.name}"
         if options.repository and name.lower() != options.repository.lower():
@@ -128,7 +128,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             row.steps,
             row.length,
             sys.intern(row.options_hash),
-            bool(row.benchmark),
+            row.chain_id in barred,
         )
     columns = ("trajectory_id", "position", "end_tree", "attempts")
     for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):

@@ -24,7 +24,7 @@ from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.store import Store
-from sql.strength import ProofFilter, doubts, meeting
+from sql.strength import ProofFilter, doubts, meeting, require_proof
 from sql.tables import Chain
 from trajectories.agents.observers.setup import make_observers
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
@@ -220,12 +220,9 @@ class RolloutRun:
                 raise UsageError("a branch is of one chain; name it with --chain")
             texts = read_texts(tx, context.options.interface)
             ready = [chain_id for chain_id in chain_ids if chain_id in texts]
+            if choice.chain is not None and ready:
+                require_proof(tx, ready[0], choice.proof)
             strong = meeting(tx, ready, choice.proof)
-            if choice.chain is not None and ready and not strong:
-                raise UsageError(
-                    f"the proof of chain {ready[0]} is worth less than --proof {choice.proof} asks for; "
-                    f"`prchain environments show {ready[0]}` says what"
-                )
             chains = strong[: choice.limit]
             rows = read_rows(tx, {chain: texts[chain] for chain in chains})
             proof_doubts = doubts(tx, chains) if choice.proof is ProofFilter.ANY else None

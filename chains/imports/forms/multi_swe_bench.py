@@ -33,7 +33,7 @@ class MultiSweBench:
         names = {"repo": f"{reader.text(row, 'org').strip()}/{reader.text(row, 'repo').strip()}"}
         repository = reader.repository_name(names)
         number = row.get("number")
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 10**9:
             raise BadInstance("number is no number of a pull request")
         owner, _, name = repository.partition("/")
         tests = {
@@ -56,7 +56,6 @@ class MultiSweBench:
             revision=where.revision,
             split=where.split,
             language=reader.word_or_none(row, "lang") or reader.word_or_none(row, "language"),
-            benchmark="multi-swe-rl" not in where.source.lower().replace("_", "-"),
         )
 
 
@@ -77,7 +76,8 @@ def _query(row: Row) -> str:
 
 def _names(row: Row, column: str) -> list[str]:
     """Names of tests from an object of them, which the hub's table keeps as an object of columns."""
-    value: Any = reader.mapping(row, column)
+    # A table has a column for each test of any row: those of other rows are null.
+    value: Any = {name: it for name, it in reader.mapping(row, column).items() if it is not None}
     if isinstance(value.get("name"), list):
         value = value["name"]
     return list(reader.texts({column: list(value)}, column))

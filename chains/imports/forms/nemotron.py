@@ -41,11 +41,12 @@ class Nemotron:
             reader.word_or_none(outer, "dataset_name") or where.source,
             where.revision,
             reader.word_or_none(outer, "split") or where.split,
+            where.names,
         )
         found = form.read(inside, inner)
         query = reader.text_or_none(outer, "problem_statement") or found.query
         image, by = _image(outer, found)
-        return replace(found, form="nemotron", query=query, image=image, image_by=by)
+        return replace(found, form="nemotron", query=query, image=image, image_by=by, own=False)
 
 
 def _image(outer: Row, found: Instance) -> tuple[str | None, str | None]:

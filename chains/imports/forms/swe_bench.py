@@ -16,9 +16,8 @@ from chains.imports.reader import Row
 _OWN = frozenset({"environment_setup_commit", "eval_script", "image", "log_parser", "difficulty"})
 _CORE = frozenset({"instance_id", "repo", "base_commit", "patch", "test_patch"})
 _OTHERS = frozenset({"install_config", "docker_image", "image_name", "container_formatter", "fix_patch"})
-_OURS = "chain_id"
-_TRAINING = frozenset({"swe-bench-extra"})
-"""Data sets of this form that are made for training."""
+_OURS = "chain_benchmark"
+"""Of our rows alone: whether they were imported from a benchmark."""
 
 
 class SweBench:
@@ -35,8 +34,6 @@ class SweBench:
         name = reader.instance_name(row)
         image = reader.image_column(row, "image")
         script = reader.text_or_none(row, "eval_script")
-        split = where.split or reader.word_or_none(row, "split")
-        training = split == "train" or where.source.rpartition("/")[2].lower() in _TRAINING
         return Instance(
             where.source,
             "swe-bench",
@@ -54,10 +51,11 @@ class SweBench:
             log_parser=reader.word_or_none(row, "log_parser"),
             licence=reader.word_or_none(row, "license_name"),
             revision=where.revision,
-            split=split,
+            split=where.split or reader.word_or_none(row, "split"),
             difficulty=reader.word_or_none(row, "difficulty"),
             created_at=reader.time_or_none(row),
-            benchmark=_OURS not in row and not training,
+            benchmark=row.get(_OURS) not in (None, False),
+            own=row.get(_OURS) is False and "chain_id" in row,
         )
 
 

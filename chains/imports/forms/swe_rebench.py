@@ -13,6 +13,9 @@ from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 
 _OWN = frozenset({"install_config", "docker_image"})
+_HIGHEST = 1_000
+"""Beyond it a score is none: they go from 0 to 3."""
+
 _SECOND = frozenset({"pr_description", "interface"})
 
 
@@ -50,9 +53,8 @@ class SweRebench:
             licence=reader.word_or_none(row, "license_name"),
             revision=where.revision,
             split=where.split,
-            difficulty=str(score) if isinstance(score, int) else None,
+            difficulty=str(score) if type(score) is int and abs(score) <= _HIGHEST else None,
             created_at=reader.time_or_none(row),
-            benchmark="leaderboard" in where.source.lower(),
         )
 
 

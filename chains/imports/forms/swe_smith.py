@@ -34,13 +34,14 @@ class SweSmith:
         copy = _COPY.fullmatch(named := reader.text(row, "repo").strip())
         if copy is None:
             raise BadInstance(f"repo is {named[:60]!r}, which is no copy of SWE-smith: OWNER__NAME.COMMIT")
-        owner, name, commit = copy["owner"], copy["name"], copy["commit"]
+        repository = reader.repository_name({"repo": f"{copy['owner']}/{copy['name']}"})
+        (owner, name), commit = repository.split("/"), copy["commit"]
         image = reader.image_column(row, "image_name")
         return Instance(
             where.source,
             "swe-smith",
             reader.instance_name(row),
-            f"{owner}/{name}",
+            repository,
             commit,
             reader.text(row, "problem_statement"),
             reader.patch_text(row, "patch"),

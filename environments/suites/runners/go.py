@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from environments.suites.canaries.blocks import GO
-from environments.suites.runner import PARENT, Runner
+from environments.suites.runner import PARENT, Runner, last_name
 from environments.suites.testlogs import Status, failures, join, worst
 
 _ACTIONS = {"pass": Status.passed, "fail": Status.failed, "skip": Status.skipped, "run": Status.collected}
@@ -131,6 +131,15 @@ def packages(files: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(f"./{posixpath.dirname(path)}".rstrip("/") for path in files))
 
 
+_FUNCTION = re.compile(r"\.((?:Test|Example|Fuzz|Benchmark)\w*)(?:/.*)?$")
+
+
+def name_of(test: str) -> str:
+    """The function's name, whatever its subtests are called: ``a.com/pkg.TestIt/v1.2``."""
+    found = _FUNCTION.search(test)
+    return found[1] if found else last_name(test)
+
+
 RUNNER = Runner(
     name="go",
     template=f"{PARENT} go test -json -count=1 {{files}}",
@@ -146,5 +155,6 @@ RUNNER = Runner(
         r"[^A-Za-z0-9._~+/-][^/]*/|\./"
         r"|(?i:(?:^|/)(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/]*)?/)|(?:^|/)[^/.]*~\d+(?:\.[^/]*)?/"
     ),
+    name_of=name_of,
     plant=GO.plant,
 )

@@ -86,7 +86,8 @@ class TreeStore(GitRepository):
     def open(cls, path: Path, alternates: Sequence[Path] = ()) -> TreeStore:
         """Open the store at `path`, made when missing, with the repositories `alternates` behind it.
 
-        Without `alternates` those of last time are kept. Raises `NotARepository` or `ShallowRepository` for an
+        Those of last time are kept behind them, as far as they are there: what was written here may need their objects.
+        Raises `NotARepository` or `ShallowRepository` for an
         alternate, `GitError` where object formats differ, `GitMissing`.
         """
         behind = [GitRepository.open(place) for place in alternates]
@@ -102,8 +103,11 @@ class TreeStore(GitRepository):
                 store.run("init", "--quiet", "--bare", "--template=", f"--object-format={new_format}")
             _write(path / "info" / "attributes", RAW_ATTRIBUTES)
             if behind:
-                folders = "".join(f"{alternate_line(git_repository.objects)}\n" for git_repository in behind)
-                _write(path / "objects" / "info" / "alternates", folders)
+                place = path / "objects" / "info" / "alternates"
+                lines = dict.fromkeys(alternate_line(git_repository.objects) for git_repository in behind)
+                before = os.fsdecode(place.read_bytes()).split("\n") if place.exists() else []
+                lines |= dict.fromkeys(line for line in before if line and _folder_of(line).is_dir())
+                _write(place, "".join(f"{line}\n" for line in lines))
         if formats and formats != {store.object_format}:
             raise GitError(f"{path} has another object format than the repository it is to borrow from")
         return store
@@ -329,6 +333,11 @@ def alternate_line(path: Path) -> str:
     """A folder of objects as ``objects/info/alternates`` names it; quoted, since it may hold any character."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def _folder_of(line: str) -> Path:
+    """The other way round."""
+    return Path(re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], line[1:-1]))
 
 
 def _write(path: Path, text: str) -> None:

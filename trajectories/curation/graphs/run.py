@@ -31,7 +31,7 @@ from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
-from sql.strength import ProofFilter, doubts, meeting
+from sql.strength import ProofFilter, doubts, meeting, require_proof
 from sql.tables import ChainStage, GraphRow, StageTests, Task, TaskStage
 from trajectories.curation.graphs.bench import Bench
 from trajectories.curation.graphs.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts
@@ -224,6 +224,7 @@ class GraphRun:
                 return self._found([self._next_stage(tx, choice.trajectory)], 0, tx)
             if choice.chain is not None:
                 chain_ids = [find_chain(tx, choice.chain)]
+                require_proof(tx, chain_ids[0], choice.proof)
                 return self._found(self._stages(tx, chain_ids[0]), 0, tx)
             every = selected_ids(tx, choice.strategy, choice.repository)
             chain_ids = meeting(tx, every, choice.proof)

@@ -78,6 +78,7 @@ def predictions(
     like: str | None = None,
     sample: int | None = None,
     chains: Collection[str] | None = None,
+    only: Collection[str] | None = None,
     left_out: Callable[[MissingPrediction], None] = lambda missing: None,
 ) -> Iterator[dict[str, Any]]:
     """The predictions of trajectories with these outcomes, of one sample a chain: `sample`, or the lowest there is.
@@ -87,7 +88,7 @@ def predictions(
     if several setups are left, and `StoreError`.
     """
     chosen = chosen_rollouts(
-        tx, outcomes=outcomes, repository=repository, model=model, like=like, sample=sample, chains=chains
+        tx, outcomes=outcomes, repository=repository, model=model, like=like, sample=sample, chains=chains, only=only
     )
     for rollout in chosen:
         yield from _rollout_predictions(tx, rollout, mirrors, data_dir, left_out)
@@ -102,9 +103,10 @@ def chosen_rollouts(
     like: str | None = None,
     sample: int | None = None,
     chains: Collection[str] | None = None,
+    only: Collection[str] | None = None,
 ) -> list[Rollout]:
-    """One trajectory a chain, of these `chains` or of all, all with the same model, judge and options; see
-    `predictions`.
+    """One trajectory a chain, of these `chains` or of all, and of the trajectories `only` or of all; all with the same
+    model, judge and options; see `predictions`.
 
     A branch repeats its parent up to a chosen step. It is taken only if the chain has no trajectory with fewer
     branchings before it. What agents did that were told a part of a process graph is no prediction.
@@ -132,7 +134,7 @@ def chosen_rollouts(
     found = [
         Rollout(*fields)
         for fields in tx.connection.execute(query.order_by(table.chain_id, table.sample, table.id))
-        if chains is None or fields.chain_id in chains
+        if (chains is None or fields.chain_id in chains) and (only is None or fields.id in only)
     ]
     if like_rollout is not None:
         found = [

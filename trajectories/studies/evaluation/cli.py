@@ -88,37 +88,35 @@ def evaluate(
     if svg and svg.exists() and not force:
         raise UsageError(f"{svg} is there already; give another name, or --force to replace it")
     left_out: list[MissingPrediction] = []
-    written = 0
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
         chains = chains_of(tx, TaskSet(strategy, repository, source))
         runs = evaluated_runs(tx, chains, model)
         row = evaluation(runs, by=by, ks=_numbers(ks))
         found = beside(with_views(tx, runs), by, *compare) if compare else None
+        if svg is not None:
+            try:
+                svg.write_text(drawing(row), encoding="utf-8")
+            except OSError as error:
+                raise no_room(error, svg) or UsageError(f"{svg} cannot be written: {error.strerror}") from None
+        if found is not None and compare is not None:
+            row["compared"] = {"one": compare[0], "other": compare[1], **asdict(found)}
+        present(as_json, row, print_evaluation, row)
+        if found is not None and compare is not None and not as_json:
+            say()
+            print_sides(found, *compare)
+        # Last: of two models, or two setups, there are figures, but no predictions.
         if predictions is not None:
             lines = predicted(
                 tx,
                 settings.mirrors_dir,
                 settings.data_dir,
                 outcomes=FINAL,
-                model=model,
-                chains=frozenset(chains),
+                only={it.trajectory for it in runs},
                 left_out=left_out.append,
             )
             written = write_lines(lines, predictions, force=force)
-    if svg is not None:
-        try:
-            svg.write_text(drawing(row), encoding="utf-8")
-        except OSError as error:
-            raise no_room(error, svg) or UsageError(f"{svg} cannot be written: {error.strerror}") from None
-    if found is not None and compare is not None:
-        row["compared"] = {"one": compare[0], "other": compare[1], **asdict(found)}
-    present(as_json, row, print_evaluation, row)
-    if not as_json:
-        if found is not None and compare is not None:
-            say()
-            print_sides(found, *compare)
-        if predictions is not None:
-            say(f"{counted(written, 'prediction')} written to {predictions}; {len(left_out):,} left out")
+            if not as_json:
+                say(f"{counted(written, 'prediction')} written to {predictions}; {len(left_out):,} left out")
     end_command(done=True, good=len(row["groups"]), nothing="no rollout over these tasks has ended")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table
@@ -35,12 +35,22 @@ _MEASURES = {
 
 
 def groups_of(runs: Sequence[EvaluatedRun], by: By) -> dict[str, list[EvaluatedRun]]:
-    """The runs by model, and within it by something else; sorted."""
-    key = _KEYS.get(by)
+    """The runs by model, and within it by something else; sorted. Those of a model with several options are parted by
+    them, too: what they did are no samples of one thing."""
+    key, several = _KEYS.get(by), set(_parted(runs, by))
     found: dict[str, list[EvaluatedRun]] = {}
     for it in runs:
-        found.setdefault(it.model if key is None else f"{it.model}, {key(it)}", []).append(it)
+        words = [it.model, *([it.option] if it.model in several else []), *([key(it)] if key else [])]
+        found.setdefault(", ".join(words), []).append(it)
     return dict(sorted(found.items()))
+
+
+def _parted(runs: Sequence[EvaluatedRun], by: By) -> list[str]:
+    """The models that have runs with several options, where it is not these that part their runs anyway."""
+    options: dict[str, set[str]] = {}
+    for it in runs:
+        options.setdefault(it.model, set()).add(it.option)
+    return [] if by == "option" else sorted(model for model, labels in options.items() if len(labels) > 1)
 
 
 def evaluation(
@@ -53,6 +63,7 @@ def evaluation(
         "by": by,
         "ks": list(ks),
         "steps": list(steps),
+        "parted_by_option": _parted(runs, by),
         "groups": [{"group": name, **_row(row)} for name, row in rows.items()],
     }
 
@@ -68,7 +79,10 @@ def beside(runs: Sequence[EvaluatedRun], by: By, one: str, other: str) -> Sides:
     for name in (one, other):
         if name not in groups:
             raise UsageError(f"there is no group {name!r}; there are: {'; '.join(groups)[:300] or 'none'}")
-    return sides([it.run for it in groups[one]], [it.run for it in groups[other]])
+    found = sides([it.run for it in groups[one]], [it.run for it in groups[other]])
+    names = {it.run.instance: it.name or it.run.instance for it in runs}
+    ones, others = (tuple(names[it] for it in side) for side in (found.only_one, found.only_other))
+    return replace(found, only_one=ones, only_other=others)
 
 
 def drawing(row: Mapping[str, Any]) -> str:
@@ -121,6 +135,8 @@ def print_evaluation(row: Mapping[str, Any]) -> None:
             ("resolved within", *map(str, row["steps"]), noun),
             [(it["group"], *(f"{share:.0%}" for share in it[key].values()), "") for it in groups if it[key]],
         )
+    for model in row["parted_by_option"]:
+        say_prose(f"{model} ran with several options, and is parted by them: no samples of one thing", width=_WIDTH)
     for it in groups:
         if it["not_reached"]:
             say(f"{it['group']}: {counted(it['not_reached'], 'stage')} not tried, as an earlier one failed: unresolved")

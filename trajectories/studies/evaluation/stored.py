@@ -2,7 +2,8 @@
 
 A rollout counts that began at the beginning and was told and written nothing. A stage of it is *resolved* where its
 hidden tests passed on the last attempt, or, where none ran, where the gate accepted it. A stage that was not reached,
-because the agent failed an earlier one, is not resolved.
+because the agent failed an earlier one, is not resolved. What nothing was said of, and what was not reached for another
+reason, stands apart under its name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from sql.tables import (
 )
 from trajectories.agents.steps.redundancy import exploration
 from trajectories.model import EntryKind
-from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, MEASURED, OF_THE_AGENT, REJECTED
+from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, NOT_REACHED, OF_THE_AGENT, REJECTED, STATE_BROKEN
 from trajectories.privileged import PRIVILEGED
 from trajectories.rows import read_entries
 from trajectories.studies.evaluation.figures import InstanceRun
@@ -36,8 +37,8 @@ from trajectories.studies.guidance.difficulty import difficulties, reference_sta
 from trajectories.studies.guidance.stage_runs import reached_stages
 from trajectories.studies.statistics.groups import option_labels
 
-NO_VERDICT = "no_verdict"
-"""Neither tests nor a judge said anything of the stage."""
+_FAILED = frozenset({REJECTED, STATE_BROKEN}) | OF_THE_AGENT
+"""Outcomes of a stage after which the later ones are not resolved: the agent failed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class EvaluatedRun:
     """What sets its options apart from those of others."""
     source: str
     trajectory: str
+    name: str = ""
+    """Of the instance, for people: data set and published id, which two chains may share."""
 
 
 def chains_of(tx: Transaction, tasks: TaskSet) -> list[str]:
@@ -99,7 +102,7 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
         .order_by(Trajectory.id)
     )
     wanted = set(chains)
-    counting = MEASURED | INFRASTRUCTURE
+    counting = FINAL | INFRASTRUCTURE
     rows = [
         row
         for row in tx.connection.execute(query)
@@ -107,27 +110,48 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
     ]
     labels = option_labels([{**row.options, "scaffold": row.scaffold} for row in rows])
     tiers = {key: str(found.tier) for key, found in difficulties(reference_stages(tx), {})[0].items()}
-    stages = _stages(tx, {row.id for row in rows})
+    outcomes = _outcomes(tx, {row.id for row in rows})
+    stages = _stages(tx, {row.id for row in rows}, outcomes)
     calls = _calls(tx)
     found = []
     for row, label in zip(rows, labels, strict=True):
+        before = ACCEPTED
         for position in range(1, row.length + 1):
             run = stages.get((row.id, position))
+            outcome, _ = outcomes.get((row.id, position), (NOT_REACHED, 0))
             if run is None:
-                apart = row.outcome if row.outcome in INFRASTRUCTURE else None
+                apart = _apart(outcome, before, row.outcome)
                 run = InstanceRun("", 0, resolved=False, patch=False, steps=0, calls=0, apart=apart, reached=False)
-            name = row.instance_id or f"{row.chain_id}/{position}"
+            before = before if outcome == NOT_REACHED else outcome
+            key = f"{row.chain_id}/{position}"
+            name = f"{row.source} {row.instance_id}" if row.instance_id else key
             run = replace(
                 run,
-                instance=name,
+                instance=key,
                 sample=row.sample,
                 calls=calls.get((row.id, position), 0),
                 repository=f"{row.owner}/{row.name}",
                 difficulty=row.difficulty or tiers.get((row.chain_id, position), "unknown"),
                 position=position,
             )
-            found.append(EvaluatedRun(run, row.model, label, row.source or "mined", row.id))
+            found.append(EvaluatedRun(run, row.model, label, row.source or "mined", row.id, name))
     return found
+
+
+def _apart(outcome: str, before: str, ended: str) -> str | None:
+    """Why a stage that was not worked on says nothing of the agent; None where the agent failed it, or an earlier one.
+
+    `before` is the outcome of the last stage before it that has one, `ended` the trajectory's.
+    """
+    if outcome == STATE_BROKEN:
+        return None
+    if outcome != NOT_REACHED:
+        return outcome
+    if ended in INFRASTRUCTURE:
+        return ended
+    if before in _FAILED:
+        return None
+    return NOT_REACHED if before == ACCEPTED else before
 
 
 def with_views(tx: Transaction, runs: Collection[EvaluatedRun]) -> list[EvaluatedRun]:
@@ -143,15 +167,20 @@ def with_views(tx: Transaction, runs: Collection[EvaluatedRun]) -> list[Evaluate
     return found
 
 
-def _stages(tx: Transaction, wanted: Collection[str]) -> Mapping[tuple[str, int], InstanceRun]:
-    """What each trajectory did at each stage that it worked on: to its end, or to the failure that cut it off."""
-    outcomes = {
+def _outcomes(tx: Transaction, wanted: Collection[str]) -> dict[tuple[str, int], tuple[str, int]]:
+    """Outcome and attempts of the stages of these trajectories."""
+    columns = ("trajectory_id", "position", "outcome", "attempts")
+    return {
         (name, position): (outcome, attempts)
-        for name, position, outcome, attempts in tx.rows(
-            TrajectoryStage, "trajectory_id", "position", "outcome", "attempts"
-        )
+        for name, position, outcome, attempts in tx.rows(TrajectoryStage, *columns)
         if name in wanted
     }
+
+
+def _stages(
+    tx: Transaction, wanted: Collection[str], outcomes: Mapping[tuple[str, int], tuple[str, int]]
+) -> Mapping[tuple[str, int], InstanceRun]:
+    """What each trajectory did at each stage that it worked on: to its end, or to the failure that cut it off."""
     tests = {
         (name, position, attempt): result
         for name, position, attempt, result in tx.rows(Verdict, "trajectory_id", "position", "attempt", "tests")
@@ -181,7 +210,7 @@ def _stages(tx: Transaction, wanted: Collection[str]) -> Mapping[tuple[str, int]
             tokens_in=stage.agent.tokens_in + stage.prm.tokens_in if stage else 0,
             tokens_out=stage.agent.tokens_out + stage.prm.tokens_out if stage else 0,
             usd=_usd(stage),
-            apart=None if said else NO_VERDICT,
+            apart=None if said else outcome,
         )
     return found
 

@@ -1,0 +1,135 @@
+"""What is said of a proof by runs with something undone, and which of the runs are kept, on values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from environments.proofs.edited_trees import EditedTrees, until_newer
+from environments.proofs.strength_runs import (
+    NOTHING_TO_RUN,
+    UNDONE,
+    StrengthMeter,
+    _renamed,
+    _Side,
+    says_all,
+    undoing_outcome,
+)
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
+from prchain.core.errors import PlacementFailed, SandboxLost
+from sql.strength import UndoingOutcome, Worth
+from tests.environments.strengthworld import Kept
+
+P, F, E = Status.passed, Status.failed, Status.error
+GOOD = TestRun({"t": P}, "", 1.0, 0)
+LOST = TestRun({}, "", 1.0, None, complete=False, infra=SandboxLost("").name)
+LATE = TestRun({}, "", 20.0, None, timed_out=True, complete=False)
+NO_ROOM = TestRun({}, "", 1.0, None, complete=False, infra="disk_limit")
+SIDE = _Side(UNDONE, ("a.py",), RunnerBaseline(), 20.0)
+
+
+def meter(kept: Kept, *, renew: bool = False) -> StrengthMeter:
+    suite: Any = SimpleNamespace(workplace=None)
+    nothing: Any = None
+    stored: Any = kept
+    return StrengthMeter(stored, suite, nothing, nothing, nothing, nothing, (), renew)
+
+
+@pytest.mark.parametrize(
+    ("first", "timeout", "renew", "made"),
+    [
+        (GOOD, 20.0, True, 1),
+        (LOST, 20.0, False, 2),
+        (LATE, 20.0, False, 1),
+        (LATE, 60.0, False, 2),
+        (LATE, 20.0, True, 2),
+        (NO_ROOM, 20.0, False, 1),
+        (NO_ROOM, 20.0, True, 2),
+    ],
+)
+def test_a_run_that_tells_of_the_machine_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, first: TestRun, timeout: float, renew: bool, made: int
+) -> None:
+    monkeypatch.setattr("environments.proofs.strength_runs.run_key", lambda *a: "key")
+    kept, given = Kept(), iter([first, GOOD])
+    for again in (False, True):
+        side = SIDE._replace(timeout=timeout if again else 20.0)
+        meter(kept, renew=again and renew)._stored(side, 0, "t", lambda: next(given), lambda words: None)
+    assert len(list(given)) == 2 - made
+
+
+@pytest.mark.parametrize(("run", "measured"), [(LOST, False), (LATE, True)])
+def test_a_stage_stays_unmeasured_where_a_sandbox_was_lost(
+    monkeypatch: pytest.MonkeyPatch, run: TestRun, measured: bool
+) -> None:
+    monkeypatch.setattr(StrengthMeter, "_own_run", lambda *a: (run, {}))
+    stage: Any = SimpleNamespace(base="b", landed="m")
+    repository: Any = SimpleNamespace(patches=lambda pairs: [[]])
+    found = replace(meter(Kept()), stage=stage, git=repository).measure(lambda words: None)
+    assert (found is not None and found.worth is Worth.UNKNOWN) is measured
+
+
+def test_an_undoing_that_cannot_be_placed_is_invalid_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("environments.proofs.strength_runs.run_key", lambda *a: "key")
+
+    def make() -> TestRun:
+        raise PlacementFailed("no such name")
+
+    run = meter(Kept())._stored(SIDE, 0, "t", make, lambda words: None)
+    assert undoing_outcome([run], {"t"}) is UndoingOutcome.INVALID
+
+
+def test_a_sandbox_that_is_lost_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes: Iterator[Any] = iter([SandboxLost("gone"), SandboxLost("gone"), GOOD, *[SandboxLost("gone")] * 3])
+
+    def run(*a: Any, **k: Any) -> TestRun:
+        found = next(outcomes)
+        if isinstance(found, SandboxLost):
+            raise found
+        return GOOD
+
+    workplace: Any = None
+    bench = EditedTrees(workplace, "t", (), RunnerBaseline(), 1.0)
+    monkeypatch.setattr(bench, "_run", run)
+    assert bench.run("t", (), fresh=False) is GOOD
+    assert bench.run("t", (), fresh=False).infra == LOST.infra
+
+
+def test_a_build_sees_a_later_time_than_that_of_the_build_before() -> None:
+    for ended, now in ((10.2, 10.9), (10.0, 10.0), (10.2, 11.0), (10.9, 42.0)):
+        assert int(now + until_newer(ended, now)) > ended
+    assert until_newer(10.2, 11.0) == 0 and until_newer(10.2, 9.0) == 1.0, "the clock was set back"
+
+
+@pytest.mark.parametrize(
+    ("status", "language", "outcome"),
+    [
+        (F, "javascript", UndoingOutcome.CAUGHT),
+        (E, "javascript", UndoingOutcome.INVALID),
+        (E, "python", UndoingOutcome.CAUGHT),
+        (P, "go", UndoingOutcome.PASSED),
+    ],
+)
+def test_where_no_test_ends_it_may_not_even_build(status: Status, language: str, outcome: UndoingOutcome) -> None:
+    run = replace(GOOD, statuses={"t": status})
+    assert undoing_outcome([run, run], {"t"}, language) is outcome
+
+
+def test_a_run_of_the_old_tests_that_broke_off_says_nothing() -> None:
+    assert says_all(GOOD) and says_all(NOTHING_TO_RUN)
+    broken = replace(GOOD, complete=False), replace(GOOD, statuses={}), replace(GOOD, statuses={"a.py": E}), LATE, LOST
+    assert not any(map(says_all, broken))
+
+
+def test_tests_of_a_moved_file_are_told_as_new_ones() -> None:
+    moved = {"tests/test_a.py": "tests/unit/test_a.py", "a.test.ts": "b.test.ts"}
+    assert _renamed("tests/test_a.py::test_x", moved) == "tests/unit/test_a.py::test_x"
+    assert _renamed("tests.test_a.T.test_x", moved) == "tests.unit.test_a.T.test_x"
+    assert _renamed("tests.test_ab.T.test_x", moved) == "tests.test_ab.T.test_x"
+    assert _renamed("a.test.tsx > one", moved) == "a.test.tsx > one"
