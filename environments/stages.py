@@ -91,7 +91,8 @@ def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
     if imported and own is None:
         raise NoRepository(f"chain {chain_id} was imported without a repository; `prchain tasks import` takes it again")
     columns = ("position", "number", "base_sha", "landed_sha", "landed_at")
-    stages = tuple(Stage(*row, chain=chain_id) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
+    rows = tx.rows(ChainStage, *columns, chain_id=chain_id)
+    stages = tuple(Stage(position, number, base, landed, day, chain_id) for position, number, base, landed, day in rows)
     location = own or mined
     return ChainStages(chain_id, repository_id, f"{owner}/{name}", host, location, stages, bool(imported))
 
