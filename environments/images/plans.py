@@ -53,6 +53,12 @@ class ImagePlan:
     """The interpreter that was chosen; None where the recipe looks for one by itself."""
     default_python: bool = True
     """Whether that is the base image's own."""
+    workdir: str = WORKDIR
+    """Where the image has the repository."""
+    arguments: tuple[str, ...] = ()
+    """Options for the runner that our reporter starts, beside its own."""
+    of: str = ""
+    """The publisher's image that this one is made of; empty where it is built."""
 
     @property
     def refresh(self) -> tuple[str, ...]:

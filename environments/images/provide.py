@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image, find_image
 from environments.images.interpreters.offered import Interpreters
 from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
+from environments.images.published.offers import PublishedImages
+from environments.images.published.said import is_published
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
@@ -92,6 +95,7 @@ class Provider:
         self._building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._repairing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._failed: dict[str, BuildFailed] = {}
+        self._published = None if store is None else PublishedImages(store, self._one_run_at_a_time, self._record)
         self.renew = False
         """Whether stages that were proved in an image get what is chosen today."""
         self._built: dict[str, int] = {}
@@ -126,7 +130,9 @@ class Provider:
         """The plan for the tree that a stage of `repository` (``owner/name``) starts from, and its image.
 
         Dependencies are resolved as of the day the stage landed, where the index tells dates. `rebuild` builds an image
-        that exists again, once a run. Raises `NoRecipe`; `BuildFailed`, the same one whenever it is asked for again;
+        that exists again, once a run. An imported stage works in its publisher's image, where that can be had, and ours
+        is built for it where not; one that was proved stays in the image of its proof. Raises `NoRecipe`;
+        `BuildFailed`, the same one whenever it is asked for again;
         `RecipeError` for a user's recipe; what an engine raises (`ImageMissing`, `EngineUnavailable`, `ImageError`);
         `LlmError` where no repair can be asked for.
         """
@@ -135,7 +141,7 @@ class Provider:
         landed = datetime.fromisoformat(stage.landed_at)
         landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
 
-        def planned(recipe: Recipe | None = None) -> ImagePlan:
+        def planned(recipe: Recipe | None = None, *, to_build: bool = True) -> ImagePlan:
             folder = self.recipes_dir
             return make_plan(
                 repository,
@@ -144,22 +150,32 @@ class Provider:
                 version=version,
                 recipe=recipe,
                 folder=folder if self._settings.environments_recipes_dir or folder.is_dir() else None,
-                pythons=self._pythons(landed),
+                pythons=self._pythons(landed) if to_build else None,
             )
 
-        plan = planned()
         if not self._images:
-            return StageImage(plan, None)
-        if not rebuild and (kept := self._proved_image(stage)) is not None:
+            return StageImage(planned(), None)
+        kept = None if rebuild else self._proved_image(stage)
+        said = self._published.said_of(stage) if self._published is not None else None
+        words = ""
+        if self._published is not None and said is not None and (kept is None or is_published(kept)):
+            plan_of = partial(planned, to_build=False)
+            found = self._published.provide(self.engine(), repository, said, plan_of, rebuild=rebuild)
+            if isinstance(found, StageImage):
+                return found
+            words = f"in an image of ours: {found}"
+        plan = planned()
+        if kept is not None and not is_published(kept):
             plan = replace(plan, image=kept)
-            return StageImage(plan, kept, cached=True)
+            return StageImage(plan, kept, cached=True, publisher=words)
         order = _ImageRequest(plan, tree, landed, planned)
         try:
-            return self._image(order, rebuild=rebuild)
+            image = self._image(order, rebuild=rebuild)
         except BuildFailed as failure:
             if self._gateway is None:
                 raise
-            return self._repaired(order, failure, self._gateway)
+            image = self._repaired(order, failure, self._gateway)
+        return replace(image, publisher=words)
 
     def _pythons(self, landed: datetime) -> Pythons | None:
         """What there is to choose from; None where images are not made here."""
@@ -283,7 +299,7 @@ class Provider:
             else:
                 path.unlink(missing_ok=True)
 
-    def _record(self, image: Image, repairs: int) -> None:
+    def _record(self, image: Image, repairs: int = 0) -> None:
         if self._store is None:
             return
         row = {
