@@ -1,11 +1,12 @@
-"""The command that imports tasks of others."""
+"""The command that imports tasks of others: it reads data sets, and takes trees out of images that they name."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +19,9 @@ from sql.store import Store
 
 if TYPE_CHECKING:
     from chains.imports.importing import ImportReport
+    from chains.imports.instance import Instance
     from chains.imports.reading import ReadRow
+    from prchain.core.git.trees import TreeStore
 
 _MOST_TOLD = 20
 
@@ -33,6 +36,7 @@ _MOST_TOLD = 20
     metavar="FOLDER",
     help="Git repositories OWNER/NAME, OWNER__NAME or NAME in it, beside those that were mined.",
 )
+@click.option("--images", is_flag=True, help="Take what no repository holds out of the publishers' images.")
 @click.option("--training", is_flag=True, help="Made for training: it gets no mark, and an old one goes.")
 @db_option
 @json_option
@@ -41,6 +45,7 @@ def import_(
     source: str | None,
     form: str | None,
     repositories: Path | None,
+    images: bool,
     training: bool,
     db: str | None,
     as_json: bool,
@@ -49,12 +54,13 @@ def import_(
 
     Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word but
     secrets. The trees are made where a git repository holds the commit; a task without one waits, and the same command
-    takes it up later. What is not known to be made for training is marked as a benchmark's, and no export of samples
+    takes it up later, or takes what it begins on out of its image. What is not known to be made for training is marked as a benchmark's, and no export of samples
     takes it unless told.
 
     \b
     Example:
       prchain tasks import swe-gym-lite.jsonl --repositories clones
+      prchain tasks import swe-gym-lite.jsonl --images
       prchain tasks import ~/.cache/huggingface/hub/datasets--nebius--SWE-rebench
     """
     from chains.imports.importing import Importer
@@ -69,14 +75,46 @@ def import_(
         if told <= _MOST_TOLD:
             say(str(row), err=True)
 
-    with closing(Store.open(settings.db)) as store:
-        importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories)
+    with closing(Store.open(settings.db)) as store, _image_trees(settings, wanted=images) as trees:
+        importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories, trees)
         report = importer.run(read_instances(path, source=source, form=form), tell, training=training)
     if told > _MOST_TOLD:
         say(f"and {counted(told - _MOST_TOLD, 'more row')} that hold no task", err=True)
     present(as_json, asdict(report), _print, report)
     nothing = "no task was imported"
     end_command(done=not report.bad and not report.waiting, good=report.good, nothing=nothing)
+
+
+@contextmanager
+def _image_trees(settings: Settings, *, wanted: bool) -> Iterator[ImageTrees | None]:
+    """What takes trees out of images, while the engine is connected."""
+    if not wanted:
+        yield None
+        return
+    from environments.sandboxes.engine import LONG, connect
+
+    with closing(connect(settings.environments_engine, timeout=LONG)) as engine:
+        yield ImageTrees(engine)
+
+
+class ImageTrees:
+    """Takes the trees that tasks begin on out of the images that their publishers name (`chains.imports.importing`).
+
+    `engine` is a `docker.DockerClient`.
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def take(self, instance: Instance, store: TreeStore) -> str:
+        """See `chains.imports.importing.ImageTrees`."""
+        from environments.images.published.said import WORKDIR, Published, changed_paths
+        from environments.images.published.trees import take_base
+
+        changed = changed_paths(instance.patch, instance.test_patch)
+        workdir = instance.workdir or WORKDIR
+        said = Published(str(instance.image), instance.base_commit, workdir, changed=changed)
+        return take_base(self._engine, instance.repository, said, store)
 
 
 def _print(report: ImportReport) -> None:
@@ -90,6 +128,6 @@ def _print(report: ImportReport) -> None:
     if report.waiting:
         most = ", ".join(f"{name} ({count:,})" for name, count in report.waiting.most_common(5))
         say(f"  {report.waiting.total():,} wait for a git repository with their commit: {most}")
-        say("  mine them, or give a folder of clones with --repositories, and run the command again")
+        say("  mine them, give a folder of clones with --repositories, or take them from their images with --images")
     if report.imported:
         say("`prchain environments validate --strategy imported` proves them")
