@@ -57,7 +57,7 @@ COMMANDS = {
 
 PARTS = {
     "curate": ("trajectories.studies.curation.cli:study",),
-    "tasks": ("prchain.imports:import_",),
+    "tasks": ("prchain.imports.cli:import_",),
 }
 """Group to those of its commands that lie above the package of the group."""
 

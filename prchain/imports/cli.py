@@ -1,4 +1,4 @@
-"""The command that imports tasks of others: it reads data sets, and takes trees out of images that they name."""
+"""The command that imports tasks of others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,9 +19,8 @@ from sql.store import Store
 
 if TYPE_CHECKING:
     from chains.imports.importing import ImportReport
-    from chains.imports.instance import Instance
     from chains.imports.reading import ReadRow
-    from prchain.core.git.trees import TreeStore
+    from prchain.imports.trees import ImageTrees
 
 _MOST_TOLD = 20
 
@@ -53,9 +52,9 @@ def import_(
     """Take in tasks that others published: SWE-bench, SWE-Gym, SWE-rebench, SWE-smith, Multi-SWE-bench and the like.
 
     Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word but
-    secrets. The trees are made where a git repository holds the commit; a task without one waits, and the same command
-    takes it up later, or takes what it begins on out of its image. What is not known to be made for training is marked as a benchmark's, and no export of samples
-    takes it unless told.
+    secrets. The trees are made where a git repository holds the commit, and with --images out of the image that the
+    publisher names; a task without either waits, and the same command takes it up later. What is not known to be made
+    for training is marked as a benchmark's, and no export of samples takes it unless told.
 
     \b
     Example:
@@ -92,29 +91,10 @@ def _image_trees(settings: Settings, *, wanted: bool) -> Iterator[ImageTrees | N
         yield None
         return
     from environments.sandboxes.engine import LONG, connect
+    from prchain.imports.trees import ImageTrees
 
     with closing(connect(settings.environments_engine, timeout=LONG)) as engine:
         yield ImageTrees(engine)
-
-
-class ImageTrees:
-    """Takes the trees that tasks begin on out of the images that their publishers name (`chains.imports.importing`).
-
-    `engine` is a `docker.DockerClient`.
-    """
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-
-    def take(self, instance: Instance, store: TreeStore) -> str:
-        """See `chains.imports.importing.ImageTrees`."""
-        from environments.images.published.said import WORKDIR, Published, changed_paths
-        from environments.images.published.trees import take_base
-
-        changed = changed_paths(instance.patch, instance.test_patch)
-        workdir = instance.workdir or WORKDIR
-        said = Published(str(instance.image), instance.base_commit, workdir, changed=changed)
-        return take_base(self._engine, instance.repository, said, store)
 
 
 def _print(report: ImportReport) -> None:
