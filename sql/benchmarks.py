@@ -1,4 +1,4 @@
-"""Which chains no training data may hold: imports that are marked, and all chains with a stage that is the same task."""
+"""Which chains no training data may hold: imports that are marked, and all chains that hold the same task."""
 
 from __future__ import annotations
 

@@ -77,6 +77,10 @@ class ImportReport:
         """Tasks that can be worked on."""
         return self.imported + self.known
 
+    def row(self) -> dict[str, Any]:
+        """As a JSON value."""
+        return {name: dict(it) if isinstance(it := getattr(self, name), dict) else it for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True)
 class _Made:

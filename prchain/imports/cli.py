@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +78,7 @@ def import_(
         report = importer.run(read_instances(path, source=source, form=form), tell, training=training)
     if told > _MOST_TOLD:
         say(f"and {counted(told - _MOST_TOLD, 'more row')} that hold no task", err=True)
-    present(as_json, asdict(report), _print, report)
+    present(as_json, report.row(), _print, report)
     nothing = "no task was imported"
     end_command(done=not report.bad and not report.waiting, good=report.good, nothing=nothing)
 

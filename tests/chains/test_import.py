@@ -117,6 +117,7 @@ def test_without_a_repository_a_task_waits_and_is_taken_up_later(tmp_path: Path,
     store = Store.open(new_database(tmp_path / "fresh.db"))
     report, _ = take(store, tmp_path, row_of(world, 1), row_of(world, 2, base_commit="0" * 40))
     assert (report.imported, dict(report.waiting)) == (0, {"shop/till": 2})
+    assert json.loads(json.dumps(report.row()))["waiting"] == {"shop/till": 2}
     with store.reading() as tx:
         assert selected_ids(tx, "imported") == []
         with pytest.raises(NoRepository, match="was imported without a repository"):

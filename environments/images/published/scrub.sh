@@ -10,7 +10,7 @@ printf '[safe]\n\tdirectory = *\n[core]\n\tfsmonitor = false\n\thooksPath = /dev
 cd -P -- "$WORKDIR" || exit 3
 place=$PWD
 [[ $place != / ]] || exit 3
-find . -name __pycache__ -type d -prune -exec rm -rf -- {} +
+find . \( -name __pycache__ -o -name .pytest_cache \) -type d -prune -exec rm -rf -- {} +
 : >"$OWN/others"
 : >"$OWN/doomed"
 ids=("$COMMIT")
