@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from sql.store import Store
 if TYPE_CHECKING:
     from chains.imports.importing import ImportReport
     from chains.imports.reading import ReadRow
-    from prchain.imports.trees import ImageTrees
 
 _MOST_TOLD = 20
 
@@ -63,6 +61,7 @@ def import_(
     """
     from chains.imports.importing import Importer
     from chains.imports.reading import read_instances
+    from prchain.imports.trees import ImageTrees
 
     settings = Settings.load(db=db)
     told = 0
@@ -73,27 +72,15 @@ def import_(
         if told <= _MOST_TOLD:
             say(str(row), err=True)
 
-    with closing(Store.open(settings.db)) as store, _image_trees(settings, wanted=images) as trees:
-        importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories, trees)
+    with closing(Store.open(settings.db)) as store, ImageTrees(settings.environments_engine) as trees:
+        taken = trees if images else None
+        importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories, taken)
         report = importer.run(read_instances(path, source=source, form=form), tell, training=training)
     if told > _MOST_TOLD:
         say(f"and {counted(told - _MOST_TOLD, 'more row')} that hold no task", err=True)
     present(as_json, report.row(), _print, report)
     nothing = "no task was imported"
     end_command(done=not report.bad and not report.waiting, good=report.good, nothing=nothing)
-
-
-@contextmanager
-def _image_trees(settings: Settings, *, wanted: bool) -> Iterator[ImageTrees | None]:
-    """What takes trees out of images, while the engine is connected."""
-    if not wanted:
-        yield None
-        return
-    from environments.sandboxes.engine import LONG, connect
-    from prchain.imports.trees import ImageTrees
-
-    with closing(connect(settings.environments_engine, timeout=LONG)) as engine:
-        yield ImageTrees(engine)
 
 
 def _print(report: ImportReport) -> None:

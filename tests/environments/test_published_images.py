@@ -146,6 +146,12 @@ def client() -> Iterator[Any]:
         yield client
 
 
+@pytest.fixture
+def images() -> Iterator[ImageTrees]:
+    with ImageTrees(None) as images:
+        yield images
+
+
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory, client: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
     """A publisher's image, and the row that names it."""
@@ -176,15 +182,15 @@ def published(tmp_path_factory: pytest.TempPathFactory, client: Any) -> Iterator
 
 @pytest.mark.docker
 def test_a_stage_without_a_mirror_begins_on_what_its_image_holds_and_shows_nothing_that_lies_after(
-    tmp_path: Path, published: tuple[Path, dict[str, Any]], client: Any
+    tmp_path: Path, published: tuple[Path, dict[str, Any]], client: Any, images: ImageTrees
 ) -> None:
     folder, row = published
     store = open_new(tmp_path / "p.db")
     settings = Settings.load(db=str(store.url.database), data_dir=tmp_path / "data")
     assert taken(store, tmp_path, row).waiting.total() == 1
-    report = taken(store, tmp_path, row, ImageTrees(client))
+    report = taken(store, tmp_path, row, images)
     assert (report.imported, report.waiting.total(), report.passed_over) == (1, 0, {})
-    assert taken(store, tmp_path, row, ImageTrees(client)).known == 1
+    assert taken(store, tmp_path, row, images).known == 1
     with store.reading() as tx:
         chain = read_chain(tx, selected_ids(tx, "imported")[0])
     trees = open_trees(chain, open_git(chain, settings.mirrors_dir), settings.data_dir)
@@ -222,10 +228,10 @@ def test_a_stage_without_a_mirror_begins_on_what_its_image_holds_and_shows_nothi
 
 
 @pytest.mark.docker
-def test_an_image_without_the_folder_is_said_so_and_the_task_waits(tmp_path: Path, client: Any) -> None:
+def test_an_image_without_the_folder_is_said_so_and_the_task_waits(tmp_path: Path, images: ImageTrees) -> None:
     with contextlib.closing(open_new(tmp_path / "p.db")) as store:
         row = swe_rebench_v2(image_name=IMAGE)
-        report = taken(store, tmp_path, row, ImageTrees(client))
+        report = taken(store, tmp_path, row, images)
         assert report.waiting.total() == 1 and "it has no folder /till" in report.passed_over[IMAGE]
 
 
