@@ -160,7 +160,7 @@ class Provider:
         words = ""
         if self._published is not None and said is not None and (kept is None or is_published(kept)):
             plan_of = partial(planned, to_build=False)
-            found = self._published.provide(self.engine(), repository, said, plan_of, rebuild=rebuild)
+            found = self._published.provide(self.engine(), repository, said, plan_of, kept=kept, rebuild=rebuild)
             if isinstance(found, StageImage):
                 return found
             words = f"in an image of ours: {found}"

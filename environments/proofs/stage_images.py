@@ -11,6 +11,7 @@ import shlex
 from typing import Any
 
 from environments.images.manifests import image_name
+from environments.images.plans import WORKDIR
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import LABEL, engine_failures
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
@@ -22,7 +23,8 @@ STAGE_LABEL = f"{LABEL}.stage"
 """On images of checkouts: a hash of all that they were made from."""
 
 # The checkout belongs to the image's user, and git refuses a repository that is another's to root.
-_TRUSTED = "git config --system --replace-all safe.directory {}"
+# The harness looks at our work folder; a publisher's image may have the repository elsewhere.
+_TRUSTED = "git config --system --replace-all safe.directory {0} && {{ [ -e {1} ] || ln -s {0} {1}; }}"
 
 
 def stage_image_name(chain: ChainStages, stage: Stage) -> str:
@@ -52,7 +54,7 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
         workplace.place(sandbox, tree)
         with engine_failures():
             container = client.containers.get(sandbox.name)
-            trusted = _TRUSTED.format(shlex.quote(sandbox.config.workdir))
+            trusted = _TRUSTED.format(shlex.quote(sandbox.config.workdir), WORKDIR)
             result = container.exec_run(["bash", "-c", trusted], user="0")
         if result.exit_code != 0:
             raise ImageError(f"git cannot be told to trust {sandbox.config.workdir}: exit code {result.exit_code}")

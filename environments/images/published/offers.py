@@ -43,10 +43,19 @@ class PublishedImages:
             return read_published(tx, stage.chain)
 
     def provide(
-        self, engine: Any, repository: str, said: Published, ours: Callable[[], ImagePlan], *, rebuild: bool
+        self,
+        engine: Any,
+        repository: str,
+        said: Published,
+        ours: Callable[[], ImagePlan],
+        *,
+        kept: str | None = None,
+        rebuild: bool = False,
     ) -> StageImage | str:
         """The image of a stage with the plan for it, or why there is none. `ours` makes the plan by which we would
-        build. Raises as that, and `SandboxError`."""
+        build; `kept` is the image in which the stage was proved. Raises as that, and `SandboxError`."""
+        if kept is not None:
+            return self._stage_image(repository, said, ours, kept, cached=True)
         name = own_name(repository, said)
         with self._guard:
             making = self._making[name]
@@ -59,6 +68,18 @@ class PublishedImages:
                 self._why_not[said.image] = str(error)
                 return str(error)
             self._record(image)
+        return self._stage_image(repository, said, ours, name, cached=image.cached, seconds=image.seconds)
+
+    @staticmethod
+    def _stage_image(
+        repository: str,
+        said: Published,
+        ours: Callable[[], ImagePlan],
+        name: str,
+        *,
+        cached: bool,
+        seconds: float = 0.0,
+    ) -> StageImage:
         plan, note = published_plan(repository, said, name, ours)
         words = f"in {said.image}" + (f"; {note}" if note else "")
-        return StageImage(plan, name, (), image.seconds, image.cached, publisher=words)
+        return StageImage(plan, name, (), seconds, cached, publisher=words)
