@@ -60,7 +60,7 @@ def test_a_database_in_a_folder_that_may_only_be_read_is_called_what_it_is(
 ) -> None:
     """Root may write everywhere, so the system's answer is played; SQLite then says only `unable to open`."""
     store = Store.open(str(filled))
-    monkeypatch.setattr(failures.os, "access", lambda path, mode: Path(path) != filled.parent)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != filled.parent)
     refused = sqlite3.OperationalError("unable to open database file")
     refused.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
     with pytest.raises(StoreUnavailable) as caught, failures.named_failures(store.url):
