@@ -83,9 +83,7 @@ def period_of(landed_at: str) -> str:
     return PERIODS[(year >= 2020) + (year >= 2024)]
 
 
-def drawn(
-    seed: int, places: Iterable[Place], usable: Callable[[str, Sequence[int]], Iterator[int]]
-) -> Iterator[Place]:
+def drawn(seed: int, places: Iterable[Place], usable: Callable[[str, Sequence[int]], Iterator[int]]) -> Iterator[Place]:
     """The places in the order in which they are drawn, but for those that are not usable.
 
     `usable` takes a repository and its numbers in that order, and gives those that can be drawn, as they are asked for.

@@ -176,8 +176,8 @@ IMPORTED = "imported"
 """In place of a strategy: chains that `prchain tasks import` made of tasks of others."""
 
 SURVEYED = "survey"
-"""In place of a strategy: chains of one that `prchain environments survey` drew. They stand for no choice of the user's,
-so that nothing works on them but that command."""
+"""In place of a strategy: chains of one that `prchain environments survey` drew. They are no choice of the user's, so
+that nothing works on them but that command."""
 
 
 def strategy_option(command: _Command) -> _Command:

@@ -18,6 +18,7 @@ class SurveyOptions:
         WHICH,
         why="a landing takes minutes, and four times as many halve the interval",
         least=1,
+        most=10_000,
         metavar="N",
     )
     seed: int = told(

@@ -27,14 +27,15 @@ def print_survey(report: SurveyReport) -> None:
         groups = [report.all, *report.by_period, *report.by_language]
         groups += report.by_repository if len(report.by_repository) > 1 else ()
         say()
+        say("number: percent of those that ended (95 % interval)")
         say_table(
-            ("% (95 %)", "ended", "built", "ran", "proved"),
+            ("", "ended", "built", "ran", "proved"),
             [(it.name, _ended(it), _words(it.built), _words(it.ran), _words(it.proved)) for it in groups],
         )
     if report.causes:
         say()
         say_table(
-            ("first cause", "landings", "% (95 %)"),
+            ("first cause", "landings", "percent"),
             [(it.name, f"{it.share.count:,}", _interval(it.share)) for it in report.causes],
         )
     if failures := [it for it in report.landings if it.outcome is not None and not it.proved]:
@@ -55,8 +56,8 @@ def _head(report: SurveyReport) -> str:
     short = f" of {report.wanted:,} wanted: no more can be drawn" if report.all.drawn < report.wanted else ""
     ended = f"; {report.all.ended:,} ended" if report.all.drawn else ""
     return (
-        f"{names}, seed {report.seed}: {drawn} with tests drawn{short}, from {report.landed:,}, evenly over periods and "
-        f"repositories{ended}, backend {report.backend}"
+        f"{names}, seed {report.seed}: {drawn} with tests drawn{short}, from {report.landed:,} landed, evenly over "
+        f"periods and repositories{ended}, backend {report.backend}"
     )
 
 
@@ -84,8 +85,8 @@ def _took_lines(took: Took, ended: int) -> Iterator[str]:
     if took.images_there is not None:
         gone = f", {took.images - took.images_there:,} more are gone" if took.images_there < took.images else ""
         yield (
-            f"disk: {counted(took.images_there, 'image')} take {size_text(took.own_bytes)} beyond what they share, and "
-            f"would take {size_text(took.all_bytes)} if they shared nothing{gone}"
+            f"disk of {counted(took.images_there, 'image')}: {size_text(took.own_bytes)} beyond what they share with "
+            f"others, {size_text(took.all_bytes)} if they shared nothing{gone}"
         )
     elif took.images:
         yield "disk: the engine does not answer"

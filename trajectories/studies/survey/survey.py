@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import func, select
 
@@ -73,7 +74,10 @@ class Share:
     @classmethod
     def of(cls, count: int, total: int) -> Share:
         """The share of `count` in `total`."""
-        return cls(count, count / total, *wilson(count, total)) if total else cls(count, None, None, None)
+        if not total:
+            return cls(count, None, None, None)
+        low, high = wilson(count, total)
+        return cls(count, count / total, max(0.0, low), min(1.0, high))  # rounding may pass both ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ def survey_report(
     seed: int,
     wanted: int,
     backend: str,
-    stopped: Iterable[UnitResult] = (),
+    stopped: Iterable[UnitResult[Any]] = (),
     image_bytes: Mapping[str, tuple[int, int]] | None = None,
 ) -> SurveyReport:
     """The report of a sample, from the rows of its chains. `stopped` are those that a run could not end; `image_bytes`
@@ -174,7 +178,9 @@ def survey_report(
         tuple(sorted(periods, key=lambda group: PERIODS.index(group.name))),
         _groups(landings, lambda it: it.language),
         _groups(landings, lambda it: it.repository),
-        tuple(Cause(name, Share.of(kinds[name], len(ended))) for name in sorted(kinds, key=lambda it: (-kinds[it], it))),
+        tuple(
+            Cause(name, Share.of(kinds[name], len(ended))) for name in sorted(kinds, key=lambda it: (-kinds[it], it))
+        ),
         _took(tx, ended, image_bytes),
         landings,
     )
@@ -186,7 +192,7 @@ def _groups(landings: Sequence[SurveyedLanding], key: Callable[[SurveyedLanding]
 
 
 def _landings(
-    tx: Transaction, drawn: Sequence[DrawnLanding], backend: str, stopped: Iterable[UnitResult]
+    tx: Transaction, drawn: Sequence[DrawnLanding], backend: str, stopped: Iterable[UnitResult[Any]]
 ) -> tuple[SurveyedLanding, ...]:
     ids = [it.chain_id for it in drawn]
     proofs = {
@@ -209,7 +215,7 @@ def _landings(
 def _landing(
     it: DrawnLanding,
     proof: tuple[str, str | None] | None,
-    stage: Sequence[object] | None,
+    stage: Sequence[Any] | None,
     unended: Mapping[str, str],
 ) -> SurveyedLanding:
     outcome, reason = proof if proof else (None, unended.get(it.chain_id))
