@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from chains.build import ChainBuilder
 from chains.chain_rows import ChainWriter, FrozenChains, lock
-from chains.history import MinedRepository, repositories
+from chains.history import LandedPullRequest, MinedRepository, repositories
 from chains.identity import chain_id
 from chains.options import BuildOptions
 from chains.stages.filters import Filters
@@ -39,6 +39,9 @@ _AT_ONCE = 16
 """Pull requests whose patches are read at once."""
 
 T = TypeVar("T")
+
+PassOver = Callable[[MinedRepository, LandedPullRequest], str | None]
+"""Why a pull request that the filters take is not drawn all the same, as an outcome; None where it can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Draw:
     landed: int
     """Landed pull requests of the repositories."""
     left_out: Mapping[str, int]
-    """Outcome of `chains.stages.filters` to the pull requests that were passed over for it."""
+    """Outcome to the pull requests that were passed over for it: of `chains.stages.filters`, or of `PassOver`."""
     repositories: tuple[str, ...]
 
 
@@ -127,6 +130,7 @@ class _Reader:
 
     mined: MinedRepository
     survey: Survey
+    pass_over: PassOver
     left_out: Counter[str] = field(default_factory=Counter)
 
     def usable(self, numbers: Sequence[int]) -> Iterator[int]:
@@ -134,10 +138,14 @@ class _Reader:
             self.survey.look_at(set(numbers[start : start + _AT_ONCE]), with_footprints=False)
             found = self.survey.examination
             for number in numbers[start : start + _AT_ONCE]:
-                if number in found.sizes:
+                why = found.dropped[number][0] if number in found.dropped else self._passed_over(number)
+                if why is None:
                     yield number
                 else:
-                    self.left_out[found.dropped[number][0]] += 1
+                    self.left_out[why] += 1
+
+    def _passed_over(self, number: int) -> str | None:
+        return self.pass_over(self.mined, self.survey.landed[number])
 
 
 def draw_landings(
@@ -149,18 +157,19 @@ def draw_landings(
     sample: int,
     seed: int,
     write: bool = True,
+    pass_over: PassOver = lambda mined, landed: None,
 ) -> Draw:
     """Draw a sample from the mined repositories of these names, or from all; with `write` their chains are stored.
 
-    Chains that strategies chose are not touched. Raises `UsageError` for a repository that was not mined, and
-    `NotARepository` for one whose git repository is gone.
+    `pass_over` is asked of what `FILTERS` take. Chains that strategies chose are not touched. Raises `UsageError` for a
+    repository that was not mined, and `NotARepository` for one whose git repository is gone.
     """
     options = BuildOptions(strategy="single", shortest=1, filters=FILTERS)
     builder = ChainBuilder(store, mirrors=mirrors, progress=progress, options=options)
     task = progress.task("landings")
     readers: dict[str, _Reader] = {}
     for mined in _named(store, names):
-        readers[f"{mined.host}/{mined.full_name}".lower()] = _Reader(mined, builder.opened(mined, task))
+        readers[f"{mined.host}/{mined.full_name}".lower()] = _Reader(mined, builder.opened(mined, task), pass_over)
     places = [
         Place(name, number, landed.landed_at)
         for name, reader in readers.items()

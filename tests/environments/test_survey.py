@@ -40,7 +40,7 @@ from sql.tables import (
     Task,
     Validation,
 )
-from tests.environments.stageworld import NAME, StageWorld, stage_world
+from tests.environments.stageworld import CHANGES, NAME, StageWorld, stage_world
 from trajectories.studies.survey.report import drawing, print_survey
 from trajectories.studies.survey.survey import SurveyReport, first_cause, survey_report
 
@@ -301,6 +301,24 @@ def test_a_survey_that_was_cut_off_goes_on_and_a_finished_one_runs_nothing(
     row = json.loads(capsys.readouterr().out)
     assert [it["number"] for it in row["landings"]] == [1, 2] and row["all"]["proved"]["count"] == 2
     assert [it["proved"]["value"] for it in row["by_period"]] == [1.0, 1.0]
+
+
+def test_what_has_no_test_by_the_runners_rule_is_passed_over_and_what_no_recipe_fits_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("chains.draw.FILTERS", replace(FILTERS, min_source_lines=1))
+    helper: dict[str | bytes, Any] = {**CHANGES[2], "tests/test_cart.py": None, "tests/cart_checks.py": "LIMIT = 3\n"}
+    with stage_world(tmp_path, {2: helper}, chains=()) as world:
+        monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.settings.data_dir))
+        recipes = world.settings.environments_recipes_dir
+        monkeypatch.setenv("PRCHAIN_ENVIRONMENTS_RECIPES_DIR", str(recipes))
+        found = {}
+        for name in ("plain.toml", "none"):
+            assert survey("--dry-run", "--json", "--db", world.settings.db) == 0
+            row = json.loads(capsys.readouterr().out)
+            found[name] = (sorted(it["number"] for it in row["landings"]), row["left_out"])
+            (recipes / "plain.toml").write_text((recipes / "plain.toml").read_text().replace("till/*.py", "no/*"))
+        assert found == {"plain.toml": ([1, 3], {"no_tests": 1}), "none": ([1, 2, 3], {})}
 
 
 def test_wrong_usage_is_one_line(

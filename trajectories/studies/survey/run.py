@@ -14,6 +14,7 @@ from prchain.core.console.progress import Progress
 from prchain.core.errors import EngineUnavailable, ImageError
 from prchain.core.settings import Settings
 from sql.store import Store
+from trajectories.studies.survey.candidates import passing_over
 from trajectories.studies.survey.options import SurveyOptions
 from trajectories.studies.survey.survey import SurveyReport, survey_report
 
@@ -33,15 +34,17 @@ def run_survey(
 
     Raises `UsageError`, `NotARepository`, and what `open_run` raises.
     """
-    draw = draw_landings(
-        store,
-        settings.mirrors_dir,
-        progress,
-        names=names,
-        sample=options.sample,
-        seed=options.seed,
-        write=not options.dry_run,
-    )
+    with passing_over(settings, backend) as pass_over:
+        draw = draw_landings(
+            store,
+            settings.mirrors_dir,
+            progress,
+            names=names,
+            sample=options.sample,
+            seed=options.seed,
+            write=not options.dry_run,
+            pass_over=pass_over,
+        )
     # Best first is no order here: a survey that is cut off has begun with every period.
     choice = ValidationChoice(retry=options.retry, chain_ids=tuple(it.chain_id for it in draw.landings))
     with open_run(
