@@ -310,7 +310,7 @@ def test_what_has_no_test_by_the_runners_rule_is_passed_over_and_what_no_recipe_
     helper: dict[str | bytes, Any] = {**CHANGES[2], "tests/test_cart.py": None, "tests/cart_checks.py": "LIMIT = 3\n"}
     with stage_world(tmp_path, {2: helper}, chains=()) as world:
         monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.settings.data_dir))
-        recipes = world.settings.environments_recipes_dir
+        recipes = tmp_path / "recipes"
         monkeypatch.setenv("PRCHAIN_ENVIRONMENTS_RECIPES_DIR", str(recipes))
         found = {}
         for name in ("plain.toml", "none"):
