@@ -65,6 +65,17 @@ class ChainBuilder:
         """The repository with its pairs judged, and why its lineage could not be read, if so."""
         rule = self._options.edge_rule
         unread = self._trace(mined, task) if rule else None
+        survey = self.opened(mined, task)
+        if rule:
+            survey.look_at({number for pair in survey.pairs for number in pair}, with_footprints=True)
+            survey.link(rule, self._options.span)
+        else:
+            survey.look_at(set(survey.landed), with_footprints=False)
+        return survey, unread
+
+    def opened(self, mined: MinedRepository, task: ProgressTask) -> Survey:
+        """The repository with what was mined of it; no patch is read yet. Raises `NotARepository`."""
+        rule = self._options.edge_rule
         with self._store.reading() as tx:
             landed = read_landed(tx, mined.id)
             pairs = join_pairs(read_citations(tx, mined.id), read_changed_code(tx, mined.id) if rule else {})
@@ -74,13 +85,7 @@ class ChainBuilder:
             mined, repository, self._options.stage_filters, self._options.benchmarks, lengths, task.advance
         )
         landed_pairs = {pair: found for pair, found in pairs.items() if pair[0] in landed and pair[1] in landed}
-        survey = Survey(repository, landed, landed_pairs, examiner, task)
-        if rule:
-            survey.look_at({number for pair in landed_pairs for number in pair}, with_footprints=True)
-            survey.link(rule, self._options.span)
-        else:
-            survey.look_at(set(landed), with_footprints=False)
-        return survey, unread
+        return Survey(repository, landed, landed_pairs, examiner, task)
 
     def _trace(self, mined: MinedRepository, task: ProgressTask) -> GitError | None:
         """Find the lineage. A strategy that can do without it gets the error of a repository that has none to read."""

@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 from chains import outcomes
 from chains.addresses import pull_request_url
 from chains.history import MERGE_PREFIX, days_between, display_subject, title_below
+from prchain.core.cli_options import SURVEYED
 from prchain.core.console.terminal import counted, listed, say, say_facts, say_table, shortened
 from prchain.core.errors import UsageError
 from sql.chosen import find_chain, resolved
@@ -267,11 +268,11 @@ def _span_text(row: ListedChain) -> str:
 
 
 def other_strategies(store: Store, strategy: str) -> dict[str, int]:
-    """How many chains the other strategies chose, by strategy."""
+    """How many chains the other strategies chose, by strategy; what a survey drew is none's choice."""
     with store.reading() as tx:
         shown = resolved(tx, strategy)
         chosen = Counter(row[0] for row in tx.rows(Selection, "strategy", outcome=SELECTED))
-    return {name: chosen[name] for name in sorted(chosen) if name != shown}
+    return {name: chosen[name] for name in sorted(chosen) if name not in (shown, SURVEYED)}
 
 
 def print_chains(rows: Sequence[ListedChain], total: int, others: Mapping[str, int]) -> None:
