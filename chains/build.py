@@ -9,9 +9,10 @@ from chains import outcomes
 from chains.chain_rows import ChainWriter, FrozenChains, frozen_chains, lock
 from chains.choice.select import Chain as Numbers
 from chains.choice.select import choose_chains, choose_single, choose_temporal
+from chains.choice.span import within_span
 from chains.edges.graph import build_graph
 from chains.edges.pairs import join_pairs, read_changed_code
-from chains.history import MinedRepository, read_citations, read_landed, repositories, text_lengths
+from chains.history import MinedRepository, days_between, read_citations, read_landed, repositories, text_lengths
 from chains.lineage.trace import trace
 from chains.options import BuildOptions, BuildReport
 from chains.stages.candidates import Examiner
@@ -67,7 +68,7 @@ class ChainBuilder:
         survey = self.opened(mined, task)
         if rule:
             survey.look_at({number for pair in survey.pairs for number in pair}, with_footprints=True)
-            survey.link(rule)
+            survey.link(rule, self._options.span)
         else:
             survey.look_at(set(survey.landed), with_footprints=False)
         return survey, unread
@@ -97,6 +98,15 @@ class ChainBuilder:
         return None
 
     def _choose(self, survey: Survey, frozen: FrozenChains) -> list[Numbers]:
+        chosen, most = self._chosen(survey, frozen), self._options.span
+        if most is None:
+            return chosen
+        times = {number: landed.landed_at for number, landed in survey.landed.items()}
+        return within_span(
+            chosen, lambda one, other: days_between(times[one], times[other]), most, shortest=self._options.shortest
+        )
+
+    def _chosen(self, survey: Survey, frozen: FrozenChains) -> list[Numbers]:
         kept = [chain.numbers for chain in frozen.kept.values()]
         frozen_numbers = frozen.numbers if self._options.disjoint else set()
         shortest, longest = self._options.shortest, self._options.longest
