@@ -319,32 +319,18 @@ class StageSuite:
         `files` are those that a validation has chosen (`sql.tables.StageTests.files`); without them they are chosen by
         `environments.suites.testfiles.choose`. Raises `IncompleteRepository`.
         """
-        own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
         if baseline is not None and baseline.canaries and not baseline.slots:
             log.warning("#%d was proved with other canaries; `prchain environments validate --renew`", stage.number)
-        runner = workplace.runner
-        entries = workplace.trees.entries(stage.landed)
-        present = {path_text(path) for path in entries}
-        patterns = _patterns(runner, workplace.trees, entries)
-        if files is None:
-            before = dict.fromkeys(path for patch in earlier for path in patch.test)
-            files = choose(
-                runner,
-                present,
-                test_patch=own.test,
-                source_patch=own.source,
-                earlier=before,
-                patterns=patterns,
-                limit=limit,
-            )
+        own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
+        chosen = chosen_files(workplace.runner, workplace.trees, stage, patches, limit=limit)
         return cls(
             workplace,
             stage.base,
             stage.landed,
             frozenset(own.test_paths),
             frozenset(path for patch in earlier for path in patch.test_paths),
-            tuple(files),
-            tuple(path for path in dict.fromkeys(own.test) if path in present and is_test_file(path, runner, patterns)),
+            chosen.files if files is None else tuple(files),
+            chosen.own,
             baseline or RunnerBaseline(),
         )
 
@@ -425,6 +411,36 @@ class StageSuite:
         planted = self.planted(self.workplace.trees.edit(tree, laid.changes), self.baseline.slots)
         run = self.workplace.tests(planted.tree, self.files, baseline=self.baseline, canaries=planted.canaries)
         return replace(run, taken_back=laid.taken_back)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFiles:
+    """The test files of a stage: those that its runs hold, and of its own test patch those that M_t has."""
+
+    files: tuple[str, ...]
+    own: tuple[str, ...]
+
+
+def chosen_files(
+    runner: str, trees: TreeStore, stage: Stage, patches: Sequence[StagePatch], *, limit: int = LIMIT
+) -> ChosenFiles:
+    """The test files that a stage's runs hold, by `environments.suites.testfiles.choose`; `patches` as in
+    `StageSuite.of`. Nothing need be built for that. Raises `IncompleteRepository`."""
+    own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
+    entries = trees.entries(stage.landed)
+    present = {path_text(path) for path in entries}
+    patterns = _patterns(runner, trees, entries)
+    files = choose(
+        runner,
+        present,
+        test_patch=own.test,
+        source_patch=own.source,
+        earlier=dict.fromkeys(path for patch in earlier for path in patch.test),
+        patterns=patterns,
+        limit=limit,
+    )
+    is_own = (path for path in dict.fromkeys(own.test) if path in present and is_test_file(path, runner, patterns))
+    return ChosenFiles(files, tuple(is_own))
 
 
 def unusable_run(error: SandboxError, start: float) -> TestRun:

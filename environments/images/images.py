@@ -172,7 +172,7 @@ def _build(
     )
     with container:
         container.run("prepare", PREPARE, root=True)
-        container.put_tree(tree)
+        container.put_tree(tree, plan.tag)
         notes = []
         for step in plan.recipe.build:
             index, why = container.try_each(step.name, step.run, root=step.root)

@@ -53,6 +53,8 @@ class ImagePlan:
     """The interpreter that was chosen; None where the recipe looks for one by itself."""
     default_python: bool = True
     """Whether that is the base image's own."""
+    tag: str = ""
+    """A tag for the commit of a build, where tools read the version from it; empty where the repository has none."""
 
     @property
     def refresh(self) -> tuple[str, ...]:
@@ -67,13 +69,15 @@ def make_plan(
     base_image: str,
     folder: Path | None = None,
     version: str = DEFAULT_VERSION,
+    tag: str = "",
     recipe: Recipe | None = None,
     pythons: Pythons | None = None,
 ) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
-    `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags; `recipe`
-    replaces the one that fits; `pythons` are the interpreters to choose from. Raises `NoRecipe`, `RecipeError`.
+    `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags, and in a build
+    they read `tag`; `recipe` replaces the one that fits; `pythons` are the interpreters to choose from. Raises
+    `NoRecipe`, `RecipeError`.
     """
     recipe = recipe or choose(tree.paths, repository, folder)
     pyproject = _text(tree.read("pyproject.toml")) if "pyproject.toml" in tree.paths else ""
@@ -99,6 +103,7 @@ def make_plan(
         test=recipe.test,
         python=chosen,
         default_python=is_default,
+        tag=tag if _PLAIN_TAG.fullmatch(tag) else "",
     )
 
 
@@ -150,6 +155,7 @@ _VERSION_OF_TAG = re.compile(
     r"(?:^|[^0-9.])(\d+(?:\.\d+){1,3}(?:[-_.]?(?:alpha|beta|pre|post|dev|rc|a|b|c)(?:[-_.]?\d+)?)*)$"
 )
 _LONGEST_TAG = 100
+_PLAIN_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,99}")
 
 
 def version_of_tags(tags: Sequence[str]) -> str:

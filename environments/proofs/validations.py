@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,8 @@ from environments.proofs.proof_rows import (
 )
 from environments.proofs.validate import MEASURED, ChainProver, ValidateOptions
 from prchain.core.console.progress import SILENT, Progress
+from prchain.core.console.terminal import tally
+from prchain.core.errors import PrchainError
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.ledger import Spending
 from prchain.core.runs import RunResult, Tell, UnitResult, run_units
@@ -176,8 +178,21 @@ class ValidateRun:
     def run(self, workers: int = 1) -> ValidateReport:
         """Prove what is left. Raises as `prchain.core.runs.run_units`."""
         units, before = self.pending()
-        ended = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
+        ended = run_units(self, self.sifted(units), workers=workers, progress=self._progress, secrets=self._secrets)
         return ValidateReport(ended.results, ended.left, ended.stopped, before)
+
+    def sifted(self, units: list[ProofUnit]) -> list[ProofUnit]:
+        """The units in order, after those for which nothing need be built; how many these are, and why, is told first."""
+        task = self._progress.task("looking at what git tells of chains", len(units))
+        told: dict[str, str] = {}
+        for unit in units:
+            with suppress(PrchainError):  # the unit itself ends with it
+                if words := self.prover.foreseen(unit.chain_id):
+                    told[unit.chain_id] = words
+            task.advance()
+        why = f": {tally(dict(sorted(Counter(told.values()).items())))}" if told else ""
+        task.done(f"{len(told):,} of {len(units):,} need no image{why}")
+        return sorted(units, key=lambda unit: unit.chain_id not in told)
 
     def holding(self, unit: ProofUnit) -> AbstractContextManager[None]:
         """See `Work`."""

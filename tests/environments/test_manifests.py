@@ -339,6 +339,13 @@ def test_the_version_is_that_of_the_last_tag_that_has_one(tags: list[str], versi
     assert version_of_tags(tags) == version
 
 
+@pytest.mark.parametrize(
+    ("tag", "given"), [("v1.2", "v1.2"), ("a/v1", "a/v1"), ("v1;id", ""), ("-d", ""), ("v1\n", "")]
+)
+def test_the_tag_of_a_builds_commit_is_a_plain_word(tag: str, given: str) -> None:
+    assert make_plan("o/n", Tree(pyproject_dot_toml=PYPROJECT), base_image="b", tag=tag).tag == given
+
+
 @pytest.mark.parametrize("piece", ["-a", "a", "-a1", "1.", "-1", "."])
 def test_a_tag_that_only_begins_as_a_version_takes_no_time(piece: str) -> None:
     assert_linear(lambda size: [f"v1.0a{piece * size}!"] * 5, version_of_tags, 15)

@@ -170,6 +170,15 @@ def test_packages_are_dated_only_where_the_index_has_the_one_that_every_index_ha
     assert (tmp_path / "variables").exists() == (status == "0")
 
 
+@pytest.mark.parametrize("index", [0, 1, 2, 4])
+def test_uv_puts_no_project_in_where_the_interpreter_is_too_old_for_it(tmp_path: Path, index: int) -> None:
+    (step,) = (it for it in choose({"setup.py"}, "o/n").build if it.name == "dependencies")
+    (tmp_path / "constraints.txt").write_text("a==1\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        ran(step.run[index], tmp_path, INTERPRETER="3.7", EDITABLE="--editable .", EDITABLE_FEWER="--editable .")
+    assert (tmp_path / "asked").read_text() == ""
+
+
 def test_without_a_date_the_newest_packages_are_taken(tmp_path: Path) -> None:
     assert ran(script_of("date"), tmp_path, AS_OF="") == []
     assert not (tmp_path / "variables").exists()
