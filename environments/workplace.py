@@ -128,9 +128,12 @@ class Workplace:
     def refresh(self, sandbox: Sandbox) -> bool:
         """Make what lies in the sandbox ready to run, as `place` does, and leave what that makes where it is; whether
         there was anything to do. Raises `RefreshFailed`, `SandboxError`."""
-        scripts = self.backend.refreshes(self.provided.plan)
+        plan = self.provided.plan
+        scripts = self.backend.refreshes(plan)
+        # Tools that know no variable for the version read it from the tag; agents and tests see none.
+        tagged = f"git tag -- {plan.tag}\ntrap 'git tag --delete -- {plan.tag} > /dev/null' EXIT\n" if plan.tag else ""
         for script in scripts:
-            result = sandbox.exec(f"set -euo pipefail\n{script}", timeout=REFRESH_TIMEOUT)
+            result = sandbox.exec(f"set -euo pipefail\n{tagged}{script}", timeout=REFRESH_TIMEOUT)
             if result.exit_code != 0:
                 lines = decisive_lines(result.text)
                 cause = "took too long" if result.timed_out else lines[-1] if lines else f"exit code {result.exit_code}"

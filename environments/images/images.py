@@ -312,7 +312,7 @@ def remove_image(engine: Any, name: str) -> None:
 def _prove(engine: Any, plan: ImagePlan, tree: BuildTree, deadline: float) -> None:
     """Do offline what every stage does first, and the recipe's checks. Raises `BuildFailed`."""
     with BuildContainer(engine, plan.image, network="none", deadline=deadline, variables=plan.environment) as container:
-        container.put_tree(tree)
+        container.put_tree(tree, plan.tag)
         for script in plan.recipe.refresh:
             container.run("refresh", script)
         for script in plan.recipe.check:

@@ -18,6 +18,7 @@ from environments.images.python_project import PythonProject, extra_patterns, pl
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
 from environments.images.wanted_python import SAYS, Choice, Minor, choose_python, era_of, named_pythons
+from environments.images.wishes import named_files, wishes
 from environments.suites.runners import RUNNERS
 from prchain.core.timestamps import stamp
 
@@ -83,6 +84,10 @@ def make_plan(
     pyproject = _text(tree.read("pyproject.toml")) if "pyproject.toml" in tree.paths else ""
     paths = manifest_paths(tree.paths, recipe, pyproject)
     contents = {path: tree.read(path) for path in paths}
+    if recipe.language == "python":
+        named = named_files({path: _text(content) for path, content in contents.items()})
+        paths = manifest_paths(tree.paths, recipe, pyproject, named)
+        contents = {path: contents[path] if path in contents else tree.read(path) for path in paths}
     texts = {path: _text(content) for path, content in contents.items()}
     chosen = _chosen_python(recipe, tree, texts, pythons)
     is_default = chosen is None or pythons is None or chosen.minor == pythons.default
@@ -107,6 +112,7 @@ def make_plan(
     )
 
 
+_INSIDE = ("forget_tree.py", "wanted.py", "lacking.py", "as_pip.sh", "runner.sh", "plugins.txt")
 _NO_PYTHON = {"INTERPRETER": "", "ERA": ""}
 
 
@@ -192,10 +198,11 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
         "least.txt": ["pytest", *project.build_requires, *recipe.requirements],
         "constraints.txt": list(project.pins),
         "build.txt": list(project.build_requires),
+        "wished.txt": wishes(texts),
     }
     files = {name: "".join(f"{line}\n" for line in lines).encode() for name, lines in lists.items()}
     inside = resources.files("environments.images") / "inside"
-    files |= {name: (inside / name).read_bytes() for name in ("forget_tree.py", "wanted.py", "as_pip.sh")}
+    files |= {name: (inside / name).read_bytes() for name in _INSIDE}
     variables: dict[str, Any] = {
         "PYTHON": recipe.python or project.requires_python,
         "EDITABLE": _editable(project, extras),

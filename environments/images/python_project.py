@@ -81,7 +81,7 @@ class PythonProject:
 def read_project(texts: Mapping[str, str]) -> PythonProject:
     """The project that these manifests (path to content) describe. A manifest that cannot be read counts as empty."""
     pyproject = _toml(texts.get("pyproject.toml", ""))
-    config = _config(texts.get("setup.cfg", ""))
+    config = config_sections(texts.get("setup.cfg", ""))
     setup = _setup_call(texts.get("setup.py", ""))
     project, tool = _table(pyproject, "project"), _table(pyproject, "tool")
     poetry = _table(tool, "poetry")
@@ -154,7 +154,7 @@ def dynamic_files(pyproject: str) -> tuple[str, ...]:
 
 def tox_deps(text: str) -> list[str]:
     """The lines of ``deps`` of tox's default environment."""
-    return plain_lines(_config(text).get("testenv", {}).get("deps", ""))
+    return plain_lines(config_sections(text).get("testenv", {}).get("deps", ""))
 
 
 def _is(name: str, *kinds: re.Pattern[str]) -> bool:
@@ -173,7 +173,8 @@ def _table(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _config(text: str) -> dict[str, dict[str, str]]:
+def config_sections(text: str) -> dict[str, dict[str, str]]:
+    """The sections of a text as of ``setup.cfg``; none where it cannot be read."""
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)

@@ -182,7 +182,7 @@ class ValidateRun:
         return ValidateReport(ended.results, ended.left, ended.stopped, before)
 
     def sifted(self, units: list[ProofUnit]) -> list[ProofUnit]:
-        """The units in order, after those for which nothing need be built; how many these are, and why, is told first."""
+        """The units in order, after those for which nothing need be built, of which it tells how many and why."""
         task = self._progress.task("looking at what git tells of chains", len(units))
         told: dict[str, str] = {}
         for unit in units:

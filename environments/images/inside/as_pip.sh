@@ -23,3 +23,19 @@ pip_editable() {
     if [ -e "$1/setup.py" ] && $pip install --no-deps --no-build-isolation --no-use-pep517 --editable "$1"; then return; fi
     $pip install --no-deps --no-build-isolation --editable "$1"
 }
+
+# Installs packages without the version that the project is told, which they would take for theirs.
+alone() {
+    env -u SETUPTOOLS_SCM_PRETEND_VERSION -u PBR_VERSION -u PDM_BUILD_SCM_VERSION \
+        "$UV" pip install --python /opt/env --no-sources "$@"
+}
+
+# Each line of a file alone; what cannot be had is noted.
+each_alone() {
+    local line
+    while read -r line; do
+        printf '%s\n' "$line" > "$BUILD/one.txt"
+        alone --quiet --requirements "$BUILD/one.txt" \
+            || printf 'without:%s\n' "$(printf %s "$line" | tr -d '[:space:]')" >> "$BUILD/notes"
+    done < "$1"
+}

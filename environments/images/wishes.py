@@ -1,0 +1,91 @@
+"""What tests need by other words than the project's own lists: ``tests_require``, tox's ``deps``, what CI installs.
+
+Before 2019 these were often the only ones. Each is wished for, not asked for: what the project's lists have brought
+stays as it is, and an image lacks what cannot be had.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+from environments.images.python_project import config_sections, plain_name, tox_deps
+from environments.images.requirement_lines import flat_lines, is_requirement, plain_lines
+
+CI = (".travis.yml",)
+"""The files of CI that are asked: those of the time before projects had lists of their own for tests."""
+
+_INSTALL = re.compile(r"\bpip3? install[ \t]+([^\n;&|#]{1,500})")
+_OF_FILE = re.compile(r"^(?:-r|--requirement)[ =]*(?:\{toxinidir\}/)?([A-Za-z0-9_./-]{1,200}\.(?:txt|pip|in))$")
+_TOOLS = {"pip", "setuptools", "wheel", "virtualenv", "tox", "tox-travis", "codecov", "coveralls", "twine", "poetry"}
+"""What CI installs for itself."""
+
+
+def named_files(texts: Mapping[str, str]) -> tuple[str, ...]:
+    """The requirement files that tox and CI name; they are manifests whatever their names. `texts` are path to content
+    of those that are known."""
+    return tuple(dict.fromkeys(path for line in _lines(texts) if (path := _file_of(line))))
+
+
+def wishes(texts: Mapping[str, str]) -> list[str]:
+    """The requirements that tests are said to need, each once; of what CI installs without its own tools."""
+    found = []
+    for line in _lines(texts):
+        path = _file_of(line)
+        found += flat_lines(path, texts) if path else [line]
+    wanted = dict.fromkeys(line for line in found if is_requirement(line))
+    return [line for line in wanted if plain_name(re.split(r"[^A-Za-z0-9._-]", line)[0]) not in _TOOLS]
+
+
+def _file_of(line: str) -> str | None:
+    found = _OF_FILE.match(line)
+    path = posixpath.normpath(found[1]) if found else ""
+    return path if path and not path.startswith(("/", "..")) else None
+
+
+def _lines(texts: Mapping[str, str]) -> Iterator[str]:
+    yield from _tests_require(texts.get("setup.py", ""))
+    yield from plain_lines(config_sections(texts.get("setup.cfg", "")).get("options", {}).get("tests_require", ""))
+    yield from tox_deps(texts.get("tox.ini", ""))
+    for path in CI:
+        yield from ci_installs(texts.get(path, ""))
+
+
+def ci_installs(text: str) -> list[str]:
+    """What a file of CI gives to ``pip install``: requirements, and requirement files as ``-r FILE``."""
+    found: list[str] = []
+    for given in _INSTALL.findall(text):
+        try:
+            words = shlex.split(given)
+        except ValueError:
+            continue
+        for before, word in zip(["", *words], words, strict=False):
+            if before in {"-r", "--requirement"} or word.startswith("--requirement="):
+                found.append(f"-r {word.removeprefix('--requirement=')}")
+            elif is_requirement(word):
+                found.append(word)
+    return list(dict.fromkeys(found))
+
+
+def _tests_require(text: str) -> list[str]:
+    """``tests_require`` of a call of setup(), where it is a plain list, or a name that one was given to."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    named = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "tests_require":
+            value = named.get(node.value.id, node.value) if isinstance(node.value, ast.Name) else node.value
+            items = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+            return [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    return []
