@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,31 @@ def test_uv_puts_no_project_in_where_the_interpreter_is_too_old_for_it(tmp_path:
     with pytest.raises(subprocess.CalledProcessError):
         ran(step.run[index], tmp_path, INTERPRETER="3.7", EDITABLE="--editable .", EDITABLE_FEWER="--editable .")
     assert (tmp_path / "asked").read_text() == ""
+
+
+def ran_inside(script: str, folder: Path, python: str) -> list[str]:
+    """As `ran`, with the scripts of ``inside`` and a stand-in for the environment's Python."""
+    for file in (resources.files("environments.images") / "inside").iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "bin").mkdir()
+    (folder / "bin/python").write_text(python)
+    (folder / "bin/python").chmod(0o755)
+    return ran(f'source "$BUILD/runner.sh"\n{script}', folder, VIRTUAL_ENV=str(folder), PYTHONPATH="")
+
+
+def test_a_runner_that_runs_is_left_alone_and_one_that_does_not_is_renewed_with_its_plugins(tmp_path: Path) -> None:
+    for name, code, status in (("new", f'exec {sys.executable} "$@"', 0), ("old", "echo pytest-cov; exit 1", 1)):
+        (tmp_path / name).mkdir()
+        asked = ran_inside("runs || renew", tmp_path / name, f"#!/bin/bash\n{code}\n")
+        renewed = "--no-sources pytest>=3 pytest-cov --upgrade-package pytest --upgrade-package=pytest-cov"
+        assert asked == [f"pip install --python {tmp_path / name} {renewed}"] * status
+
+
+def test_plugins_that_settings_ask_for_by_an_option_or_by_name_are_put_in(tmp_path: Path) -> None:
+    said = "error: unrecognized arguments: --cov=x --own -n auto\nMissing required plugins: pytest-mock, pytest-x>=1"
+    asked = ran_inside("add_plugins", tmp_path, f"#!/bin/bash\necho '{said}'\nexit 4\n")
+    assert [line.rpartition(" ")[2] for line in asked] == ["pytest-cov", "pytest-xdist", "pytest-mock", "pytest-x"]
 
 
 def test_without_a_date_the_newest_packages_are_taken(tmp_path: Path) -> None:
