@@ -29,6 +29,7 @@ from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
+from environments.images.tried_again import hangs_on
 from environments.images.wanted_python import OLDEST, era_of
 from environments.sandboxes.engine import LONG, connect
 from prchain.core.errors import BuildFailed, GitError
@@ -169,6 +170,10 @@ class Provider:
         tree = GitTree(trees, stage.base)
         base = self._settings.environments_base_image
         return make_plan(repository, tree, base_image=base, folder=self._users_recipes()).runner
+
+    def hangs_on(self, repository: str, recipe: str) -> str:
+        """What a build with a recipe hangs on beside its tree (`environments.images.tried_again`)."""
+        return hangs_on(self._build_settings, self.recipes_dir, repository, recipe)
 
     def _users_recipes(self) -> Path | None:
         folder = self.recipes_dir
@@ -321,7 +326,13 @@ class Provider:
     def _record_failure(self, plan: ImagePlan, failure: BuildFailed, repairs: int) -> None:
         if self._store is None:
             return
-        reason = {"message": str(failure), "step": failure.step, "lines": list(failure.lines)}
+        failure.image = plan.image
+        reason = {
+            "message": str(failure),
+            "step": failure.step,
+            "lines": list(failure.lines),
+            "hangs_on": self.hangs_on(plan.repository, plan.recipe.name),
+        }
         row: dict[str, Any] = {
             "name": plan.image,
             "repository": plan.repository,

@@ -230,7 +230,8 @@ class ChainProver:
                 tell("image of its checkout")
                 found = replace(found, stage_image=self._checkout(work, stage, workplace))
         except BuildFailed as error:
-            return replace(found, outcome=error.name, reason=_reason(str(error), *error.lines))
+            image = error.image or found.image
+            return replace(found, outcome=error.name, image=image, reason=_reason(str(error), *error.lines))
         except (NoRecipe, IncompleteRepository, StateError) as error:
             return replace(found, outcome=error.name, reason=_reason(str(error)))
         return found

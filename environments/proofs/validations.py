@@ -16,6 +16,8 @@ from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import (
     ChainProof,
     StoredValidation,
+    ended_too_soon,
+    failed_builds,
     forget,
     read_proof,
     run_counts,
@@ -227,14 +229,20 @@ class ValidateRun:
         return self.prover.provider.spending()
 
     def _standing(self, tx: Transaction, ended: dict[str, StoredValidation]) -> set[str]:
-        """The chains whose stored outcome this run would find again."""
-        options = self.prover.options
+        """The chains whose stored outcome this run would find again: those that hung on another time limit, or on other
+        settings or recipes of builds, are not."""
+        options, provider = self.prover.options, self.prover.provider
+        again = ended_too_soon(tx, options.test_timeout)
+        for chain_id, (repository, recipe, hung_on) in failed_builds(tx).items():
+            if hung_on != provider.hangs_on(repository, recipe):
+                again.add(chain_id)
         checkouts = stage_images(tx) if self._images is not None else {}
         counts = run_counts(tx)
         return {
             chain_id
             for chain_id, validation in ended.items()
             if validation.backend == options.backend
+            and (validation.outcome == PROVED or chain_id not in again)
             and (validation.outcome != PROVED or counts.get(chain_id, options.runs) >= options.runs)
             and all(image in (self._images or ()) for image in checkouts.get(chain_id, ()))
         }
