@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-from environments.images.buildlogs import decisive_lines
+from environments.images.buildlogs import cure, decisive_lines
 from environments.images.buildtree import BuildTree
 from environments.images.plans import BUILD, WORKDIR
 from environments.sandboxes.engine import engine_failures
@@ -139,7 +139,8 @@ class BuildContainer:
         if status != 0:
             lines = decisive_lines(text)
             cause = lines[-1] if lines else f"exit status {status}"
-            raise BuildFailed(f"the step {step} failed: {cause}", step=step, lines=lines, log=text[-_TAIL:])
+            known = f" ({words})" if (words := cure(lines)) else ""
+            raise BuildFailed(f"the step {step} failed: {cause}{known}", step=step, lines=lines, log=text[-_TAIL:])
         return text
 
     def try_each(self, step: str, scripts: Sequence[str], *, root: bool = False) -> tuple[int, tuple[str, ...]]:

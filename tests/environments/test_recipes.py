@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from importlib import resources
@@ -197,6 +198,15 @@ def test_a_runner_that_runs_is_left_alone_and_one_that_does_not_is_renewed_with_
         asked = ran_inside("runs || renew", tmp_path / name, f"#!/bin/bash\n{code}\n")
         renewed = "--no-sources pytest>=3 pytest-cov --upgrade-package pytest --upgrade-package=pytest-cov"
         assert asked == [f"pip install --python {tmp_path / name} {renewed}"] * status
+
+
+def test_a_requirement_that_cannot_be_had_alone_is_taken_in_any_version_or_noted(tmp_path: Path) -> None:
+    lines = "a==1\nb[x]>=2 ; python_version > '3'\nc\nd @ git+https://h/d\n"
+    script = f"source $BUILD/as_pip.sh; printf '%s' {shlex.quote(lines)} > $BUILD/each.txt; each_alone $BUILD/each.txt"
+    uv = 'case "$*" in *" a") exit 0;; *) exit 1;; esac'
+    ran_inside(f'printf "#!/bin/bash\\n%s\\n" {shlex.quote(uv)} > $UV; {script}', tmp_path, "")
+    notes = (tmp_path / "notes").read_text().split()
+    assert notes == ["relaxed:a==1", "without:b[x]>=2;python_version>'3'", "without:c", "without:d@git+https://h/d"]
 
 
 def test_plugins_that_settings_ask_for_by_an_option_or_by_name_are_put_in(tmp_path: Path) -> None:

@@ -30,12 +30,17 @@ alone() {
         "$UV" pip install --python /opt/env --no-sources "$@"
 }
 
-# Each line of a file alone; what cannot be had is noted.
+# Each line of a file alone, or else in any version; what cannot be had is noted.
 each_alone() {
-    local line
+    local line name
     while read -r line; do
         printf '%s\n' "$line" > "$BUILD/one.txt"
-        alone --quiet --requirements "$BUILD/one.txt" \
-            || printf 'without:%s\n' "$(printf %s "$line" | tr -d '[:space:]')" >> "$BUILD/notes"
+        if alone --quiet --requirements "$BUILD/one.txt"; then continue; fi
+        name=$(printf '%s\n' "$line" | sed -nE 's/^([A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?) *(==|~=|<|!=|>|\().*/\1/p')
+        if [ -n "$name" ] && alone --quiet "$name"; then
+            printf 'relaxed:%s\n' "$(printf %s "$line" | tr -d '[:space:]')" >> "$BUILD/notes"
+        else
+            printf 'without:%s\n' "$(printf %s "$line" | tr -d '[:space:]')" >> "$BUILD/notes"
+        fi
     done < "$1"
 }
