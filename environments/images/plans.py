@@ -193,8 +193,9 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
         else [[f"{re.escape(plain_name(extra))}$" for extra in recipe.extras]] * 2
     )
     lists = {
-        "requirements.txt": _requirements(recipe, project, texts, fewer=False),
-        "fewer.txt": _requirements(recipe, project, texts, fewer=True),
+        "requirements.txt": _requirements(recipe, project, texts),
+        "flat.txt": _requirements(recipe, project, texts, flat=True),
+        "fewer.txt": _requirements(recipe, project, texts, flat=True, fewer=True),
         "least.txt": ["pytest", *project.build_requires, *recipe.requirements],
         "constraints.txt": list(project.pins),
         "build.txt": list(project.build_requires),
@@ -222,7 +223,14 @@ def _editable(project: PythonProject, extras: Sequence[str]) -> str:
     return f"--editable .[{','.join(names)}]" if names else "--editable ."
 
 
-def _requirements(recipe: Recipe, project: PythonProject, texts: Mapping[str, str], *, fewer: bool) -> list[str]:
+_ITSELF = re.compile(r"(?:-e|--editable)[ =]*\.?/?(?:\[[^\]]*\])?$")
+
+
+def _requirements(
+    recipe: Recipe, project: PythonProject, texts: Mapping[str, str], *, flat: bool = False, fewer: bool = False
+) -> list[str]:
+    """The requirements of a list. A flat one has each on a line, without the project itself, which is put in by other
+    means; requirement files may name that, too."""
     if recipe.requirement_files is not None:
         files = [path for path in texts if matches(path, recipe.requirement_files)]
     else:
@@ -230,7 +238,7 @@ def _requirements(recipe: Recipe, project: PythonProject, texts: Mapping[str, st
     groups = project.chosen_groups(fewer=fewer)
     lines = ["pytest", *project.build_requires, *groups, *recipe.requirements]
     for path in files:
-        lines += flat_lines(path, texts) if fewer else [f"-r {WORKDIR}/{path}"]
+        lines += flat_lines(path, texts) if flat else [f"-r {WORKDIR}/{path}"]
     if not groups and not files and not project.chosen_extras():
         lines += project.tox_requirements
-    return list(dict.fromkeys(lines))
+    return [line for line in dict.fromkeys(lines) if not (flat and _ITSELF.match(line))]

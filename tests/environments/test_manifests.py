@@ -339,6 +339,15 @@ def test_the_version_is_that_of_the_last_tag_that_has_one(tags: list[str], versi
     assert version_of_tags(tags) == version
 
 
+@pytest.mark.parametrize("line", ["-e .", "-e.", "--editable=.", "-e .[test,dev]", "-e ./"])
+def test_a_requirement_file_that_names_the_project_itself_keeps_no_other_requirement_away(line: str) -> None:
+    tree = Tree(setup_dot_py="setup()", **{"dev-requirements_dot_txt": f"{line}\npretend\n-e ./other\n"})
+    files = make_plan("o/n", tree, base_image="b").files
+    for name in ("flat.txt", "fewer.txt"):
+        assert files[name].decode().splitlines() == ["pytest", "setuptools", "wheel", "pretend", "-e ./other"]
+    assert b"-r /testbed/dev-requirements.txt" in files["requirements.txt"]
+
+
 @pytest.mark.parametrize(
     ("tag", "given"), [("v1.2", "v1.2"), ("a/v1", "a/v1"), ("v1;id", ""), ("-d", ""), ("v1\n", "")]
 )
