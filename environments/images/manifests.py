@@ -17,7 +17,7 @@ from environments.images.globs import matches
 from environments.images.python_project import dynamic_files, is_workspace_member, tox_deps
 from environments.images.recipes import Recipe
 from environments.images.requirement_lines import lock_pins, plain_lines
-from environments.images.wishes import CI, ci_installs
+from environments.images.wishes import CI, ci_installs, nox_installs
 
 HASH_LENGTH = 16
 
@@ -118,6 +118,8 @@ def _relevant_text(path: str, text: str) -> str | None:
         return re.sub(r"(?m)^\s*(?:__version__|version|VERSION)\s*=\s*['\"][^'\"]*['\"],?\s*$|^\s*#.*$\n?", "", text)
     if path in CI:
         return "\n".join(ci_installs(text))
+    if path == "noxfile.py":
+        return "\n".join(nox_installs(text))
     if name == "tox.ini":
         return "\n".join(tox_deps(text))
     if (name.endswith(".lock") and name in {"uv.lock", "poetry.lock", "pdm.lock"}) or name == "Pipfile.lock":

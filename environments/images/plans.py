@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -187,10 +187,10 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
     project = read_project(texts)
     extras = project.chosen_extras() if recipe.extras is None else recipe.extras
     fewer_extras = project.chosen_extras(fewer=True) if recipe.extras is None else recipe.extras
+    named = _named_extras(project, texts) if recipe.extras is None else recipe.extras
+    of_named = [f"{re.escape(plain_name(extra))}$" for extra in named]
     patterns, fewer_patterns = (
-        (extra_patterns(fewer=it) for it in (False, True))
-        if recipe.extras is None
-        else [[f"{re.escape(plain_name(extra))}$" for extra in recipe.extras]] * 2
+        [*(extra_patterns(fewer=it) if recipe.extras is None else ()), *of_named] for it in (False, True)
     )
     lists = {
         "requirements.txt": _requirements(recipe, project, texts),
@@ -207,7 +207,7 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
     variables: dict[str, Any] = {
         "PYTHON": recipe.python or project.requires_python,
         "EDITABLE": _editable(project, extras),
-        "EDITABLE_FEWER": _editable(project, fewer_extras),
+        "EDITABLE_FEWER": _editable(project, dict.fromkeys((*fewer_extras, *named))),
         "EDITABLE_LEAST": _editable(project, ()),
         "FOLDERS": " ".join(["."] if project.installable else [f"./{folder}" for folder in project.members]),
         "EXTRAS": " ".join(patterns),
@@ -216,14 +216,21 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
     return files, variables
 
 
-def _editable(project: PythonProject, extras: Sequence[str]) -> str:
+def _editable(project: PythonProject, extras: Iterable[str]) -> str:
     if not project.installable:
         return " ".join(f"--editable ./{folder}" for folder in project.members)
     names = [extra for extra in extras if re.fullmatch(r"[A-Za-z0-9._-]+", extra)]
     return f"--editable .[{','.join(names)}]" if names else "--editable ."
 
 
-_ITSELF = re.compile(r"(?:-e|--editable)[ =]*\.?/?(?:\[[^\]]*\])?$")
+_ITSELF = re.compile(r"(?:-e|--editable)[ =]*\./?(?:\[([A-Za-z0-9., _-]*)\])?$")
+
+
+def _named_extras(project: PythonProject, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """The extras with which requirement files name the project itself."""
+    lines = [line for path in project.chosen_files() for line in flat_lines(path, texts)]
+    found = [found[1] for line in lines if (found := _ITSELF.match(line)) and found[1]]
+    return tuple(dict.fromkeys(extra.strip() for extras in found for extra in extras.split(",") if extra.strip()))
 
 
 def _requirements(

@@ -1,4 +1,4 @@
-"""What tests need by other words than the project's own lists: ``tests_require``, tox's ``deps``, what CI installs.
+"""What tests need by other words than the project's own lists: `tests_require`, tox's `deps`, what nox and CI install.
 
 Before 2019 these were often the only ones. Each is wished for, not asked for: what the project's lists have brought
 stays as it is, and an image lacks what cannot be had.
@@ -10,7 +10,8 @@ import ast
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from environments.images.python_project import config_sections, plain_name, tox_deps
 from environments.images.requirement_lines import flat_lines, is_requirement, plain_lines
@@ -50,6 +51,7 @@ def _lines(texts: Mapping[str, str]) -> Iterator[str]:
     yield from _tests_require(texts.get("setup.py", ""))
     yield from plain_lines(config_sections(texts.get("setup.cfg", "")).get("options", {}).get("tests_require", ""))
     yield from tox_deps(texts.get("tox.ini", ""))
+    yield from nox_installs(texts.get("noxfile.py", ""))
     for path in CI:
         yield from ci_installs(texts.get(path, ""))
 
@@ -58,24 +60,42 @@ def ci_installs(text: str) -> list[str]:
     """What a file of CI gives to ``pip install``: requirements, and requirement files as ``-r FILE``."""
     found: list[str] = []
     for given in _INSTALL.findall(text):
-        try:
-            words = shlex.split(given)
-        except ValueError:
-            continue
-        for before, word in zip(["", *words], words, strict=False):
-            if before in {"-r", "--requirement"} or word.startswith("--requirement="):
-                found.append(f"-r {word.removeprefix('--requirement=')}")
-            elif is_requirement(word):
-                found.append(word)
+        with suppress(ValueError):  # a quotation that does not end
+            found += _installed(shlex.split(given))
     return list(dict.fromkeys(found))
+
+
+def nox_installs(text: str) -> list[str]:
+    """What the sessions for tests of a ``noxfile.py`` install by plain words: requirements, and ``-r FILE``."""
+    sessions = (it for it in _parsed(text).body if isinstance(it, ast.FunctionDef) and "test" in it.name)
+    calls = (it for session in sessions for it in ast.walk(session) if isinstance(it, ast.Call))
+    found: list[str] = []
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "install":
+            given = (it.value for it in call.args if isinstance(it, ast.Constant) and isinstance(it.value, str))
+            found += _installed(list(given))
+    return list(dict.fromkeys(found))
+
+
+def _installed(words: Sequence[str]) -> Iterator[str]:
+    """Of the words of an installation the requirements, and requirement files as ``-r FILE``."""
+    for before, word in zip(["", *words], words, strict=False):
+        if before in {"-r", "--requirement"} or word.startswith("--requirement="):
+            yield f"-r {word.removeprefix('--requirement=')}"
+        elif is_requirement(word):
+            yield word
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
 
 
 def _tests_require(text: str) -> list[str]:
     """``tests_require`` of a call of setup(), where it is a plain list, or a name that one was given to."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    tree = _parsed(text)
     named = {
         target.id: node.value
         for node in tree.body

@@ -457,8 +457,9 @@ def test_with_fewer_requirements_those_of_tests_stand_one_a_line() -> None:
         requirements__extras__a_dot_txt="--requirement ../base.txt\nredis\n",
         requirements__dev_dot_txt="git+https://h.example/x.git\n",
     )
-    files = make_plan("o/n", tree, base_image="b").files
-    fewer = files["fewer.txt"].decode().splitlines()
-    assert {"six", "-e .[x]", "redis", "hypothesis"} <= set(fewer)
+    plan = make_plan("o/n", tree, base_image="b")
+    files, fewer = plan.files, plan.files["fewer.txt"].decode().splitlines()
+    assert {"six", "redis", "hypothesis"} <= set(fewer)
+    assert plan.variables["EDITABLE_FEWER"] == "--editable .[x]" and plan.variables["EXTRAS_FEWER"].endswith(" x$")
     assert not [line for line in fewer if "git+" in line or "index-url" in line or line.startswith("-r")]
     assert b"requirements/dev.txt" in files["requirements.txt"]

@@ -14,6 +14,12 @@ TRAVIS = """install:
   - pip install -U tox "nose>=1.3" -r ci/more.txt -e .[test] $EXTRA  # and more
   - travis_retry pip install mock; pip install 'unclosed
 """
+NOX = """
+def lint(session): session.install("ruff")
+@nox.session(python=["3.8"])
+def unit_tests(session):
+    session.install("coverage<5" if True else "x", "pretend", "-r", "dev.txt", f"{it}", "-e", ".")
+"""
 
 
 @pytest.mark.parametrize(
@@ -22,6 +28,7 @@ TRAVIS = """install:
         ({"tox.ini": TOX, "tests/needs.txt": "lxml\n"}, ["pretend", "lxml"]),
         ({".travis.yml": TRAVIS, "ci/more.txt": "webtest\n"}, ["nose>=1.3", "webtest", "mock"]),
         ({"setup.py": "needs = ['mock', 'x' + y]\nsetup(tests_require=needs)"}, ["mock"]),
+        ({"noxfile.py": NOX, "dev.txt": "lxml"}, ["pretend", "lxml"]),
         ({"setup.py": "setup(tests_require='mock')"}, ["mock"]),
         ({"setup.cfg": "[options]\ntests_require = mock\n"}, ["mock"]),
         ({"setup.py": "setup(tests_require=read('x'))", "tox.ini": "[", ".travis.yml": "pip install ../x"}, []),
