@@ -178,7 +178,7 @@ def _build(
             index, why = container.try_each(step.name, step.run, root=step.root)
             if index:
                 which = step.tries[index] if index < len(step.tries) else f"try {index + 1} of {len(step.run)}"
-                notes.append(f"{step.name}: {which}; {' | '.join(why)[:600]}")
+                notes.append("; ".join(filter(None, (f"{step.name}: {which}", " | ".join(why)[:600]))))
         dated, said = read_notes(container.read(f"{BUILD}/notes"), date, plan.variables.get("ERA", ""))
         notes += said
         if plan.python is not None and not plan.default_python:

@@ -223,7 +223,7 @@ def _editable(project: PythonProject, extras: Iterable[str]) -> str:
     return f"--editable .[{','.join(names)}]" if names else "--editable ."
 
 
-_ITSELF = re.compile(r"(?:-e|--editable)[ =]*\./?(?:\[([A-Za-z0-9., _-]*)\])?$")
+_ITSELF = re.compile(r"(?:-e|--editable)[ =]*['\"]?\./?(?:\[([A-Za-z0-9., _-]*)\])?['\"]?$")
 
 
 def _named_extras(project: PythonProject, texts: Mapping[str, str]) -> tuple[str, ...]:

@@ -339,7 +339,7 @@ def test_the_version_is_that_of_the_last_tag_that_has_one(tags: list[str], versi
     assert version_of_tags(tags) == version
 
 
-@pytest.mark.parametrize("line", ["-e .", "-e.", "--editable=.", "-e .[test,dev]", "-e ./"])
+@pytest.mark.parametrize("line", ["-e .", "-e.", "-e '.'", "--editable=.", "-e .[test,dev]", "-e ./"])
 def test_a_requirement_file_that_names_the_project_itself_keeps_no_other_requirement_away(line: str) -> None:
     tree = Tree(setup_dot_py="setup()", **{"dev-requirements_dot_txt": f"{line}\npretend\n-e ./other\n"})
     files = make_plan("o/n", tree, base_image="b").files
