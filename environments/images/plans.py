@@ -14,6 +14,7 @@ from typing import Any
 from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.manifests import image_name, manifest_hash, manifest_paths
+from environments.images.nested_projects import nested_manifests
 from environments.images.python_project import PythonProject, extra_patterns, plain_name, read_project
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
@@ -85,8 +86,10 @@ def make_plan(
     paths = manifest_paths(tree.paths, recipe, pyproject)
     contents = {path: tree.read(path) for path in paths}
     if recipe.language == "python":
-        named = named_files({path: _text(content) for path, content in contents.items()})
-        paths = manifest_paths(tree.paths, recipe, pyproject, named)
+        known = {path: _text(content) for path, content in contents.items()}
+        root = read_project(known)
+        nested = () if root.installable or root.members else nested_manifests(tree.paths)
+        paths = manifest_paths(tree.paths, recipe, pyproject, (*named_files(known), *nested))
         contents = {path: contents[path] if path in contents else tree.read(path) for path in paths}
     texts = {path: _text(content) for path, content in contents.items()}
     chosen = _chosen_python(recipe, tree, texts, pythons)
@@ -208,7 +211,7 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
         "PYTHON": recipe.python or project.requires_python,
         "EDITABLE": _editable(project, extras),
         "EDITABLE_FEWER": _editable(project, dict.fromkeys((*fewer_extras, *named))),
-        "EDITABLE_LEAST": _editable(project, ()),
+        "EDITABLE_LEAST": _editable(project, None),
         "FOLDERS": " ".join(["."] if project.installable else [f"./{folder}" for folder in project.members]),
         "EXTRAS": " ".join(patterns),
         "EXTRAS_FEWER": " ".join(fewer_patterns),
@@ -216,11 +219,17 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
     return files, variables
 
 
-def _editable(project: PythonProject, extras: Iterable[str]) -> str:
-    if not project.installable:
-        return " ".join(f"--editable ./{folder}" for folder in project.members)
+def _editable(project: PythonProject, extras: Iterable[str] | None) -> str:
+    """Options of pip that put the project in, or what stands for it, with extras; None: without any."""
+    if project.installable:
+        return f"--editable .{_in_brackets(extras or ())}"
+    of_members = {it: () if extras is None else project.member_extras.get(it, ()) for it in project.members}
+    return " ".join(f"--editable ./{folder}{_in_brackets(names)}" for folder, names in of_members.items())
+
+
+def _in_brackets(extras: Iterable[str]) -> str:
     names = [extra for extra in extras if re.fullmatch(r"[A-Za-z0-9._-]+", extra)]
-    return f"--editable .[{','.join(names)}]" if names else "--editable ."
+    return f"[{','.join(names)}]" if names else ""
 
 
 _ITSELF = re.compile(r"(?:-e|--editable)[ =]*['\"]?\./?(?:\[([A-Za-z0-9., _-]*)\])?['\"]?$")

@@ -430,6 +430,25 @@ def test_the_groups_of_a_workspaces_members_are_wanted_too_but_not_the_members()
     assert plan.variables["EDITABLE"] == "--editable ."
 
 
+def test_of_a_tree_that_is_no_project_those_in_its_folders_are_installed_with_their_extras() -> None:
+    setup = "setup(name='core', python_requires='>=3.6', extras_require={'test': ['x'], 'docs': []})"
+    tree = Tree(
+        pyproject_dot_toml="[tool.black]\nline-length = 80\n",
+        core__setup_dot_py=setup,
+        core__setup_dot_cfg="[metadata]\nname = core\n",
+        core__inner__setup_dot_py=setup,
+        libs__a__pyproject_dot_toml=member("a"),
+        libs__b__pyproject_dot_toml="[tool.black]\n",
+        docs__setup_dot_py=setup,
+    )
+    plan = make_plan("o/n", tree, base_image="b")
+    assert plan.variables["EDITABLE"] == "--editable ./core[test] --editable ./libs/a"
+    assert plan.variables["EDITABLE_LEAST"] == "--editable ./core --editable ./libs/a"
+    assert plan.variables["FOLDERS"] == "./core ./libs/a" and plan.variables["PYTHON"] == ">=3.6"
+    assert {"core/setup.py", "core/setup.cfg", "libs/a/pyproject.toml"} < set(plan.manifests)
+    assert "docs/setup.py" not in plan.manifests and "core/inner/setup.py" not in plan.manifests
+
+
 def test_of_a_workspace_that_is_no_package_the_members_are_installed() -> None:
     virtual = WORKSPACE.replace('[project]\nname = "root"\n', "")
     tree = Tree(
