@@ -19,7 +19,7 @@ from environments.images.python_project import PythonProject, extra_patterns, pl
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
 from environments.images.wanted_python import SAYS, Choice, Minor, choose_python, era_of, named_pythons
-from environments.images.wishes import named_files, wishes
+from environments.images.wishes import named_extras, named_files, wished_extras, wishes
 from environments.suites.runners import RUNNERS
 from prchain.core.timestamps import stamp
 
@@ -191,6 +191,7 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
     extras = project.chosen_extras() if recipe.extras is None else recipe.extras
     fewer_extras = project.chosen_extras(fewer=True) if recipe.extras is None else recipe.extras
     named = _named_extras(project, texts) if recipe.extras is None else recipe.extras
+    extras = tuple(dict.fromkeys((*extras, *named)))
     of_named = [f"{re.escape(plain_name(extra))}$" for extra in named]
     patterns, fewer_patterns = (
         [*(extra_patterns(fewer=it) if recipe.extras is None else ()), *of_named] for it in (False, True)
@@ -232,14 +233,13 @@ def _in_brackets(extras: Iterable[str]) -> str:
     return f"[{','.join(names)}]" if names else ""
 
 
-_ITSELF = re.compile(r"(?:-e|--editable)[ =]*['\"]?\./?(?:\[([A-Za-z0-9., _-]*)\])?['\"]?$")
+_ITSELF = re.compile(r"(?:-e|--editable)[ =]*['\"]?\./?(?:\[[^\]]*\])?['\"]?$")
 
 
-def _named_extras(project: PythonProject, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """The extras with which requirement files name the project itself."""
+def _named_extras(project: PythonProject, texts: Mapping[str, str]) -> list[str]:
+    """The extras with which requirement files, tox or CI name the project itself."""
     lines = [line for path in project.chosen_files() for line in flat_lines(path, texts)]
-    found = [found[1] for line in lines if (found := _ITSELF.match(line)) and found[1]]
-    return tuple(dict.fromkeys(extra.strip() for extras in found for extra in extras.split(",") if extra.strip()))
+    return list(dict.fromkeys((*named_extras(lines), *wished_extras(texts))))
 
 
 def _requirements(

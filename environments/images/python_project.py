@@ -173,8 +173,10 @@ def dynamic_files(pyproject: str) -> tuple[str, ...]:
 
 
 def tox_deps(text: str) -> list[str]:
-    """The lines of ``deps`` of tox's default environment."""
-    return plain_lines(config_sections(text).get("testenv", {}).get("deps", ""))
+    """The lines of ``deps`` of tox's default environment, and its ``extras`` as ``.[EXTRA]``."""
+    section = config_sections(text).get("testenv", {})
+    extras = (line for lines in plain_lines(section.get("extras", "")) for line in lines.split(","))
+    return [*plain_lines(section.get("deps", "")), *(f".[{extra.strip()}]" for extra in extras)]
 
 
 def _is(name: str, *kinds: re.Pattern[str]) -> bool:

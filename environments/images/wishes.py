@@ -10,7 +10,7 @@ import ast
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from environments.images.python_project import config_sections, plain_name, tox_deps
@@ -21,6 +21,10 @@ CI = (".travis.yml",)
 
 _INSTALL = re.compile(r"\bpip3? install[ \t]+([^\n;&|#]{1,500})")
 _OF_FILE = re.compile(r"^(?:-r|--requirement)[ =]*(?:\{toxinidir\}/)?([A-Za-z0-9_./-]{1,200}\.(?:txt|pip|in))$")
+_FACTORS = re.compile(r"([A-Za-z0-9_,{}!. -]{1,200}):\s+(\S.*)$")
+_OF_TESTS = re.compile(r"^\s*(?:(?:unit)?tests?(?:ing)?|py|py3\d*|3\d+|cov(?:er(?:age)?)?)\s*$")
+"""Factors of tox's environments that run tests, on a Python that is no 2."""
+_ITSELF = re.compile(r"(?:(?:-e|--editable)[ =]*)?['\"]?(?:\{toxinidir\}|\.)/?\[([A-Za-z0-9., _-]{1,200})\]['\"]?$")
 _TOOLS = {"pip", "setuptools", "wheel", "virtualenv", "tox", "tox-travis", "codecov", "coveralls", "twine", "poetry"}
 """What CI installs for itself."""
 
@@ -41,6 +45,17 @@ def wishes(texts: Mapping[str, str]) -> list[str]:
     return [line for line in wanted if plain_name(re.split(r"[^A-Za-z0-9._-]", line)[0]) not in _TOOLS]
 
 
+def named_extras(lines: Iterable[str]) -> list[str]:
+    """The extras with which lines of requirements name the project itself."""
+    found = [found[1] for line in lines if (found := _ITSELF.match(line))]
+    return list(dict.fromkeys(extra.strip() for extras in found for extra in extras.split(",") if extra.strip()))
+
+
+def wished_extras(texts: Mapping[str, str]) -> list[str]:
+    """The extras of the project itself that tests are said to need."""
+    return named_extras(_lines(texts))
+
+
 def _file_of(line: str) -> str | None:
     found = _OF_FILE.match(line)
     path = posixpath.normpath(found[1]) if found else ""
@@ -50,7 +65,12 @@ def _file_of(line: str) -> str | None:
 def _lines(texts: Mapping[str, str]) -> Iterator[str]:
     yield from _tests_require(texts.get("setup.py", ""))
     yield from plain_lines(config_sections(texts.get("setup.cfg", "")).get("options", {}).get("tests_require", ""))
-    yield from tox_deps(texts.get("tox.ini", ""))
+    for line in tox_deps(texts.get("tox.ini", "")):
+        factors = _FACTORS.match(line)
+        if factors is None:
+            yield line
+        elif any(_OF_TESTS.search(factor) for factor in re.split(r"[,{}-]", factors[1])):
+            yield factors[2]
     yield from nox_installs(texts.get("noxfile.py", ""))
     for path in CI:
         yield from ci_installs(texts.get(path, ""))
@@ -82,7 +102,7 @@ def _installed(words: Sequence[str]) -> Iterator[str]:
     for before, word in zip(["", *words], words, strict=False):
         if before in {"-r", "--requirement"} or word.startswith("--requirement="):
             yield f"-r {word.removeprefix('--requirement=')}"
-        elif is_requirement(word):
+        elif is_requirement(word) or _ITSELF.match(word):
             yield word
 
 

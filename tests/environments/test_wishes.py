@@ -6,7 +6,7 @@ import pytest
 
 from environments.images.inside.lacking import lacking
 from environments.images.plans import make_plan
-from environments.images.wishes import ci_installs, named_files, wishes
+from environments.images.wishes import ci_installs, named_files, wished_extras, wishes
 from tests.environments.test_manifests import Tree
 
 TOX = "[testenv]\ndeps =\n    pretend\n    py27: mock\n    -r{toxinidir}/tests/needs.txt\n    -e.\ncommands = pytest\n"
@@ -22,9 +22,22 @@ def unit_tests(session):
 """
 
 
+FACTORS = """[testenv]
+extras = socks, brotli
+deps =
+    -e{toxinidir}[format]
+    tests,coverage: twisted
+    py{27,36}-unit: lxml
+    py27: mock
+    docs: sphinx
+    django18: Django>=1.8
+"""
+
+
 @pytest.mark.parametrize(
     ("files", "found"),
     [
+        ({"tox.ini": FACTORS}, ["twisted", "lxml"]),
         ({"tox.ini": TOX, "tests/needs.txt": "lxml\n"}, ["pretend", "lxml"]),
         ({".travis.yml": TRAVIS, "ci/more.txt": "webtest\n"}, ["nose>=1.3", "webtest", "mock"]),
         ({"setup.py": "needs = ['mock', 'x' + y]\nsetup(tests_require=needs)"}, ["mock"]),
@@ -49,6 +62,12 @@ def test_files_that_tox_and_ci_name_are_manifests_and_ci_counts_by_what_it_insta
         for text in ("sudo: false\ninstall: pip install nose\n", "install: pip install nose\n")
     }
     assert len(images) == 1 and images != {plan.image}
+
+
+def test_extras_that_tox_or_ci_name_are_the_projects_own() -> None:
+    assert wished_extras({"tox.ini": FACTORS, ".travis.yml": TRAVIS}) == ["format", "socks", "brotli", "test"]
+    plan = make_plan("o/n", Tree(setup_dot_py="setup()", tox_dot_ini=FACTORS), base_image="b")
+    assert plan.variables["EDITABLE"] == "--editable .[format,socks,brotli]"
 
 
 def test_many_installs_on_a_line_take_no_time() -> None:
