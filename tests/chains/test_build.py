@@ -79,7 +79,7 @@ def test_the_chain_that_builds_on_itself_is_found_and_every_other_landing_says_w
 def test_no_chain_lasts_longer_than_its_span(store: Store, tmp_path: Path) -> None:
     build(store, tmp_path)
     with store.reading() as tx:
-        landed = [at for (at,) in sorted(tx.rows(ChainStage, "landed_at"))]
+        landed = sorted(str(at) for (at,) in tx.rows(ChainStage, "landed_at"))
     days = days_between(landed[0], landed[-1])
     build(store, tmp_path, span=days)
     assert list(chosen(store).values()) == [(1, 2, 3)]
