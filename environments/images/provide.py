@@ -27,8 +27,9 @@ from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image, find_image
 from environments.images.interpreters.offered import Interpreters
 from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
+from environments.images.published.images import published_plan
 from environments.images.published.offers import PublishedImages
-from environments.images.published.said import is_published
+from environments.images.published.said import Published, is_published
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
@@ -159,7 +160,7 @@ class Provider:
         if not self._images:
             return StageImage(planned(), None)
         kept = None if rebuild else self._proved_image(stage)
-        said = self._published.said_of(stage) if self._published is not None else None
+        said = self._said_of(stage)
         words = ""
         if self._published is not None and said is not None and (kept is None or is_published(kept)):
             plan_of = partial(planned, to_build=False)
@@ -181,11 +182,16 @@ class Provider:
         return replace(image, publisher=words)
 
     def runner(self, repository: str, trees: TreeStore, stage: StageBase) -> str:
-        """The runner of a stage's tests, for which nothing is built and no engine asked. Raises `NoRecipe`,
-        `RecipeError`."""
+        """The runner of a stage's tests, for which nothing is built and no engine asked; of an imported stage whose
+        publisher names an image, the one in that. Raises `NoRecipe`, `RecipeError`."""
         tree = GitTree(trees, stage.base)
         base = self._settings.environments_base_image
-        return make_plan(repository, tree, base_image=base, folder=self._users_recipes()).runner
+        ours = partial(make_plan, repository, tree, base_image=base, folder=self._users_recipes())
+        said = self._said_of(stage)
+        return ours().runner if said is None else published_plan(repository, said, "", ours)[0].runner
+
+    def _said_of(self, stage: StageBase) -> Published | None:
+        return self._published.said_of(stage) if self._published is not None and self._images else None
 
     def hangs_on(self, repository: str, recipe: str) -> str:
         """What a build with a recipe hangs on beside its tree (`environments.images.tried_again`)."""

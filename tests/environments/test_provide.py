@@ -544,6 +544,7 @@ def test_a_publishers_image_needs_no_recipe_where_it_names_a_parser(
     monkeypatch.setattr(offers, "make_published", lambda *arguments, rebuild: image)
     found = shop.provide(shop.provider(), stage)
     assert (found.plan.runner, found.plan.recipe.language) == ("go", "go")
+    assert shop.provider().runner(REPOSITORY, shop.trees, stage) == "go"
     add_import(shop.store, "a", log_parser=None)
     with pytest.raises(NoRecipe):
         shop.provide(shop.provider(), stage)
