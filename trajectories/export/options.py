@@ -164,7 +164,7 @@ class ExportOptions:
     )
     benchmarks: bool = told(
         False,
-        "Also samples of tasks that were imported from benchmarks.",
+        "Also samples of tasks that measure models, imported or mined.",
         "Which",
         why="a benchmark's own trajectories, not for training",
     )
