@@ -386,9 +386,7 @@ def three_chains(folder: Path) -> Shop:
 
 
 @pytest.mark.parametrize("order", [*permutations(STRATEGIES)], ids="-".join)
-def test_strategies_side_by_side_choose_the_same_chains_in_any_order(
-    order: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_strategies_side_by_side_choose_the_same_chains_in_any_order(order: tuple[str, ...], tmp_path: Path) -> None:
     with mined(tmp_path, three_chains(tmp_path)) as store:
         for again in (False, True):
             for strategy in order:

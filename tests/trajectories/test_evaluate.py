@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sqlalchemy import insert, update
 
 from prchain.core.errors import UsageError
-from sql.tables import ImportedTask, LlmCall, Selection, Trajectory, TrajectoryStage, Verdict
+from sql.tables import LlmCall, Trajectory, TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.tasks.predictions import chosen_rollouts
 from trajectories.identity import LENGTH
@@ -71,9 +71,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
     with sample_world(tmp_path_factory.mktemp("evaluate")) as world:
         for place, (chain, length) in enumerate(zip(CHAINS, (1, 1, 2), strict=True)):
             world.chain(chain, length=length, repository=("shop", "till" if place < 2 else "desk"))
-            selection = {"strategy": "single", "chain_id": chain, "score": 1.0, "outcome": "selected", "reason": None}
-            with world.store.transaction() as tx:
-                tx.upsert(Selection, [{**selection, "selected_at": "2024-01-01T00:00:00Z"}])
+            world.select(chain, "single")
         one, two, three = CHAINS
         add(world, 1, one, sample=0, resolved=True)
         add(world, 2, one, sample=1, resolved=False, steps=9)
@@ -141,28 +139,16 @@ def test_people_read_tables_of_at_most_80_columns(world: SampleWorld) -> None:
 # ---- what is no sample of one thing, or says nothing of the agent
 
 
-def imported(chain: str, source: str) -> dict[str, Any]:
-    """A chain as a data set's instance; two sets publish the same one."""
-    texts = dict.fromkeys(("patch", "test_patch"), "") | {key: list[str]() for key in ("f2p", "p2p", "test_command")}
-    empty = dict.fromkeys(
-        ("revision", "split", "licence", "difficulty", "location", "image", "image_by", "workdir", "log_parser")
-    )
-    named = {"chain_id": chain, "source": source, "form": "swe-bench", "instance_id": "shop__till-1"}
-    times = {"base_commit": "a" * 40, "imported_at": "2024-01-01T00:00:00Z"}
-    return {**texts, **empty, **named, **times, "benchmark": True, "breaks": False}
-
-
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
     with sample_world(tmp_path_factory.mktemp("odd")) as world:
         for chain, length in zip(CHAINS, (1, 1, 3), strict=True):
             world.chain(chain, length=length, repository=("shop", "till"))
-            selection = {"strategy": "single", "chain_id": chain, "score": 1.0, "outcome": "selected", "reason": None}
-            with world.store.transaction() as tx:
-                tx.upsert(Selection, [{**selection, "selected_at": "2024-01-01T00:00:00Z"}])
+            world.select(chain, "single")
         one, two, three = CHAINS
-        with world.store.transaction() as tx:
-            tx.upsert(ImportedTask, [imported(one, "Lite"), imported(two, "Verified")])
+        # An instance that two data sets publish.
+        world.imported(one, "Lite")
+        world.imported(two, "Verified")
         add(world, 1, one, model="twice", resolved=True)
         add(world, 2, two, model="twice", resolved=False)
         unsupported = add(world, 3, three, model="state", resolved=True, stages=2)
