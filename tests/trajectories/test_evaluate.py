@@ -45,21 +45,21 @@ def add(
     stages: int = 1,
     steps: int = 3,
     tests: str | None = None,
+    **options: str,
 ) -> str:
     """A rollout that worked on so many stages; the last one is `resolved`, those before it are."""
     name = f"{place:0{LENGTH}x}"
     kept = stages if resolved else stages - 1
     outcome = "accepted" if resolved else "rejected" if stages == 1 else "too_short"
-    world.trajectory(
-        name, chain, talk(stages, steps), sample=sample, model=model, outcome=outcome, accepted=kept, usd=0.5
-    )
+    talked, chosen = talk(stages, steps), dict[str, Any](model=model, outcome=outcome, **options)
+    world.trajectory(name, chain, talked, sample=sample, accepted=kept, usd=0.5, **chosen)
     with world.store.transaction() as tx:
         tx.connection.execute(update(TrajectoryStage).where(TrajectoryStage.trajectory_id == name).values(steps=steps))
         if tests is not None:
             tx.connection.execute(update(Verdict).where(Verdict.trajectory_id == name).values(tests=tests))
         texts = dict.fromkeys(("run", "request_hash", "prompt", "prompt_hash"), "x")
-        numbers: dict[str, Any] = {"sample": sample, "attempt": 1, "ordinal": 0, "tokens_in": 100, "tokens_out": 10}
-        call = {**texts, **numbers, "purpose": "agent", "model": model, "state": "stored", "usd": 0.25}
+        told: dict[str, Any] = {"sample": sample, "attempt": 1, "ordinal": 0, "tokens_in": 100, "tokens_out": 10}
+        call = {**texts, **told, "purpose": "agent", "model": model, "state": "stored", "usd": 0.25}
         for position in range(1, stages + 1):
             subject = {"subject": f"{name}/{position}", "started_at": "2024-01-01T00:00:00Z"}
             tx.connection.execute(insert(LlmCall).values({**call, **subject}))
@@ -176,6 +176,57 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
             put(Trajectory, fresh, options={"context": "stage"})
             put(Trajectory, curated, scaffold="curated")
         yield world
+
+
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path_factory.mktemp("carried")) as world:
+        for chain in CHAINS[:2]:
+            world.chain(chain, length=2, repository=("shop", "till"))
+            world.select(chain, "single")
+        place = 0
+        for carry, resolved in (("agent", (False, False)), ("reference", (True, True)), ("none", (True, False))):
+            for chain, last in zip(CHAINS[:2], resolved, strict=True):
+                place += 1
+                name = add(world, place, chain, resolved=last, stages=2, carry=carry, on_fail="continue")
+                broke = {"earlier_broken": ["t"] if not last else [], "carried_failure": [], "carried_fixed": []}
+                with world.store.transaction() as tx:
+                    where = (Verdict.trajectory_id == name, Verdict.position == 2)
+                    tests = "passed" if last else "earlier_broken"
+                    tx.connection.execute(update(Verdict).where(*where).values(grade=broke, tests=tests))
+                    tx.connection.execute(update(LlmCall).values(tokens_in=None, tokens_out=None))
+        yield world
+
+
+def test_whose_work_a_stage_begins_with_is_compared_on_the_same_stages(carried: SampleWorld) -> None:
+    row = figures(carried, "--by", "carry")
+    assert row["parted_by_option"] == [] and [it["group"] for it in row["groups"]] == [
+        "m1, carry=agent",
+        "m1, carry=none",
+        "m1, carry=reference",
+    ]
+    (found,) = row["carried"]
+    assert (found["group"], found["instances"], found["chains"]) == ("m1", 4, 2)
+    assert {name: it["by_position"] for name, it in found["carries"].items()} == {
+        "agent": {"1": 1.0, "2": 0.0},
+        "reference": {"1": 1.0, "2": 1.0},
+        "none": {"1": 1.0, "2": 0.5},
+    }
+    assert [(it["one"], it["other"], it["later"]) for it in found["differences"]] == [
+        ("agent", "reference", 100),
+        ("agent", "none", 50),
+        ("reference", "none", -50),
+    ]
+    assert found["carries"]["agent"]["broke_earlier"] == 1.0
+    assert (row["groups"][0]["later"], row["groups"][0]["broke_earlier"]) == (2, 2)
+
+
+def test_people_read_how_errors_propagate_and_that_no_tokens_were_told(carried: SampleWorld) -> None:
+    result = CliRunner().invoke(evaluate, ["--db", str(carried.store.url.database), "--by", "carry"])
+    assert "on 4 stages of 2 chains with runs of each" in result.output and "reference less agent" in result.output
+    assert "+50.0" in result.output and "of 2 later stages with tests 2 broke tests of earlier ones" in result.output
+    assert "m1, carry=agent: no tokens were told by what answered" in result.output and "50.0%" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
 
 
 def test_an_instance_that_two_data_sets_publish_is_two(odd: SampleWorld) -> None:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 @click.option("--model", metavar="NAME", help="Only rollouts of this agent's model.")
 @click.option(
     "--by",
-    type=click.Choice(["model", "option", "repository", "difficulty", "position", "source"]),
+    type=click.Choice(["model", "option", "carry", "repository", "difficulty", "position", "source"]),
     default="model",
     show_default=True,
-    help="What parts the runs of each model.",
+    help="What parts the runs of each model. carry: whose work stages began with, on the same stages side by side.",
 )
 @click.option("--k", "ks", metavar="LIST", default="1", show_default=True, help="Which Pass@k, as in 1,2,5.")
 @click.option(

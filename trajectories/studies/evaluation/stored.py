@@ -29,6 +29,7 @@ from sql.tables import (
 )
 from trajectories.agents.steps.redundancy import exploration
 from trajectories.model import EntryKind
+from trajectories.options import DEFAULTS
 from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, NOT_REACHED, OF_THE_AGENT, REJECTED, STATE_BROKEN
 from trajectories.privileged import PRIVILEGED
 from trajectories.rows import read_entries
@@ -59,6 +60,10 @@ class EvaluatedRun:
     model: str
     option: str
     """What sets its options apart from those of others."""
+    setting: str
+    """The same without whose work the stages began with."""
+    carry: str
+    """Whose work on the earlier stages they began with: ``agent``, ``reference`` or ``none``."""
     source: str
     trajectory: str
     name: str = ""
@@ -108,13 +113,16 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
         for row in tx.connection.execute(query)
         if row.chain_id in wanted and row.outcome in counting and model in (None, row.model)
     ]
-    labels = option_labels([{**row.options, "scaffold": row.scaffold} for row in rows])
+    options = [{**row.options, "scaffold": row.scaffold} for row in rows]
+    labels = option_labels(options)
+    settings = option_labels([{**row, "carry": None} for row in options])
     tiers = {key: str(found.tier) for key, found in difficulties(reference_stages(tx), {})[0].items()}
     outcomes = _outcomes(tx, {row.id for row in rows})
     stages = _stages(tx, {row.id for row in rows}, outcomes)
     calls = _calls(tx)
     found = []
-    for row, label in zip(rows, labels, strict=True):
+    for row, label, setting in zip(rows, labels, settings, strict=True):
+        carry = str(row.options.get("carry", DEFAULTS["carry"]))
         before = ACCEPTED
         for position in range(1, row.length + 1):
             run = stages.get((row.id, position))
@@ -134,7 +142,7 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
                 difficulty=row.difficulty or tiers.get((row.chain_id, position), "unknown"),
                 position=position,
             )
-            found.append(EvaluatedRun(run, row.model, label, row.source or "mined", row.id, name))
+            found.append(EvaluatedRun(run, row.model, label, setting, carry, row.source or "mined", row.id, name))
     return found
 
 
@@ -181,11 +189,15 @@ def _stages(
     tx: Transaction, wanted: Collection[str], outcomes: Mapping[tuple[str, int], tuple[str, int]]
 ) -> Mapping[tuple[str, int], InstanceRun]:
     """What each trajectory did at each stage that it worked on: to its end, or to the failure that cut it off."""
-    tests = {
-        (name, position, attempt): result
-        for name, position, attempt, result in tx.rows(Verdict, "trajectory_id", "position", "attempt", "tests")
-        if name in wanted
-    }
+    columns = ("trajectory_id", "position", "attempt", "tests", "grade")
+    tests: dict[tuple[str, int, int], str | None] = {}
+    broken: dict[tuple[str, int, int], tuple[bool, bool]] = {}
+    for name, position, attempt, result, grade in tx.rows(Verdict, *columns):
+        if name in wanted:
+            tests[name, position, attempt] = result
+            if grade and position > 1:
+                began = grade.get("carried_failure") or grade.get("carried_fixed")
+                broken[name, position, attempt] = (bool(grade.get("earlier_broken")), bool(began))
     costs: dict[tuple[str, int], Any] = {}
     for name, reached in reached_stages(tx, dict.fromkeys(wanted, False)).items():
         costs.update({(name, stage.position): stage for stage in reached})
@@ -199,6 +211,7 @@ def _stages(
             continue
         result = tests.get((name, position, attempts))
         resolved = result == PASSED if result is not None else outcome == ACCEPTED
+        broke, began = broken.get((name, position, attempts), (None, None))
         said = result is not None or outcome in {ACCEPTED, REJECTED} | OF_THE_AGENT
         found[name, position] = InstanceRun(
             "",
@@ -207,10 +220,12 @@ def _stages(
             patch=stage.patch if stage else False,
             steps=stage.steps if stage else 0,
             calls=0,
-            tokens_in=stage.agent.tokens_in + stage.prm.tokens_in if stage else 0,
-            tokens_out=stage.agent.tokens_out + stage.prm.tokens_out if stage else 0,
+            tokens_in=_tokens(stage, "tokens_in"),
+            tokens_out=_tokens(stage, "tokens_out"),
             usd=_usd(stage),
             apart=None if said else outcome,
+            broke_earlier=broke,
+            began_broken=began,
         )
     return found
 
@@ -220,6 +235,13 @@ def _usd(stage: Any) -> float | None:
         return 0.0
     known: list[float | None] = [stage.agent.usd, stage.prm.usd]
     return None if None in known else sum(usd for usd in known if usd is not None)
+
+
+def _tokens(stage: Any, side: str) -> int | None:
+    if stage is None:
+        return 0
+    told = stage.agent.told and stage.prm.told
+    return int(getattr(stage.agent, side) + getattr(stage.prm, side)) if told else None
 
 
 def _calls(tx: Transaction) -> dict[tuple[str, int], int]:
