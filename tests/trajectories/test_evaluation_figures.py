@@ -94,7 +94,7 @@ def test_two_sides_are_compared_on_the_instances_that_both_have() -> None:
 
 def test_the_interval_of_a_paired_difference_is_that_of_the_pairs() -> None:
     base = [run(str(n), False, steps=10 * n) for n in range(1, 30)]
-    less = [replace(it, steps=it.steps - 3) for it in base]
+    less = [replace(it, steps=10 * n - 3) for n, it in enumerate(base, 1)]
     found = sides(base, less, p_values=False).measures["steps"]
     # Every pair differs by as much, so the interval is a point, however far the instances are apart.
     assert (found.difference, found.low, found.high, found.mann_whitney_p) == (-3, -3, -3, None)

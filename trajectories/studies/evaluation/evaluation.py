@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
-from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table
 from prchain.core.errors import UsageError
 from trajectories.curation.graphs.svg import bars_svg
 from trajectories.studies.evaluation.carried import Carried, carried
@@ -26,14 +25,6 @@ _KEYS: Mapping[str, Callable[[EvaluatedRun], str]] = {
 }
 
 STEPS = (10, 25, 50, 100, 200, 400)
-_WIDTH = 80
-_MEASURES = {
-    "resolved": ("resolved", "%"),
-    "steps": ("steps", ""),
-    "calls": ("calls of tools", ""),
-    "redundant": ("redundant views", "%"),
-    "usd": ("USD", ""),
-}
 
 
 def groups_of(runs: Sequence[EvaluatedRun], by: By) -> dict[str, list[EvaluatedRun]]:
@@ -101,12 +92,17 @@ def _row(found: Figures) -> dict[str, Any]:
 
 
 def beside(runs: Sequence[EvaluatedRun], by: By, one: str, other: str) -> Sides:
-    """Two groups on the instances of both. Raises `UsageError` for a group that is not there."""
+    """Two groups on the instances of both, by their names or by the numbers that tables give long names.
+
+    Raises `UsageError` for a group that is not there.
+    """
     groups = groups_of(runs, by)
-    for name in (one, other):
+    numbered = {str(number): name for number, name in enumerate(groups, 1)}
+    chosen = [name if name in groups else numbered.get(name, name) for name in (one, other)]
+    for name in chosen:
         if name not in groups:
             raise UsageError(f"there is no group {name!r}; there are: {'; '.join(groups)[:300] or 'none'}")
-    found = sides([it.run for it in groups[one]], [it.run for it in groups[other]])
+    found = sides(*([it.run for it in groups[name]] for name in chosen))
     names = {it.run.instance: it.name or it.run.instance for it in runs}
     ones, others = (tuple(names[it] for it in side) for side in (found.only_one, found.only_other))
     return replace(found, only_one=ones, only_other=others)
@@ -116,160 +112,11 @@ def drawing(row: Mapping[str, Any]) -> str:
     """Pass@1 of every group as bars, as SVG."""
     shares = {it["group"]: it["pass_at"].get("1") for it in row["groups"]}
     counts = {name: 100 * share["value"] if share else 0.0 for name, share in shares.items()}
-    words = [_interval(share) if share else "no runs" for share in shares.values()]
+    words = [interval_words(share) if share else "no runs" for share in shares.values()]
     return bars_svg("Pass@1, in percent, with 95 % intervals", counts, words)
 
 
-def print_evaluation(row: Mapping[str, Any]) -> None:
-    """Print the figures as tables."""
-    groups = row["groups"]
-    if not groups:
-        say("nothing was rolled out over these tasks")
-        return
-    ks = [str(k) for k in row["ks"]]
-    say_table(
-        (row["by"], "instances", "runs", *(f"Pass@{k}" for k in ks), "patches"),
-        [
-            (
-                it["group"],
-                f"{it['instances']:,}",
-                f"{it['runs']:,}",
-                *(_interval(it["pass_at"][k]) if k in it["pass_at"] else "-" for k in ks),
-                _percent(it["patch_rate"]),
-            )
-            for it in groups
-        ],
-        most=_WIDTH,
-    )
-    say()
-    say_table(
-        ("mean of a run", "steps", "calls", "tokens in", "out", "USD", "USD resolved"),
-        [
-            (
-                it["group"],
-                _mean(it["steps"]),
-                _mean(it["calls"]),
-                _mean(it["tokens_in"]),
-                _mean(it["tokens_out"]),
-                _usd(it["usd"]),
-                _usd(it["usd_resolved"]),
-            )
-            for it in groups
-        ],
-        most=_WIDTH,
-    )
-    for noun, key in (("steps", "at_steps"), ("calls of tools", "at_calls")):
-        say()
-        say_table(
-            ("resolved within", *map(str, row["steps"]), noun),
-            [(it["group"], *(f"{share:.0%}" for share in it[key].values()), "") for it in groups if it[key]],
-            most=_WIDTH,
-        )
-    for model in row["parted_by_option"]:
-        say_prose(f"{model} ran with several options, and is parted by them: no samples of one thing", width=_WIDTH)
-    for it in groups:
-        if it["not_reached"]:
-            stages = counted(it["not_reached"], "stage")
-            say_prose(f"{it['group']}: {stages} not tried, as an earlier one failed: unresolved", width=_WIDTH)
-        if it["apart"]:
-            words = ", ".join(f"{count:,} {name}" for name, count in it["apart"].items())
-            say_prose(f"{it['group']}: {sum(it['apart'].values()):,} apart, scored as nothing: {words}", width=_WIDTH)
-        if it["broke_earlier"] or it["began_broken"]:
-            later = counted(it["later"], "later stage")
-            say_prose(
-                f"{it['group']}: of {later} with tests {it['broke_earlier']:,} broke tests of earlier ones, and "
-                f"{it['began_broken']:,} began with some broken",
-                width=_WIDTH,
-            )
-        if it["runs"] and it["tokens_in"] is None:
-            say_prose(f"{it['group']}: no tokens were told by what answered", width=_WIDTH)
-    for found in row.get("carried", ()):
-        _print_carried(found)
-    if row["by"] == "carry" and not row["carried"]:
-        say_prose("no stage has runs that differ in --carry alone; roll chains out with each of them", width=_WIDTH)
-
-
-def _print_carried(row: Mapping[str, Any]) -> None:
-    """Print the ways to carry beside each other."""
-    say()
-    carries: Mapping[str, Mapping[str, Any]] = row["carries"]
-    stages = f"{counted(row['instances'], 'stage')} of {counted(row['chains'], 'chain')}"
-    say_prose(f"{row['group']}: on {stages} with runs of each, by whose work they began with", width=_WIDTH)
-    positions = list(next(iter(carries.values()))["by_position"])
-    say_table(
-        ("carry", "runs", "resolved", *(f"stage {at}" for at in positions), "broke earlier", "began broken"),
-        [
-            (
-                name,
-                f"{it['runs']:,}",
-                *(_percent(share) for share in (it["resolved"], *it["by_position"].values())),
-                _percent(it["broke_earlier"]),
-                _percent(it["began_broken"]),
-            )
-            for name, it in carries.items()
-        ],
-        most=_WIDTH,
-    )
-    say_table(
-        ("difference in points", "resolved", "95%", "after stage 1", "95%"),
-        [
-            (
-                f"{it['other']} less {it['one']}",
-                f"{it['difference']:+.1f}",
-                _bounds(it["low"], it["high"]),
-                "-" if it["later"] is None else f"{it['later']:+.1f}",
-                _bounds(it["later_low"], it["later_high"]),
-            )
-            for it in row["differences"]
-        ],
-        most=_WIDTH,
-    )
-
-
-def print_sides(found: Sides, one: str, other: str) -> None:
-    """Print two groups beside each other."""
-    say(f"{counted(found.instances, 'instance')} that both have runs of")
-    rows = [
-        (
-            head,
-            *(_unit(value, unit) for value in (it.one, it.other, it.difference)),
-            _bounds(it.low, it.high),
-            "" if it.mann_whitney_p is None else f"{it.mann_whitney_p:.4f}",
-            "" if it.cliffs_delta is None else f"{it.cliffs_delta:.2f}",
-        )
-        for name, (head, unit) in _MEASURES.items()
-        if (it := found.measures[name]).difference is not None
-    ]
-    say_table(("mean of", "one", "other", "apart", "95%", "U p", "delta"), rows, most=_WIDTH)
-    legend = f"one: {one}; other: {other}. U: Mann-Whitney; delta: Cliff's, above 0 where the other's are larger."
-    say_prose(legend, width=_WIDTH)
-    for name, instances in ((one, found.only_one), (other, found.only_other)):
-        if instances:
-            say_prose(
-                f"only {name} resolves {', '.join(instances[:10])}{' ...' if len(instances) > 10 else ''}", width=_WIDTH
-            )
-
-
-def _interval(share: Mapping[str, Any]) -> str:
+def interval_words(share: Mapping[str, Any]) -> str:
+    """A share in percent, with its interval where it has one."""
     value = f"{100 * share['value']:.1f}%"
     return value if share["low"] is None else f"{value} ({100 * share['low']:.1f} to {100 * share['high']:.1f})"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.0%}"
-
-
-def _bounds(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:,.1f} to {high:,.1f}"
-
-
-def _mean(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
-
-
-def _usd(value: float | None) -> str:
-    return "-" if value is None else dollars(value)
-
-
-def _unit(value: float | None, unit: str) -> str:
-    return "" if value is None else f"{value:,.2f}{unit}"

@@ -25,8 +25,9 @@ class InstanceRun:
     resolved: bool
     patch: bool
     """Whether anything was changed, handed in or not."""
-    steps: int
-    calls: int
+    steps: int | None
+    """None, as calls, where only the patch is known."""
+    calls: int | None
     """Of tools."""
     tokens_in: int | None = 0
     """None where no endpoint told them."""
@@ -139,10 +140,10 @@ def figures(
         not_reached=len(measured) - len(tried),
         resolved=len(solved),
         patches=sum(run.patch for run in measured),
-        at_steps={most: sum(run.steps <= most for run in solved) / len(measured) for most in steps if measured},
-        at_calls={most: sum(run.calls <= most for run in solved) / len(measured) for most in calls if measured},
-        steps=_mean(run.steps for run in tried),
-        calls=_mean(run.calls for run in tried),
+        at_steps=_within(measured, [run.steps for run in solved], steps),
+        at_calls=_within(measured, [run.calls for run in solved], calls),
+        steps=_mean(run.steps for run in tried if run.steps is not None),
+        calls=_mean(run.calls for run in tried if run.calls is not None),
         tokens_in=_mean(run.tokens_in for run in tried if run.tokens_in is not None),
         tokens_out=_mean(run.tokens_out for run in tried if run.tokens_out is not None),
         usd=None if total is None or not tried else total / len(tried),
@@ -170,6 +171,14 @@ def _pass_at(by_instance: Mapping[str, Sequence[InstanceRun]], k: int, resamples
         return Estimate(fmean(values), *wilson(int(sum(values)), len(values)), len(values), "wilson")
     ((low, high),) = mean_intervals([values], [1] * len(values), resamples)
     return Estimate(fmean(values), low, high, len(values), "none" if low is None else "bootstrap")
+
+
+def _within(measured: Sequence[InstanceRun], taken: Sequence[int | None], limits: Sequence[int]) -> dict[int, float]:
+    """The share of the runs that resolved with so many or fewer; none where `taken` is not known of each."""
+    known = [it for it in taken if it is not None]
+    if not measured or len(known) < len(taken) or all(run.steps is None for run in measured):
+        return {}
+    return {most: sum(it <= most for it in known) / len(measured) for most in limits}
 
 
 def _mean(values: Iterable[float]) -> float | None:

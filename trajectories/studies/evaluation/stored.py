@@ -16,6 +16,7 @@ from sqlalchemy import func, select
 
 from environments.suites.outcomes import PASSED
 from prchain.core.errors import UsageError
+from prchain.core.swebench.instances import instance_id
 from sql.chosen import selected_ids
 from sql.store import Transaction
 from sql.tables import (
@@ -66,8 +67,60 @@ class EvaluatedRun:
     """Whose work on the earlier stages they began with: ``agent``, ``reference`` or ``none``."""
     source: str
     trajectory: str
+    """Empty where it is a patch that came from elsewhere."""
     name: str = ""
     """Of the instance, for people: data set and published id, which two chains may share."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFacts:
+    """What is known of an instance whoever works on it."""
+
+    key: str
+    """``chain/position``."""
+    position: int
+    published: str
+    """Its name in predictions: the publisher's, else the one that our own exports give it."""
+    name: str
+    """For people: data set and published id, which two chains may share; else the key."""
+    repository: str
+    difficulty: str
+    """The publisher's, else by the size of the reference."""
+    source: str
+
+
+def instances_of(tx: Transaction, chains: Collection[str]) -> dict[str, InstanceFacts]:
+    """The instances of these chains by their keys, sorted."""
+    query = (
+        select(
+            Chain.id,
+            Chain.length,
+            Repository.owner,
+            Repository.name,
+            ImportedTask.source,
+            ImportedTask.difficulty,
+            ImportedTask.instance_id,
+        )
+        .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
+        .order_by(Chain.id)
+    )
+    tiers = {key: str(found.tier) for key, found in difficulties(reference_stages(tx), {})[0].items()}
+    wanted = set(chains)
+    found = {}
+    for row in tx.connection.execute(query):
+        for position in range(1, row.length + 1) if row.id in wanted else ():
+            key, repository = f"{row.id}/{position}", f"{row.owner}/{row.name}"
+            found[key] = InstanceFacts(
+                key,
+                position,
+                row.instance_id or instance_id(repository, row.id, position),
+                f"{row.source} {row.instance_id}" if row.instance_id else key,
+                repository,
+                row.difficulty or tiers.get((row.id, position), "unknown"),
+                row.source or "mined",
+            )
+    return found
 
 
 def chains_of(tx: Transaction, tasks: TaskSet) -> list[str]:
@@ -94,15 +147,8 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
             Trajectory.scaffold,
             Trajectory.outcome,
             Chain.length,
-            Repository.owner,
-            Repository.name,
-            ImportedTask.source,
-            ImportedTask.difficulty,
-            ImportedTask.instance_id,
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
-        .join(Repository, Repository.id == Chain.repository_id)
-        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
         .where(Trajectory.parent_id.is_(None), Trajectory.scaffold.not_in(sorted(PRIVILEGED)))
         .order_by(Trajectory.id)
     )
@@ -116,7 +162,7 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
     options = [{**row.options, "scaffold": row.scaffold} for row in rows]
     labels = option_labels(options)
     settings = option_labels([{**row, "carry": None} for row in options])
-    tiers = {key: str(found.tier) for key, found in difficulties(reference_stages(tx), {})[0].items()}
+    instances = instances_of(tx, wanted)
     outcomes = _outcomes(tx, {row.id for row in rows})
     stages = _stages(tx, {row.id for row in rows}, outcomes)
     calls = _calls(tx)
@@ -131,18 +177,17 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
                 apart = _apart(outcome, before, row.outcome)
                 run = InstanceRun("", 0, resolved=False, patch=False, steps=0, calls=0, apart=apart, reached=False)
             before = before if outcome == NOT_REACHED else outcome
-            key = f"{row.chain_id}/{position}"
-            name = f"{row.source} {row.instance_id}" if row.instance_id else key
+            facts = instances[f"{row.chain_id}/{position}"]
             run = replace(
                 run,
-                instance=key,
+                instance=facts.key,
                 sample=row.sample,
                 calls=calls.get((row.id, position), 0),
-                repository=f"{row.owner}/{row.name}",
-                difficulty=row.difficulty or tiers.get((row.chain_id, position), "unknown"),
+                repository=facts.repository,
+                difficulty=facts.difficulty,
                 position=position,
             )
-            found.append(EvaluatedRun(run, row.model, label, setting, carry, row.source or "mined", row.id, name))
+            found.append(EvaluatedRun(run, row.model, label, setting, carry, facts.source, row.id, facts.name))
     return found
 
 
@@ -165,7 +210,7 @@ def _apart(outcome: str, before: str, ended: str) -> str | None:
 def with_views(tx: Transaction, runs: Collection[EvaluatedRun]) -> list[EvaluatedRun]:
     """The runs with the share of their views of files that showed nothing new; reads their conversations."""
     found, shares = [], dict[tuple[str, int], float | None]()
-    for name in sorted({it.trajectory for it in runs}):
+    for name in sorted({it.trajectory for it in runs if it.trajectory}):
         entries = read_entries(tx, name)
         for position in {entry.position for entry in entries}:
             own = exploration([entry for entry in entries if entry.position == position])
