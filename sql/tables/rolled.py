@@ -177,7 +177,7 @@ class Verdict(Base):
 
 
 class GradedPatch(Base):
-    """What a stage's hidden tests say of a patch that came from elsewhere (`prchain evaluate --predictions-from FILE`)."""
+    """What a stage's hidden tests say of a patch from elsewhere (`prchain evaluate --predictions-from FILE`)."""
 
     __tablename__ = "graded_patches"
 

@@ -151,12 +151,16 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
         world.imported(two, "Verified")
         add(world, 1, one, model="twice", resolved=True)
         add(world, 2, two, model="twice", resolved=False)
+        left: list[tuple[str, str]] = []
         unsupported = add(world, 3, three, model="state", resolved=True, stages=2)
         limited = add(world, 4, three, model="limit", resolved=True, stages=1)
         unscored = add(world, 5, one, model="unscored", resolved=True, tests="passed")
         silent = add(world, 6, two, model="unscored", resolved=False)
         fresh = add(world, 7, one, model="options", resolved=False)
         add(world, 8, one, model="options", resolved=True)
+        for place, name in ((10, "sandbox_lost"), (11, "defect"), (12, "superseded")):
+            cut = add(world, place, three, model="cut", resolved=True, stages=2, sample=place)
+            left += [(cut, name)]
         curated = add(world, 9, two, model="twice", resolved=True, sample=1)
         stages, whole = TrajectoryStage.trajectory_id, Trajectory.id
         with world.store.transaction() as tx:
@@ -173,6 +177,10 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
                 put(Trajectory, name, outcome="unscored")
                 put(TrajectoryStage, name, outcome="unscored")
             tx.connection.execute(update(Verdict).where(Verdict.trajectory_id == silent).values(tests=None))
+            # As a machine leaves them: only the trajectory has the failure's name.
+            for cut, name in left:
+                put(Trajectory, cut, outcome=name, accepted=1)
+                put(TrajectoryStage, cut, 2, outcome="running", attempts=0)
             put(Trajectory, fresh, options={"context": "stage"})
             put(Trajectory, curated, scaffold="curated")
         yield world
@@ -246,10 +254,11 @@ def test_runs_with_several_options_are_parted(odd: SampleWorld) -> None:
 
 
 def test_what_the_agent_did_not_fail_stands_apart_under_its_name(odd: SampleWorld) -> None:
-    found = {model: figures(odd, "--model", model)["groups"][0] for model in ("state", "limit", "unscored")}
+    found = {model: figures(odd, "--model", model)["groups"][0] for model in ("state", "limit", "unscored", "cut")}
     assert {model: (it["runs"], it["resolved"], it["not_reached"], it["apart"]) for model, it in found.items()} == {
         "state": (1, 1, 0, {"merge_unsupported": 2}),
         "limit": (1, 1, 0, {"not_reached": 2}),
+        "cut": (2, 2, 0, {"defect": 2, "sandbox_lost": 2}),
         "unscored": (1, 1, 0, {"unscored": 1}),  # by its hidden tests; of the other nothing was said
     }
 

@@ -31,7 +31,17 @@ from sql.tables import (
 from trajectories.agents.steps.redundancy import exploration
 from trajectories.model import EntryKind
 from trajectories.options import DEFAULTS
-from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, NOT_REACHED, OF_THE_AGENT, REJECTED, STATE_BROKEN
+from trajectories.outcomes import (
+    ACCEPTED,
+    FINAL,
+    INFRASTRUCTURE,
+    NOT_REACHED,
+    OF_THE_AGENT,
+    REJECTED,
+    RUNNING,
+    STATE_BROKEN,
+    SUPERSEDED,
+)
 from trajectories.privileged import PRIVILEGED
 from trajectories.rows import read_entries
 from trajectories.studies.evaluation.figures import InstanceRun
@@ -41,6 +51,9 @@ from trajectories.studies.statistics.groups import option_labels
 
 _FAILED = frozenset({REJECTED, STATE_BROKEN}) | OF_THE_AGENT
 """Outcomes of a stage after which the later ones are not resolved: the agent failed it."""
+
+_UNDER_WAY = frozenset({RUNNING, SUPERSEDED})
+"""Outcomes of trajectories that say nothing of anybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +166,10 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
         .order_by(Trajectory.id)
     )
     wanted = set(chains)
-    counting = FINAL | INFRASTRUCTURE
     rows = [
         row
         for row in tx.connection.execute(query)
-        if row.chain_id in wanted and row.outcome in counting and model in (None, row.model)
+        if row.chain_id in wanted and row.outcome not in _UNDER_WAY and model in (None, row.model)
     ]
     options = [{**row.options, "scaffold": row.scaffold} for row in rows]
     labels = option_labels(options)
@@ -198,10 +210,10 @@ def _apart(outcome: str, before: str, ended: str) -> str | None:
     """
     if outcome == STATE_BROKEN:
         return None
+    if outcome in {NOT_REACHED, RUNNING} and ended not in FINAL:
+        return ended
     if outcome != NOT_REACHED:
         return outcome
-    if ended in INFRASTRUCTURE:
-        return ended
     if before in _FAILED:
         return None
     return NOT_REACHED if before == ACCEPTED else before
