@@ -12,6 +12,7 @@ from trajectories.studies.evaluation.carried import Carried, carried
 from trajectories.studies.evaluation.figures import Figures, InstanceRun, figures
 from trajectories.studies.evaluation.sides import Sides, sides
 from trajectories.studies.evaluation.stored import EvaluatedRun
+from trajectories.studies.resolved import STEPS
 
 By = Literal["model", "option", "carry", "repository", "difficulty", "position", "source"]
 
@@ -23,8 +24,6 @@ _KEYS: Mapping[str, Callable[[EvaluatedRun], str]] = {
     "position": lambda it: str(it.run.position),
     "source": lambda it: it.source,
 }
-
-STEPS = (10, 25, 50, 100, 200, 400)
 
 
 def groups_of(runs: Sequence[EvaluatedRun], by: By) -> dict[str, list[EvaluatedRun]]:

@@ -14,6 +14,7 @@ from statistics import fmean
 
 from prchain.core.shares import wilson
 from trajectories.studies.bootstrap import RESAMPLES, mean_intervals
+from trajectories.studies.resolved import within
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +177,9 @@ def _pass_at(by_instance: Mapping[str, Sequence[InstanceRun]], k: int, resamples
 def _within(measured: Sequence[InstanceRun], taken: Sequence[int | None], limits: Sequence[int]) -> dict[int, float]:
     """The share of the runs that resolved with so many or fewer; none where `taken` is not known of each."""
     known = [it for it in taken if it is not None]
-    if not measured or len(known) < len(taken) or all(run.steps is None for run in measured):
+    if len(known) < len(taken) or all(run.steps is None for run in measured):
         return {}
-    return {most: sum(it <= most for it in known) / len(measured) for most in limits}
+    return within(known, len(measured), limits)
 
 
 def _mean(values: Iterable[float]) -> float | None:

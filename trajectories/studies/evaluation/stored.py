@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from environments.suites.outcomes import PASSED
 from prchain.core.errors import UsageError
 from prchain.core.swebench.instances import instance_id
 from sql.chosen import selected_ids
@@ -47,6 +46,7 @@ from trajectories.rows import read_entries
 from trajectories.studies.evaluation.figures import InstanceRun
 from trajectories.studies.guidance.difficulty import difficulties, reference_stages
 from trajectories.studies.guidance.stage_runs import reached_stages
+from trajectories.studies.resolved import is_resolved
 from trajectories.studies.statistics.groups import option_labels
 
 _FAILED = frozenset({REJECTED, STATE_BROKEN}) | OF_THE_AGENT
@@ -267,7 +267,7 @@ def _stages(
         if outcome not in FINAL or (not attempts and outcome not in OF_THE_AGENT):
             continue
         result = tests.get((name, position, attempts))
-        resolved = result == PASSED if result is not None else outcome == ACCEPTED
+        resolved = is_resolved(result, outcome)
         broke, began = broken.get((name, position, attempts), (None, None))
         said = result is not None or outcome in {ACCEPTED, REJECTED} | OF_THE_AGENT
         found[name, position] = InstanceRun(
