@@ -49,6 +49,8 @@ class ExportOptions:
 
     outcomes: frozenset[str] = KEPT
     repository: str | None = None
+    strategy: str | None = None
+    """Only trajectories over chains that this strategy chose; None: over all."""
     model: str | None = None
     rows: Rows = told(
         "conversations",
