@@ -59,8 +59,14 @@ class UndoingKind(StrEnum):
     """The bodies of all new functions return None at once."""
     STUB = "stub"
     """All of it, but names that the tests import are bound to None."""
+    CHANGE = "change"
+    """One block of changed lines of a hunk was reverted."""
+    STATEMENT = "statement"
+    """One statement or condition of a changed function does nothing."""
 
 
+PARTS = frozenset({UndoingKind.CHANGE, UndoingKind.STATEMENT})
+"""Parts of hunks and functions: they are undone where hunks and functions alone are too few to say anything."""
 EMPTY = frozenset({UndoingKind.STUB, UndoingKind.NEW_RETURN_NONE})
 """Nothing is behind the names: a proof that this passes is weak. It is no part of the work, so no share counts it."""
 _BODIES = frozenset({UndoingKind.RAISES, UndoingKind.RETURNS_NONE})
@@ -103,6 +109,8 @@ class Strength:
     undone: tuple[Undone, ...] = ()
     seconds: float = 0.0
     """Wall time that the measuring took."""
+    untried: int = 0
+    """Undoings for which there was no time left."""
 
     @property
     def shares(self) -> Counter[UndoingOutcome]:
@@ -183,6 +191,7 @@ def strength_row(strength: Strength | None) -> dict[str, Any]:
         "caught": strength.caught,
         "valid": strength.valid,
         "invalid": strength.shares[UndoingOutcome.INVALID],
+        "untried": strength.untried,
     }
 
 
@@ -266,6 +275,9 @@ def worth_counts(strengths: Iterable[Strength | None]) -> dict[str, int]:
     return {str(name): counts[name] for name in Worth if counts[name]}
 
 
+_LEFT_OUT = {"invalid": "invalid", "untried": "not tried"}
+
+
 def strength_words(row: Mapping[str, Any]) -> str:
     """A `strength_row` in one line, for people."""
     if row["worth"] == Worth.NOT_MEASURED:
@@ -273,10 +285,11 @@ def strength_words(row: Mapping[str, Any]) -> str:
     if row["own_f2p"] is None:
         return f"{row['worth']}: the tests of before say nothing of the tree of before"
     undone = f"{row['caught']} of {counted(row['valid'], 'undoing')} caught"
+    undone += "".join(f", {row[name]} {words}" for name, words in _LEFT_OUT.items() if row.get(name))
     parts = (
         f"{row['own_f2p']:,} own F2P, {row['changed_f2p']:,} of them added or changed",
         f"{row['hidden_by_import']:,} hidden by an import alone" if row["hidden_by_import"] else "",
-        (undone + (f", {row['invalid']} invalid" if row["invalid"] else "")) if row["own_f2p"] else "",
+        undone if row["own_f2p"] else "",
         f"{row['guards']:,} P2P beside them" if row["guards"] else "no P2P beside them",
     )
     return f"{row['worth']}: {'; '.join(filter(None, parts))}"

@@ -95,7 +95,7 @@ def test_old_tests_that_an_import_hid_prove_nothing_though_a_stub_passes_them(
 def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests of a made-up repository take no time, so that the start of a process is all that a run takes."""
     monkeypatch.setattr("environments.proofs.strength_runs.BUDGET", 1e6)
-    monkeypatch.setattr("environments.proofs.strength_runs.LONGEST", 1e6)
+    monkeypatch.setattr("environments.proofs.strength_runs.ADDED", 1e6)
 
 
 @pytest.mark.usefixtures("in_no_hurry")

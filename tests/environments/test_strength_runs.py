@@ -95,10 +95,10 @@ def test_a_sandbox_that_is_lost_is_made_anew(monkeypatch: pytest.MonkeyPatch) ->
         return GOOD
 
     workplace: Any = None
-    bench = EditedTrees(workplace, "t", (), RunnerBaseline(), 1.0)
+    bench = EditedTrees(workplace, "t", (), RunnerBaseline())
     monkeypatch.setattr(bench, "_run", run)
-    assert bench.run("t", (), fresh=False) is GOOD
-    assert bench.run("t", (), fresh=False).infra == LOST.infra
+    assert bench.run("t", (), 1.0, fresh=False) is GOOD
+    assert bench.run("t", (), 1.0, fresh=False).infra == LOST.infra
 
 
 def test_a_build_sees_a_later_time_than_that_of_the_build_before() -> None:
