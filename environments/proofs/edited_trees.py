@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from environments.checkouts.checkout import move_tree
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.baseline import RunnerBaseline
+from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import MOST_LOSSES, Workplace, unusable_run
 from prchain.core.errors import PlacementFailed, RefreshFailed, SandboxLimit, SandboxLost
@@ -35,6 +36,7 @@ class EditedTrees:
 
     def __init__(self, workplace: Workplace, tree: str, files: Sequence[str], known: RunnerBaseline) -> None:
         self._workplace, self._first, self._files, self._known = workplace, tree, tuple(files), known
+        self._command = RUNNERS[workplace.runner].curtly(workplace.command)
         self._sandbox: Sandbox | None = None
         self._snapshot = ""
         self._holds = tree
@@ -88,7 +90,7 @@ class EditedTrees:
             self._workplace.refresh(sandbox)
         self._changed = paths
         try:
-            return run_tests(sandbox, self._workplace.command, self._files, timeout=timeout, baseline=self._known)
+            return run_tests(sandbox, self._command, self._files, timeout=timeout, baseline=self._known)
         finally:
             self._ended = time.time()
 

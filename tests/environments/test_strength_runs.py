@@ -20,6 +20,7 @@ from environments.proofs.strength_runs import (
     undoing_outcome,
 )
 from environments.suites.baseline import RunnerBaseline
+from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import PlacementFailed, SandboxLost
@@ -94,7 +95,7 @@ def test_a_sandbox_that_is_lost_is_made_anew(monkeypatch: pytest.MonkeyPatch) ->
             raise found
         return GOOD
 
-    workplace: Any = None
+    workplace: Any = SimpleNamespace(runner="pytest", command=RUNNERS["pytest"].command)
     bench = EditedTrees(workplace, "t", (), RunnerBaseline())
     monkeypatch.setattr(bench, "_run", run)
     assert bench.run("t", (), 1.0, fresh=False) is GOOD
