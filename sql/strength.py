@@ -256,13 +256,13 @@ def doubt_words(counts: Mapping[Any, int]) -> str | None:
     if not told:
         return None
     return (
-        f"of {counted(sum(counts.values()), 'proof')} {told}: hidden tests that pass may say nothing there; "
-        "`prchain environments validate --strength` measures, --proof own leaves them out"
+        f"of {counted(sum(counts.values()), 'proof')} {told}: hidden tests that pass may say nothing there; type "
+        "`prchain environments validate --strength` to measure them, or --proof own to leave them out"
     )
 
 
 def say_proofs(doubt: str | None, weak: int, noun: str = "chain") -> None:
-    """Tell of proofs what there is to know: what `doubts` says, and how many chains ``--proof`` left out."""
+    """Tell of proofs what there is to know, once a command: what `doubts` says, and how many chains ``--proof`` left out."""
     if doubt:
         say(f"warning: {doubt}", err=True)
     if weak:
