@@ -262,7 +262,8 @@ def doubt_words(counts: Mapping[Any, int]) -> str | None:
 
 
 def say_proofs(doubt: str | None, weak: int, noun: str = "chain") -> None:
-    """Tell of proofs what there is to know, once a command: what `doubts` says, and how many chains ``--proof`` left out."""
+    """Tell of proofs what there is to know, once a command: what `doubts` says, and how many chains ``--proof`` left
+    out."""
     if doubt:
         say(f"warning: {doubt}", err=True)
     if weak:

@@ -1,8 +1,8 @@
 """Texts of M_t with a part of the reference undone, and whether such a text says anything.
 
-Pure. Nothing that differs from M_t in white space, comments, docstrings and annotations alone says anything: no test
-could tell. Nor does Python that reads a name which nothing binds any more: any call fails by that, as any build does
-elsewhere.
+Pure. Nothing that differs from M_t in white space, comments, docstrings, annotations, imports and ``__all__`` alone
+says anything: no test could tell, or no test file could be imported. Nor does Python that reads a name which nothing
+binds any more: any call fails by that, as any build does elsewhere.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import ast
 import symtable
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
 from typing import NamedTuple
 
 from environments.suites.syntax import bare_lines, parsed, unless_too_deep
@@ -66,18 +68,20 @@ def differs(undoing: Undoing, file: SourceFile) -> bool:
     return meaning(file.path, undoing.texts[file.path]) != meaning(file.path, file.landed)
 
 
-def meaning(path: str, text: str | None) -> object:
-    """The same for two texts that differ in nothing that runs."""
+@lru_cache(maxsize=1024)
+def meaning(path: str, text: str | None) -> bytes:
+    """A digest that is the same for two texts that differ in nothing that runs."""
     if text is None:
-        return None
+        return b""
     tree = parsed(text) if language_of(path) == "python" else None
-    if tree is not None and (found := unless_too_deep(lambda: ast.dump(bare(tree)))) is not None:
-        return found
-    return bare_lines(text.splitlines(), _COMMENTS)
+    found = None if tree is None else unless_too_deep(lambda: ast.dump(bare(tree)))
+    if found is None:
+        found = "\n".join(bare_lines(text.splitlines(), _COMMENTS))
+    return sha256(found.encode("utf-8", "surrogatepass")).digest()
 
 
 def bare(tree: ast.AST) -> ast.AST:
-    """A tree without docstrings and annotations; it is changed in place."""
+    """A tree without what `_Bare` takes out; it is changed in place."""
     found: ast.AST = _Bare().visit(tree)
     return found
 
@@ -87,27 +91,37 @@ def is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+@lru_cache(maxsize=1024)
 def unbound(text: str) -> frozenset[str]:
     """Names that a text of Python reads and nothing in it binds, those of builtins too; attributes with a dot before.
 
-    Nothing is said of a text that is too deep, or imports all names of a module.
+    Nothing is said of a text that is too deep, or of names where it imports all of a module.
     """
-    return unless_too_deep(lambda: frozenset(_unbound(text))) or frozenset()
+    return unless_too_deep(lambda: _unbound(text)) or frozenset()
 
 
-def _unbound(text: str) -> Iterator[str]:
-    tree = ast.parse(text)
+def _unbound(text: str) -> frozenset[str]:
     tables = list(_tables(symtable.symtable(text, "text", "exec")))
     bound = {it.get_name() for it in tables[0].get_symbols() if it.is_assigned() or it.is_imported()}
-    for table in tables[1:]:
-        bound |= {it.get_name() for it in table.get_symbols() if it.is_declared_global() and it.is_assigned()}
-    if not any(isinstance(it, ast.ImportFrom) and it.names[0].name == "*" for it in ast.walk(tree)):
-        for table in tables:
-            for it in table.get_symbols():
-                if it.is_referenced() and it.is_global() and it.get_name() not in bound:
-                    yield it.get_name()
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    yield from (f".{name}" for name in attributes - set(_members(tree)))
+    read = set()
+    for table in tables:
+        for it in table.get_symbols():
+            if it.is_global() and it.is_assigned():
+                bound.add(it.get_name())
+            if it.is_global() and it.is_referenced():
+                read.add(it.get_name())
+    attributes, members = set(), set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute):
+            (members if isinstance(node.ctx, ast.Store) else attributes).add(node.attr)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            members.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            members.add(node.id)
+        elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            read.clear()
+            bound = set()
+    return frozenset([*(read - bound), *(f".{name}" for name in attributes - members)])
 
 
 def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
@@ -116,19 +130,9 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _tables(inner)
 
 
-def _members(tree: ast.AST) -> Iterator[str]:
-    """Names that a text gives to attributes, or to what may be read as one."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-
-
 class _Bare(ast.NodeTransformer):
-    """Takes docstrings and annotations out. Annotated names of classes stay: dataclasses make fields of them."""
+    """Takes docstrings, annotations, imports and ``__all__`` out. Annotated names of classes stay: dataclasses make
+    fields of them."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._function(node)
@@ -142,6 +146,18 @@ class _Bare(ast.NodeTransformer):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
         return self.generic_visit(_without_docstring(node))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """An import that can go alone is for annotations, or for others to import."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """As `visit_Import`."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        match node.targets:
+            case [ast.Name(id="__all__")]:
+                return None
+        return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return self.generic_visit(_without_docstring(node))

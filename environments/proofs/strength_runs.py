@@ -116,7 +116,9 @@ class StrengthMeter:
         [files] = self.git.patches([(self.stage.base, self.stage.landed)])
         runs = {side: [run for run in self.stored.all(side) if run.usable] for side in (BEFORE, AFTER)}
         before, after = ([run.statuses for run in runs[side]] for side in (BEFORE, AFTER))
-        own_run, moved = self._own_run(files, tell)
+        seconds = [run.seconds for side in runs.values() for run in side]
+        time_left = _TimeLeft(sum(seconds) / len(seconds) if seconds else 0.0, ADDED * sum(seconds))
+        own_run, moved = self._own_run(files, time_left, tell)
         if _is_lost(own_run):
             return None
         if not says_all(own_run):
@@ -125,11 +127,8 @@ class StrengthMeter:
         # Files of tests that are no program text: snapshots, and data that tests compare with.
         new_data = any(language_of(path) is None for path in self.patch.test)
         found = own_tests(self.proof.classes, before, after, own, self._changed(files), new_data=new_data)
-        seconds = [run.seconds for side in runs.values() for run in side]
         tried = _Tried([], 0)
         if found.own_f2p:
-            time_left = _TimeLeft(sum(seconds) / len(seconds) if seconds else 0.0, ADDED * sum(seconds))
-            time_left.spend(own_run)
             tried = self._undone(found, files, time_left, tell)
             if tried.lost:
                 return None
@@ -148,7 +147,9 @@ class StrengthMeter:
     def _trees(self) -> TreeStore:
         return self.suite.workplace.trees
 
-    def _own_run(self, files: Sequence[FilePatch], tell: Tell) -> tuple[TestRun, Mapping[str, str]]:
+    def _own_run(
+        self, files: Sequence[FilePatch], time_left: _TimeLeft, tell: Tell
+    ) -> tuple[TestRun, Mapping[str, str]]:
         """B_t's own tests on B_t, and the paths on M_t of those of their files that are moved."""
         base = {path_text(path) for path in self._trees.entries(self.stage.base)}
         old_names = {it.path: it.old_path for it in files if it.status == "R" and it.old_path}
@@ -160,8 +161,11 @@ class StrengthMeter:
         known = RunnerBaseline(self.proof.baseline.replaced)
         tree = self._trees.tree_of(self.stage.base)
         workplace = self.suite.workplace
-        side = _Side(OWN, given, known, workplace.test_timeout)
-        return self._stored(side, 1, tree, lambda: workplace.tests(tree, given, baseline=known), tell), moved
+        side = _Side(OWN, given, known, min(workplace.test_timeout, time_left.left))
+        with EditedTrees(workplace, tree, given, known) as bench:
+            run = self._stored(side, 1, tree, lambda: bench.run(tree, (), side.timeout, fresh=True), tell)
+        time_left.spend(run)
+        return run, moved
 
     def _stored(self, side: _Side, ordinal: int, tree: str, make: Callable[[], TestRun], tell: Tell) -> TestRun:
         """The stored run, or one that is made. One that tells of the machine alone is not stored, nor is one taken for
@@ -226,7 +230,9 @@ class StrengthMeter:
             known_outcomes: dict[str, UndoingOutcome] = {}
             for number, undoing in enumerate(self._undoings(files, given)):
                 tree, valid = self._tree(undoing), Strength(1, undone=tuple(tried.undone)).valid
-                if tree == landed or (undoing.kind in PARTS and valid >= ENOUGH):
+                if undoing.kind in PARTS and valid >= ENOUGH:
+                    break
+                if tree == landed:
                     continue
                 if undoing.kind is UndoingKind.RAISES and _is_answered(undoing.place, tried.undone):
                     continue

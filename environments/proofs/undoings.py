@@ -15,7 +15,7 @@ from environments.proofs.hunks import changes, hunks
 from environments.proofs.statements import statements
 from prchain.core.code.kinds import language_of
 
-Meanings = dict[str, object]
+Meanings = dict[str, bytes]
 """By path; equal where no test could tell two trees apart."""
 
 MOST_HUNKS = 8
@@ -25,9 +25,10 @@ MOST_PARTS = 8
 """Of `UndoingKind.CHANGE` and `UndoingKind.STATEMENT` together."""
 
 
-def undoings(files: Sequence[SourceFile], seed: str) -> list[Undoing]:
+def undoings(files: Sequence[SourceFile], seed: str) -> Iterator[Undoing]:
     """What to undo, in the order in which it is tried: all new functions at once, then hunks and functions by turns, at
-    most so many of each, then smaller parts (`sql.strength.PARTS`); drawn by `seed`."""
+    most so many of each, then smaller parts (`sql.strength.PARTS`), which are sought only when these are asked for.
+    Drawn by `seed`."""
     draw = Random(seed)
     # Nothing of a type stub runs.
     code = [file for file in files if language_of(file.path) is not None and not file.path.endswith(".pyi")]
@@ -38,12 +39,11 @@ def undoings(files: Sequence[SourceFile], seed: str) -> list[Undoing]:
     draw.shuffle(functions)
     bodies = [it for function in functions for it in function][:MOST_STUBS]
     coarse = list(_unlike(_by_turns(whole_hunks[:MOST_HUNKS], bodies), code, ()))
-    parts: Iterable[Undoing] = ()
-    if len(coarse) < MOST_HUNKS + MOST_STUBS:  # with as many there are enough
-        blocks = [it for file in code for it in changes(file) if differs(it, file)]
-        draw.shuffle(blocks)
-        parts = _unlike(_by_turns(blocks, statements(python, draw)), code, coarse)
-    return [*all_new(python), *coarse, *islice(parts, MOST_PARTS)]
+    yield from all_new(python)
+    yield from coarse
+    blocks = [it for file in code for it in changes(file) if differs(it, file)]
+    draw.shuffle(blocks)
+    yield from islice(_unlike(_by_turns(blocks, statements(python, draw)), code, coarse), MOST_PARTS)
 
 
 def _by_turns(some: Iterable[Undoing], others: Iterable[Undoing]) -> Iterator[Undoing]:
