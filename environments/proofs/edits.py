@@ -110,7 +110,7 @@ def _unbound(text: str) -> frozenset[str]:
                 bound.add(it.get_name())
             if it.is_global() and it.is_referenced():
                 read.add(it.get_name())
-    attributes, members = set(), set()
+    attributes, members = set[str](), set[str]()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute):
             (members if isinstance(node.ctx, ast.Store) else attributes).add(node.attr)
