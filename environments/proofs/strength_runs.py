@@ -34,7 +34,7 @@ from prchain.core.git.output import path_text
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from prchain.core.runs import Tell
-from sql.strength import ENOUGH, PARTS, Strength, UndoingKind, UndoingOutcome, Undone
+from sql.strength import EMPTY, ENOUGH, PARTS, Strength, UndoingKind, UndoingOutcome, Undone
 
 OWN, UNDONE = "own", "undone"
 
@@ -243,7 +243,8 @@ class StrengthMeter:
                         tried.untried += 1
                         continue
                     runs = [run(2 * number + 1, tree, undoing.texts)]
-                    if _is_told(runs[0]) and _failed(runs[0], stable):
+                    # Of names with nothing behind them it matters alone whether they pass.
+                    if undoing.kind not in EMPTY and _is_told(runs[0]) and _failed(runs[0], stable):
                         runs.append(run(2 * number + 2, tree, undoing.texts, fresh=True))
                     if any(it.timed_out and it.seconds < 0.99 * side.timeout for it in runs):
                         tried.untried += 1
