@@ -215,11 +215,15 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
         if proof.published and proof.published.differ:
             say(f"  {proof.published.words()}")
     say_causes(result for result in report.results if result.outcome != PROVED)
-    say(f"{_ended_words(report)}; {report.standing:,} done before")
-    failed = sum(count for name, count in report.outcomes.items() if name not in {PROVED, UNPROVED})
-    if failed:
+    failed, failed_before = (
+        sum(count for name, count in counts.items() if name not in {PROVED, UNPROVED})
+        for counts in (report.outcomes, report.before)
+    )
+    before = f" ({tally(dict(report.before))})" if failed_before else ""
+    say(f"{_ended_words(report)}; {report.standing:,} done before{before}")
+    if failed or failed_before:
         hint = "`prchain environments show ID` says more, --retry begins anew with them"
-        say(f"{counted(failed, 'chain')} failed; {hint}")
+        say(f"{counted(failed + failed_before, 'chain')} failed; {hint}")
     if BUILD_FAILED in report.outcomes:
         build_help.print()
     say_end("chain", report.failed, report.left, report.stopped)

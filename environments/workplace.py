@@ -128,9 +128,12 @@ class Workplace:
     def refresh(self, sandbox: Sandbox) -> bool:
         """Make what lies in the sandbox ready to run, as `place` does, and leave what that makes where it is; whether
         there was anything to do. Raises `RefreshFailed`, `SandboxError`."""
-        scripts = self.backend.refreshes(self.provided.plan)
+        plan = self.provided.plan
+        scripts = self.backend.refreshes(plan)
+        # Tools that know no variable for the version read it from the tag; agents and tests see none.
+        tagged = f"git tag -- {plan.tag}\ntrap 'git tag --delete -- {plan.tag} > /dev/null' EXIT\n" if plan.tag else ""
         for script in scripts:
-            result = sandbox.exec(f"set -euo pipefail\n{script}", timeout=REFRESH_TIMEOUT)
+            result = sandbox.exec(f"set -euo pipefail\n{tagged}{script}", timeout=REFRESH_TIMEOUT)
             if result.exit_code != 0:
                 lines = decisive_lines(result.text)
                 cause = "took too long" if result.timed_out else lines[-1] if lines else f"exit code {result.exit_code}"
@@ -319,32 +322,18 @@ class StageSuite:
         `files` are those that a validation has chosen (`sql.tables.StageTests.files`); without them they are chosen by
         `environments.suites.testfiles.choose`. Raises `IncompleteRepository`.
         """
-        own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
         if baseline is not None and baseline.canaries and not baseline.slots:
             log.warning("#%d was proved with other canaries; `prchain environments validate --renew`", stage.number)
-        runner = workplace.runner
-        entries = workplace.trees.entries(stage.landed)
-        present = {path_text(path) for path in entries}
-        patterns = _patterns(runner, workplace.trees, entries)
-        if files is None:
-            before = dict.fromkeys(path for patch in earlier for path in patch.test)
-            files = choose(
-                runner,
-                present,
-                test_patch=own.test,
-                source_patch=own.source,
-                earlier=before,
-                patterns=patterns,
-                limit=limit,
-            )
+        own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
+        chosen = chosen_files(workplace.runner, workplace.trees, stage, patches, limit=limit)
         return cls(
             workplace,
             stage.base,
             stage.landed,
             frozenset(own.test_paths),
             frozenset(path for patch in earlier for path in patch.test_paths),
-            tuple(files),
-            tuple(path for path in dict.fromkeys(own.test) if path in present and is_test_file(path, runner, patterns)),
+            chosen.files if files is None else tuple(files),
+            chosen.own,
             baseline or RunnerBaseline(),
         )
 
@@ -425,6 +414,36 @@ class StageSuite:
         planted = self.planted(self.workplace.trees.edit(tree, laid.changes), self.baseline.slots)
         run = self.workplace.tests(planted.tree, self.files, baseline=self.baseline, canaries=planted.canaries)
         return replace(run, taken_back=laid.taken_back)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFiles:
+    """The test files of a stage: those that its runs hold, and of its own test patch those that M_t has."""
+
+    files: tuple[str, ...]
+    own: tuple[str, ...]
+
+
+def chosen_files(
+    runner: str, trees: TreeStore, stage: Stage, patches: Sequence[StagePatch], *, limit: int = LIMIT
+) -> ChosenFiles:
+    """The test files that a stage's runs hold, by `environments.suites.testfiles.choose`; `patches` as in
+    `StageSuite.of`. Nothing need be built for that. Raises `IncompleteRepository`."""
+    own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
+    entries = trees.entries(stage.landed)
+    present = {path_text(path) for path in entries}
+    patterns = _patterns(runner, trees, entries)
+    files = choose(
+        runner,
+        present,
+        test_patch=own.test,
+        source_patch=own.source,
+        earlier=dict.fromkeys(path for patch in earlier for path in patch.test),
+        patterns=patterns,
+        limit=limit,
+    )
+    is_own = (path for path in dict.fromkeys(own.test) if path in present and is_test_file(path, runner, patterns))
+    return ChosenFiles(files, tuple(is_own))
 
 
 def unusable_run(error: SandboxError, start: float) -> TestRun:

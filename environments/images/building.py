@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import posixpath
 import secrets
+import shlex
 import tarfile
 import tempfile
 import threading
@@ -14,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-from environments.images.buildlogs import decisive_lines
+from environments.images.buildlogs import cure, decisive_lines
 from environments.images.buildtree import BuildTree
 from environments.images.plans import BUILD, WORKDIR
 from environments.sandboxes.engine import engine_failures
@@ -93,8 +94,9 @@ class BuildContainer:
             with engine_failures():
                 self._container.remove(force=True, v=True)
 
-    def put_tree(self, tree: BuildTree) -> None:
-        """Put the tree into the work folder, as the agent's, with a repository of one commit around it."""
+    def put_tree(self, tree: BuildTree, tag: str = "") -> None:
+        """Put the tree into the work folder, as the agent's, with a repository of one commit around it, which has a tag
+        if one is given."""
         self._owner = int(self.run("user", f"id -u {USER}", root=True).strip().splitlines()[-1])
         with tempfile.TemporaryFile() as file:
             tree.write_tar(file, self._owner)
@@ -102,7 +104,8 @@ class BuildContainer:
             with engine_failures():
                 self._container.put_archive(WORKDIR, file)
         # Tools ask git for the files of the project.
-        self.run("repository", f"chown {USER}: . && runuser -u {USER} -- bash -c '{_REPOSITORY}'", root=True)
+        script = _REPOSITORY + (f" && {_AS_AGENT} tag -a -m start {tag}" if tag else "")
+        self.run("repository", f"chown {USER}: . && runuser -u {USER} -- bash -c {shlex.quote(script)}", root=True)
 
     def put(self, archive: bytes) -> None:
         """Unpack a tar at the root."""
@@ -136,7 +139,8 @@ class BuildContainer:
         if status != 0:
             lines = decisive_lines(text)
             cause = lines[-1] if lines else f"exit status {status}"
-            raise BuildFailed(f"the step {step} failed: {cause}", step=step, lines=lines, log=text[-_TAIL:])
+            known = f" ({words})" if (words := cure(lines)) else ""
+            raise BuildFailed(f"the step {step} failed: {cause}{known}", step=step, lines=lines, log=text[-_TAIL:])
         return text
 
     def try_each(self, step: str, scripts: Sequence[str], *, root: bool = False) -> tuple[int, tuple[str, ...]]:
@@ -211,12 +215,12 @@ class BuildContainer:
         )
 
 
+_AS_AGENT = "git -c user.name=agent -c user.email=agent@localhost -c commit.gpgsign=false -c tag.gpgsign=false"
 _REPOSITORY = (
     # With the tree's attributes git would change content, and refuse content that it cannot change.
     f'git init -q . && mkdir -p .git/info && echo "{RAW_ATTRIBUTES.strip()}" > .git/info/attributes && '
     "git add -A -f . && "
-    "git -c user.name=agent -c user.email=agent@localhost -c commit.gpgsign=false "
-    "commit -q --allow-empty --no-verify -m start"
+    f"{_AS_AGENT} commit -q --allow-empty --no-verify -m start"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 MOST_LINES = 6
 
@@ -39,6 +40,29 @@ _NOISE = re.compile(
     r"|A complete log of this run|notice: A new release|DEPRECATION|\bwarning\b",
     re.IGNORECASE,
 )
+
+
+_CURES = (
+    (
+        r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|SSLError|UnknownIssuer|self.signed certificate"
+        r"|invalid peer certificate",
+        "set environments_ca_bundle to the certificates of this network",
+    ),
+    (
+        r"Temporary failure (?:in name resolution|resolving)|Could not resolve host|Network is unreachable|dns error",
+        "set environments_proxy, or environments_index_url to an index that can be reached",
+    ),
+    (r"No space left on device|Disk quota exceeded", "`prchain environments prune` makes room"),
+    (
+        r"exclude-newer",
+        "`[exclude-newer-package]` of uv takes a package that was uploaded anew as of a later day",
+    ),
+)
+
+
+def cure(lines: Sequence[str]) -> str | None:
+    """What can be done about the cause that decisive lines name, where it is known."""
+    return next((words for pattern, words in _CURES if any(re.search(pattern, line) for line in lines)), None)
 
 
 def plain_log(log: str) -> str:

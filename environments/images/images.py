@@ -172,13 +172,13 @@ def _build(
     )
     with container:
         container.run("prepare", PREPARE, root=True)
-        container.put_tree(tree)
+        container.put_tree(tree, plan.tag)
         notes = []
         for step in plan.recipe.build:
             index, why = container.try_each(step.name, step.run, root=step.root)
             if index:
                 which = step.tries[index] if index < len(step.tries) else f"try {index + 1} of {len(step.run)}"
-                notes.append(f"{step.name}: {which}; {' | '.join(why)[:600]}")
+                notes.append("; ".join(filter(None, (f"{step.name}: {which}", " | ".join(why)[:600]))))
         dated, said = read_notes(container.read(f"{BUILD}/notes"), date, plan.variables.get("ERA", ""))
         notes += said
         if plan.python is not None and not plan.default_python:
@@ -312,7 +312,7 @@ def remove_image(engine: Any, name: str) -> None:
 def _prove(engine: Any, plan: ImagePlan, tree: BuildTree, deadline: float) -> None:
     """Do offline what every stage does first, and the recipe's checks. Raises `BuildFailed`."""
     with BuildContainer(engine, plan.image, network="none", deadline=deadline, variables=plan.environment) as container:
-        container.put_tree(tree)
+        container.put_tree(tree, plan.tag)
         for script in plan.recipe.refresh:
             container.run("refresh", script)
         for script in plan.recipe.check:

@@ -17,6 +17,7 @@ from environments.images.globs import matches
 from environments.images.python_project import dynamic_files, is_workspace_member, tox_deps
 from environments.images.recipes import Recipe
 from environments.images.requirement_lines import lock_pins, plain_lines
+from environments.images.wishes import CI, ci_installs, nox_installs
 
 HASH_LENGTH = 16
 
@@ -50,9 +51,12 @@ _PACKAGE_JSON = (
 )
 
 
-def manifest_paths(paths: Collection[str], recipe: Recipe, pyproject: str = "") -> tuple[str, ...]:
-    """The paths of a tree that are manifests for the recipe, sorted; `pyproject` is the text of that file."""
-    extra_paths = set(dynamic_files(pyproject)) if pyproject else set()
+def manifest_paths(
+    paths: Collection[str], recipe: Recipe, pyproject: str = "", named: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The paths of a tree that are manifests for the recipe, sorted; `pyproject` is the text of that file, and `named`
+    are files that other manifests name."""
+    extra_paths = {*named, *(dynamic_files(pyproject) if pyproject else ())}
     if pyproject:
         extra_paths |= {
             path for path in paths if path.endswith("/pyproject.toml") and is_workspace_member(path, pyproject)
@@ -96,22 +100,26 @@ def _component(name: str) -> bool:
 def relevant(path: str, content: bytes) -> bytes:
     """What a manifest declares of dependencies, in a form that is equal for equal meanings; the whole manifest, where
     its format is unknown. Empty where it declares none."""
-    name = path.rpartition("/")[2]
     text = content.decode("utf-8", "surrogateescape")
     try:
-        relevant_text = _relevant_text(name, text)
+        relevant_text = _relevant_text(path, text)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return content
     return content if relevant_text is None else relevant_text.encode("utf-8", "surrogateescape")
 
 
-def _relevant_text(name: str, text: str) -> str | None:
+def _relevant_text(path: str, text: str) -> str | None:
+    name = path.rpartition("/")[2]
     if name == "pyproject.toml":
         return _plain(_pyproject(tomllib.loads(text)))
     if name == "setup.cfg":
         return _plain(_setup_cfg(text))
     if name == "setup.py":
         return re.sub(r"(?m)^\s*(?:__version__|version|VERSION)\s*=\s*['\"][^'\"]*['\"],?\s*$|^\s*#.*$\n?", "", text)
+    if path in CI:
+        return "\n".join(ci_installs(text))
+    if path == "noxfile.py":
+        return "\n".join(nox_installs(text))
     if name == "tox.ini":
         return "\n".join(tox_deps(text))
     if (name.endswith(".lock") and name in {"uv.lock", "poetry.lock", "pdm.lock"}) or name == "Pipfile.lock":

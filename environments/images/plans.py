@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,10 +14,12 @@ from typing import Any
 from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.manifests import image_name, manifest_hash, manifest_paths
+from environments.images.nested_projects import nested_manifests
 from environments.images.python_project import PythonProject, extra_patterns, plain_name, read_project
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
 from environments.images.wanted_python import SAYS, Choice, Minor, choose_python, era_of, named_pythons
+from environments.images.wishes import named_extras, named_files, wished_extras, wishes
 from environments.suites.runners import RUNNERS
 from prchain.core.timestamps import stamp
 
@@ -53,6 +55,8 @@ class ImagePlan:
     """The interpreter that was chosen; None where the recipe looks for one by itself."""
     default_python: bool = True
     """Whether that is the base image's own."""
+    tag: str = ""
+    """A tag for the commit of a build, where tools read the version from it; empty where the repository has none."""
 
     @property
     def refresh(self) -> tuple[str, ...]:
@@ -67,18 +71,26 @@ def make_plan(
     base_image: str,
     folder: Path | None = None,
     version: str = DEFAULT_VERSION,
+    tag: str = "",
     recipe: Recipe | None = None,
     pythons: Pythons | None = None,
 ) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
-    `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags; `recipe`
-    replaces the one that fits; `pythons` are the interpreters to choose from. Raises `NoRecipe`, `RecipeError`.
+    `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags, and in a build
+    they read `tag`; `recipe` replaces the one that fits; `pythons` are the interpreters to choose from. Raises
+    `NoRecipe`, `RecipeError`.
     """
     recipe = recipe or choose(tree.paths, repository, folder)
     pyproject = _text(tree.read("pyproject.toml")) if "pyproject.toml" in tree.paths else ""
     paths = manifest_paths(tree.paths, recipe, pyproject)
     contents = {path: tree.read(path) for path in paths}
+    if recipe.language == "python":
+        known = {path: _text(content) for path, content in contents.items()}
+        root = read_project(known)
+        nested = () if root.installable or root.members else nested_manifests(tree.paths)
+        paths = manifest_paths(tree.paths, recipe, pyproject, (*named_files(known), *nested))
+        contents = {path: contents[path] if path in contents else tree.read(path) for path in paths}
     texts = {path: _text(content) for path, content in contents.items()}
     chosen = _chosen_python(recipe, tree, texts, pythons)
     is_default = chosen is None or pythons is None or chosen.minor == pythons.default
@@ -99,9 +111,11 @@ def make_plan(
         test=recipe.test,
         python=chosen,
         default_python=is_default,
+        tag=tag if _PLAIN_TAG.fullmatch(tag) else "",
     )
 
 
+_INSIDE = ("forget_tree.py", "wanted.py", "lacking.py", "as_pip.sh", "runner.sh", "plugins.txt")
 _NO_PYTHON = {"INTERPRETER": "", "ERA": ""}
 
 
@@ -150,6 +164,7 @@ _VERSION_OF_TAG = re.compile(
     r"(?:^|[^0-9.])(\d+(?:\.\d+){1,3}(?:[-_.]?(?:alpha|beta|pre|post|dev|rc|a|b|c)(?:[-_.]?\d+)?)*)$"
 )
 _LONGEST_TAG = 100
+_PLAIN_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,99}")
 
 
 def version_of_tags(tags: Sequence[str]) -> str:
@@ -175,26 +190,29 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
     project = read_project(texts)
     extras = project.chosen_extras() if recipe.extras is None else recipe.extras
     fewer_extras = project.chosen_extras(fewer=True) if recipe.extras is None else recipe.extras
+    named = _named_extras(project, texts) if recipe.extras is None else recipe.extras
+    extras = tuple(dict.fromkeys((*extras, *named)))
+    of_named = [f"{re.escape(plain_name(extra))}$" for extra in named]
     patterns, fewer_patterns = (
-        (extra_patterns(fewer=it) for it in (False, True))
-        if recipe.extras is None
-        else [[f"{re.escape(plain_name(extra))}$" for extra in recipe.extras]] * 2
+        [*(extra_patterns(fewer=it) if recipe.extras is None else ()), *of_named] for it in (False, True)
     )
     lists = {
-        "requirements.txt": _requirements(recipe, project, texts, fewer=False),
-        "fewer.txt": _requirements(recipe, project, texts, fewer=True),
+        "requirements.txt": _requirements(recipe, project, texts),
+        "flat.txt": _requirements(recipe, project, texts, flat=True),
+        "fewer.txt": _requirements(recipe, project, texts, flat=True, fewer=True),
         "least.txt": ["pytest", *project.build_requires, *recipe.requirements],
         "constraints.txt": list(project.pins),
         "build.txt": list(project.build_requires),
+        "wished.txt": wishes(texts),
     }
     files = {name: "".join(f"{line}\n" for line in lines).encode() for name, lines in lists.items()}
     inside = resources.files("environments.images") / "inside"
-    files |= {name: (inside / name).read_bytes() for name in ("forget_tree.py", "wanted.py", "as_pip.sh")}
+    files |= {name: (inside / name).read_bytes() for name in _INSIDE}
     variables: dict[str, Any] = {
         "PYTHON": recipe.python or project.requires_python,
         "EDITABLE": _editable(project, extras),
-        "EDITABLE_FEWER": _editable(project, fewer_extras),
-        "EDITABLE_LEAST": _editable(project, ()),
+        "EDITABLE_FEWER": _editable(project, dict.fromkeys((*fewer_extras, *named))),
+        "EDITABLE_LEAST": _editable(project, None),
         "FOLDERS": " ".join(["."] if project.installable else [f"./{folder}" for folder in project.members]),
         "EXTRAS": " ".join(patterns),
         "EXTRAS_FEWER": " ".join(fewer_patterns),
@@ -202,14 +220,33 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
     return files, variables
 
 
-def _editable(project: PythonProject, extras: Sequence[str]) -> str:
-    if not project.installable:
-        return " ".join(f"--editable ./{folder}" for folder in project.members)
+def _editable(project: PythonProject, extras: Iterable[str] | None) -> str:
+    """Options of pip that put the project in, or what stands for it, with extras; None: without any."""
+    if project.installable:
+        return f"--editable .{_in_brackets(extras or ())}"
+    of_members = {it: () if extras is None else project.member_extras.get(it, ()) for it in project.members}
+    return " ".join(f"--editable ./{folder}{_in_brackets(names)}" for folder, names in of_members.items())
+
+
+def _in_brackets(extras: Iterable[str]) -> str:
     names = [extra for extra in extras if re.fullmatch(r"[A-Za-z0-9._-]+", extra)]
-    return f"--editable .[{','.join(names)}]" if names else "--editable ."
+    return f"[{','.join(names)}]" if names else ""
 
 
-def _requirements(recipe: Recipe, project: PythonProject, texts: Mapping[str, str], *, fewer: bool) -> list[str]:
+_ITSELF = re.compile(r"(?:-e|--editable)[ =]*['\"]?\./?(?:\[[^\]]*\])?['\"]?$")
+
+
+def _named_extras(project: PythonProject, texts: Mapping[str, str]) -> list[str]:
+    """The extras with which requirement files, tox or CI name the project itself."""
+    lines = [line for path in project.chosen_files() for line in flat_lines(path, texts)]
+    return list(dict.fromkeys((*named_extras(lines), *wished_extras(texts))))
+
+
+def _requirements(
+    recipe: Recipe, project: PythonProject, texts: Mapping[str, str], *, flat: bool = False, fewer: bool = False
+) -> list[str]:
+    """The requirements of a list. A flat one has each on a line, without the project itself, which is put in by other
+    means; requirement files may name that, too."""
     if recipe.requirement_files is not None:
         files = [path for path in texts if matches(path, recipe.requirement_files)]
     else:
@@ -217,7 +254,7 @@ def _requirements(recipe: Recipe, project: PythonProject, texts: Mapping[str, st
     groups = project.chosen_groups(fewer=fewer)
     lines = ["pytest", *project.build_requires, *groups, *recipe.requirements]
     for path in files:
-        lines += flat_lines(path, texts) if fewer else [f"-r {WORKDIR}/{path}"]
+        lines += flat_lines(path, texts) if flat else [f"-r {WORKDIR}/{path}"]
     if not groups and not files and not project.chosen_extras():
         lines += project.tox_requirements
-    return list(dict.fromkeys(lines))
+    return [line for line in dict.fromkeys(lines) if not (flat and _ITSELF.match(line))]

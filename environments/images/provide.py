@@ -29,6 +29,7 @@ from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
+from environments.images.tried_again import hangs_on
 from environments.images.wanted_python import OLDEST, era_of
 from environments.sandboxes.engine import LONG, connect
 from prchain.core.errors import BuildFailed, GitError
@@ -41,6 +42,8 @@ from sql.lock import wait_for_lock
 from sql.outcomes import PROVED
 from sql.store import Store
 from sql.tables import BuiltImage, ChainStage, StageTests, Validation
+
+_VERSIONS = "*[0-9].[0-9]*"
 
 _MUCH_LATER = 90
 """Where a stage and its image's packages are more days apart, a note says so."""
@@ -131,19 +134,19 @@ class Provider:
         `LlmError` where no repair can be asked for.
         """
         tree = GitTree(trees, stage.base)
-        version = version_at(git, stage.base)
+        tag = tag_at(git, stage.base)
         landed = datetime.fromisoformat(stage.landed_at)
         landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
 
         def planned(recipe: Recipe | None = None) -> ImagePlan:
-            folder = self.recipes_dir
             return make_plan(
                 repository,
                 tree,
                 base_image=self._settings.environments_base_image,
-                version=version,
+                version=version_of_tags([tag]),
+                tag=tag,
                 recipe=recipe,
-                folder=folder if self._settings.environments_recipes_dir or folder.is_dir() else None,
+                folder=self._users_recipes(),
                 pythons=self._pythons(landed),
             )
 
@@ -160,6 +163,21 @@ class Provider:
             if self._gateway is None:
                 raise
             return self._repaired(order, failure, self._gateway)
+
+    def runner(self, repository: str, trees: TreeStore, stage: StageBase) -> str:
+        """The runner of a stage's tests, for which nothing is built and no engine asked. Raises `NoRecipe`,
+        `RecipeError`."""
+        tree = GitTree(trees, stage.base)
+        base = self._settings.environments_base_image
+        return make_plan(repository, tree, base_image=base, folder=self._users_recipes()).runner
+
+    def hangs_on(self, repository: str, recipe: str) -> str:
+        """What a build with a recipe hangs on beside its tree (`environments.images.tried_again`)."""
+        return hangs_on(self._build_settings, self.recipes_dir, repository, recipe)
+
+    def _users_recipes(self) -> Path | None:
+        folder = self.recipes_dir
+        return folder if self._settings.environments_recipes_dir or folder.is_dir() else None
 
     def _pythons(self, landed: datetime) -> Pythons | None:
         """What there is to choose from; None where images are not made here."""
@@ -308,7 +326,13 @@ class Provider:
     def _record_failure(self, plan: ImagePlan, failure: BuildFailed, repairs: int) -> None:
         if self._store is None:
             return
-        reason = {"message": str(failure), "step": failure.step, "lines": list(failure.lines)}
+        failure.image = plan.image
+        reason = {
+            "message": str(failure),
+            "step": failure.step,
+            "lines": list(failure.lines),
+            "hangs_on": self.hangs_on(plan.repository, plan.recipe.name),
+        }
         row: dict[str, Any] = {
             "name": plan.image,
             "repository": plan.repository,
@@ -332,12 +356,22 @@ def build_logs(settings: Settings) -> Path:
 
 
 def version_at(git: GitRepository, commit: str) -> str:
-    """The version that a tool would read at a commit from git's tags: that of the nearest tag that looks like one."""
-    try:
-        tag = git.run("describe", "--tags", "--abbrev=0", "--match=*[0-9].[0-9]*", commit, named=True).strip()
-    except GitError:  # there is no such tag
-        tag = ""
-    return version_of_tags([tag])
+    """The version that a tool would read at a commit from git's tags: that of `tag_at`."""
+    return version_of_tags([tag_at(git, commit)])
+
+
+def tag_at(git: GitRepository, commit: str) -> str:
+    """The nearest tag before a commit that looks like a version; where none is, for releases can have branches of their
+    own, the last one that was made before the commit; empty without any."""
+    with contextlib.suppress(GitError):  # there is no such tag
+        return git.run("describe", "--tags", "--abbrev=0", f"--match={_VERSIONS}", commit, named=True).strip()
+    with contextlib.suppress(GitError, ValueError):
+        day = int(git.run("show", "--no-patch", "--format=%ct", commit, named=True))
+        form = "--format=%(creatordate:unix) %(refname:strip=2)"
+        listed = git.run("for-each-ref", "--sort=-creatordate", form, f"refs/tags/{_VERSIONS}", named=True)
+        dated = (line.partition(" ")[::2] for line in listed.splitlines())
+        return next((tag for made, tag in dated if made.isdigit() and int(made) <= day), "")
+    return ""
 
 
 def _distance(image: Image, landed: datetime) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from environments.images.globs import matches
+from environments.images.nested_projects import OF_PROJECT, nested_folders
 from environments.images.requirement_lines import (
     is_requirement,
     lock_pins,
@@ -55,7 +56,10 @@ class PythonProject:
     """Requirement files for tests, development or the project itself, by their names."""
     tox_requirements: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
-    """The folders of the workspace's members that can be installed, sorted."""
+    """The folders of the workspace's members that can be installed, sorted; of a tree that is neither a project nor a
+    workspace those of the projects in it."""
+    member_extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of such projects: folder to the extras that tests may need."""
     pins: tuple[str, ...] = ()
     """``name==version`` of the lock file."""
 
@@ -81,7 +85,7 @@ class PythonProject:
 def read_project(texts: Mapping[str, str]) -> PythonProject:
     """The project that these manifests (path to content) describe. A manifest that cannot be read counts as empty."""
     pyproject = _toml(texts.get("pyproject.toml", ""))
-    config = _config(texts.get("setup.cfg", ""))
+    config = config_sections(texts.get("setup.cfg", ""))
     setup = _setup_call(texts.get("setup.py", ""))
     project, tool = _table(pyproject, "project"), _table(pyproject, "tool")
     poetry = _table(tool, "poetry")
@@ -110,17 +114,33 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
         *config.get("options.extras_require", {}),
         *setup.get("extras_require", ()),
     ]
+    nested = {} if installable or members else _nested(texts)
+    python = python or ",".join(dict.fromkeys(it.requires_python for it in nested.values() if it.requires_python))
+    builds = _build_requires(pyproject, _setup_requires(config, setup)) if installable else ()
     return PythonProject(
         installable=installable,
         requires_python=str(python) if re.fullmatch(r"[0-9.<>=!~, *]{1,60}", str(python)) else "",
-        build_requires=_build_requires(pyproject, _setup_requires(config, setup)) if installable else (),
+        build_requires=tuple(dict.fromkeys((*builds, *(line for it in nested.values() for line in it.build_requires)))),
         extras=tuple(dict.fromkeys(name for name in extras if _EXTRA.match(str(name)))),
         groups=_all_groups(pyproject, members),
-        members=tuple(folder for folder, table in members.items() if table.keys() & {"project", "build-system"}),
+        members=(
+            *(folder for folder, table in members.items() if table.keys() & {"project", "build-system"}),
+            *nested,
+        ),
+        member_extras={folder: it.chosen_extras() for folder, it in nested.items()},
         requirement_files=_requirement_files(texts),
         tox_requirements=_tox(texts.get("tox.ini", "")),
         pins=_pins(texts),
     )
+
+
+def _nested(texts: Mapping[str, str]) -> dict[str, PythonProject]:
+    own = {
+        folder: {name: texts[f"{folder}/{name}"] for name in OF_PROJECT if f"{folder}/{name}" in texts}
+        for folder in nested_folders(texts)
+    }
+    found = {folder: read_project(of_folder) for folder, of_folder in own.items()}
+    return {folder: project for folder, project in found.items() if project.installable}
 
 
 def extra_patterns(*, fewer: bool = False) -> list[str]:
@@ -153,8 +173,10 @@ def dynamic_files(pyproject: str) -> tuple[str, ...]:
 
 
 def tox_deps(text: str) -> list[str]:
-    """The lines of ``deps`` of tox's default environment."""
-    return plain_lines(_config(text).get("testenv", {}).get("deps", ""))
+    """The lines of ``deps`` of tox's default environment, and its ``extras`` as ``.[EXTRA]``."""
+    section = config_sections(text).get("testenv", {})
+    extras = (line for lines in plain_lines(section.get("extras", "")) for line in lines.split(","))
+    return [*plain_lines(section.get("deps", "")), *(f".[{extra.strip()}]" for extra in extras)]
 
 
 def _is(name: str, *kinds: re.Pattern[str]) -> bool:
@@ -173,7 +195,8 @@ def _table(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _config(text: str) -> dict[str, dict[str, str]]:
+def config_sections(text: str) -> dict[str, dict[str, str]]:
+    """The sections of a text as of ``setup.cfg``; none where it cannot be read."""
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import and_, delete, select, update
 
 from environments.images.stage_image import BUILT
+from environments.proofs.proof import TESTS_UNUSABLE
 from environments.proofs.published import PublishedLists
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.core.errors import ChainGone
+from prchain.core.errors import BuildFailed, ChainGone
 from prchain.core.timestamps import now
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
@@ -55,6 +56,11 @@ _STAGE = (
     "strength",
     "seconds",
 )
+
+
+_NEARLY = 0.99
+"""Of a time limit: what took so much of it had all of it."""
+BUILD_FAILED = BuildFailed("").name
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,35 @@ def validations(tx: Transaction, chain_id: str | None = None) -> dict[str, Store
     """Every chain that was validated; or one of them."""
     filters = {} if chain_id is None else {"chain_id": chain_id}
     return {found.chain_id: found for found in tx.read(StoredValidation, Validation, **filters)}
+
+
+def failed_builds(tx: Transaction) -> dict[str, tuple[str, str, str]]:
+    """Chain to the repository, the recipe and what else (`environments.images.tried_again`) the build hung on that
+    ended it; without those of which it is not known."""
+    columns = (StageTests.chain_id, BuiltImage.repository, BuiltImage.recipe, BuiltImage.reason)
+    query = select(*columns).join(BuiltImage, BuiltImage.name == StageTests.image)
+    found: dict[str, tuple[str, str, str]] = {}
+    for chain, repository, recipe, reason in tx.connection.execute(query.where(BuiltImage.outcome == BUILD_FAILED)):
+        if isinstance(reason, Mapping) and reason.get("hangs_on"):
+            found[chain] = (repository, recipe, reason["hangs_on"])
+    return found
+
+
+def ended_too_soon(tx: Transaction, timeout: float) -> set[str]:
+    """The chains of which a stage's tests were out of time in less than `timeout` seconds."""
+    query = (
+        select(ReferenceRun.chain_id)
+        .join(
+            StageTests,
+            and_(StageTests.chain_id == ReferenceRun.chain_id, StageTests.position == ReferenceRun.position),
+        )
+        .where(
+            StageTests.outcome == TESTS_UNUSABLE,
+            ReferenceRun.timed_out.is_(True),
+            ReferenceRun.seconds < _NEARLY * timeout,
+        )
+    )
+    return set(tx.connection.execute(query).scalars())
 
 
 def run_counts(tx: Transaction) -> dict[str, int]:

@@ -15,6 +15,7 @@ from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import next_state
 from environments.images.provide import Provider
 from environments.images.stage_image import StageImage
+from environments.proofs.foresight import foreseen_end, whole_patches
 from environments.proofs.proof import (
     NOT_REACHED,
     STATE_DIFFERS,
@@ -44,7 +45,7 @@ from environments.sandboxes.engine import engine_failures
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.suites.plaincommands import plain_command, plain_files
-from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace
+from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace, chosen_files
 from prchain.core.code.inline_tests import InlineTest
 from prchain.core.console.terminal import counted
 from prchain.core.errors import BuildFailed, IncompleteRepository, NoRecipe, StateError
@@ -117,7 +118,7 @@ class ChainProver:
         git = open_git(chain, self._settings.mirrors_dir)
         trees = open_trees(chain, git, self._settings.data_dir)
         try:
-            patches = tuple(stage_patches(git, trees, chain.stages))
+            patches = whole_patches(git, trees, chain.stages)
         except IncompleteRepository as error:
             stages = tuple(StageProof(stage.position, NOT_REACHED) for stage in chain.stages)
             proof = ChainProof(chain_id, error.name, str(error), stages)
@@ -136,6 +137,17 @@ class ChainProver:
         if self.options.strength and proof.outcome in MEASURED:
             return self.measure(chain_id, tell, anew=anew)
         return proof
+
+    def foreseen(self, chain_id: str) -> str | None:
+        """What is known of a chain's end before anything is built for it, in words; None where an image is needed.
+
+        Raises as `prove` what is not the chain's fault.
+        """
+        with self._store.reading() as tx:
+            chain = read_chain(tx, chain_id)
+        git = open_git(chain, self._settings.mirrors_dir)
+        trees = open_trees(chain, git, self._settings.data_dir)
+        return foreseen_end(chain, git, trees, lambda stage: self.provider.runner(chain.repository, trees, stage))
 
     def measure(self, chain_id: str, tell: Tell = lambda words: None, *, anew: bool = False) -> ChainProof:
         """Measure what the stored proof of a chain is worth, and store it, stage by stage: of those that are proved,
@@ -203,6 +215,9 @@ class ChainProver:
         try:
             if differs := _state_differs(work, stage):
                 return replace(found, outcome=STATE_DIFFERS, reason=differs)
+            runner = self.provider.runner(work.chain.repository, work.trees, stage)
+            if not chosen_files(runner, work.trees, stage, work.patches).files:
+                return replace(found, outcome=UNPROVED, runner=runner, reason="there is no test file to run")
             tell("image")
             provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage)
             plan = provided.plan
@@ -215,7 +230,8 @@ class ChainProver:
                 tell("image of its checkout")
                 found = replace(found, stage_image=self._checkout(work, stage, workplace))
         except BuildFailed as error:
-            return replace(found, outcome=error.name, reason=_reason(str(error), *error.lines))
+            image = error.image or found.image
+            return replace(found, outcome=error.name, image=image, reason=_reason(str(error), *error.lines))
         except (NoRecipe, IncompleteRepository, StateError) as error:
             return replace(found, outcome=error.name, reason=_reason(str(error)))
         return found
@@ -242,8 +258,6 @@ class ChainProver:
     def _tested(
         self, work: _Chain, stage: Stage, before: Sequence[StageProof], suite: StageSuite, found: StageProof, tell: Tell
     ) -> StageProof:
-        if not suite.files:
-            return replace(found, outcome=UNPROVED, reason="there is no test file to run")
         options = self.options
         stored = StoredRuns(self._store, work.chain.id, stage.position)
         runs = ReferenceRuns(stored, suite, stage, options.runs, self._decides(work, found.image))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import (
     ChainProof,
     StoredValidation,
+    ended_too_soon,
+    failed_builds,
     forget,
     read_proof,
     run_counts,
@@ -25,6 +27,8 @@ from environments.proofs.proof_rows import (
 )
 from environments.proofs.validate import MEASURED, ChainProver, ValidateOptions
 from prchain.core.console.progress import SILENT, Progress
+from prchain.core.console.terminal import tally
+from prchain.core.errors import PrchainError
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.ledger import Spending
 from prchain.core.runs import RunResult, Tell, UnitResult, run_units
@@ -46,6 +50,8 @@ class ValidationChoice(ChainChoice):
     renew: bool = False
     """Prove all of them once more, with the current images and recipes. A test run that would be the same is not made
     again."""
+    chain_ids: tuple[str, ...] | None = None
+    """These chains, in this order, whatever chose them; None: by the other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,9 @@ class ValidateRun:
         """The chains to prove, best first, and the outcomes of those that have ended. Raises `UsageError`."""
         choice = self._choice
         with self._store.reading() as tx:
-            if choice.chain is not None:
+            if choice.chain_ids is not None:
+                chain_ids = list(choice.chain_ids)
+            elif choice.chain is not None:
                 chain_ids = [find_chain(tx, choice.chain)]
             else:
                 chain_ids = selected_ids(tx, choice.strategy, choice.repository, choice.limit)
@@ -176,8 +184,21 @@ class ValidateRun:
     def run(self, workers: int = 1) -> ValidateReport:
         """Prove what is left. Raises as `prchain.core.runs.run_units`."""
         units, before = self.pending()
-        ended = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
+        ended = run_units(self, self.sifted(units), workers=workers, progress=self._progress, secrets=self._secrets)
         return ValidateReport(ended.results, ended.left, ended.stopped, before)
+
+    def sifted(self, units: list[ProofUnit]) -> list[ProofUnit]:
+        """The units in order, after those for which nothing need be built, of which it tells how many and why."""
+        task = self._progress.task("looking at what git tells of chains", len(units))
+        told: dict[str, str] = {}
+        for unit in units:
+            with suppress(PrchainError):  # the unit itself ends with it
+                if words := self.prover.foreseen(unit.chain_id):
+                    told[unit.chain_id] = words
+            task.advance()
+        why = f": {tally(dict(sorted(Counter(told.values()).items())))}" if told else ""
+        task.done(f"{len(told):,} of {len(units):,} need no image{why}")
+        return sorted(units, key=lambda unit: unit.chain_id not in told)
 
     def holding(self, unit: ProofUnit) -> AbstractContextManager[None]:
         """See `Work`."""
@@ -212,14 +233,20 @@ class ValidateRun:
         return self.prover.provider.spending()
 
     def _standing(self, tx: Transaction, ended: dict[str, StoredValidation]) -> set[str]:
-        """The chains whose stored outcome this run would find again."""
-        options = self.prover.options
+        """The chains whose stored outcome this run would find again: those that hung on another time limit, or on other
+        settings or recipes of builds, are not."""
+        options, provider = self.prover.options, self.prover.provider
+        again = ended_too_soon(tx, options.test_timeout)
+        for chain_id, (repository, recipe, hung_on) in failed_builds(tx).items():
+            if hung_on != provider.hangs_on(repository, recipe):
+                again.add(chain_id)
         checkouts = stage_images(tx) if self._images is not None else {}
         counts = run_counts(tx)
         return {
             chain_id
             for chain_id, validation in ended.items()
             if validation.backend == options.backend
+            and (validation.outcome == PROVED or chain_id not in again)
             and (validation.outcome != PROVED or counts.get(chain_id, options.runs) >= options.runs)
             and all(image in (self._images or ()) for image in checkouts.get(chain_id, ()))
         }

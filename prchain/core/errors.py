@@ -377,7 +377,8 @@ class BuildFailed(ImageError):
     """A step of a build failed or took too long.
 
     `step` is the step's name, `lines` are those of its log that tell why, the most telling last; `log` is its end;
-    `seconds` is what the whole build had taken, 0 where that is not known.
+    `seconds` is what the whole build had taken, 0 where that is not known; `image` the name that the image would have
+    had, where a row of the failure is stored under it.
     """
 
     def __init__(self, message: str, *, step: str = "", lines: Sequence[str] = (), log: str = "") -> None:
@@ -386,6 +387,7 @@ class BuildFailed(ImageError):
         self.lines = tuple(lines)
         self.log = log
         self.seconds = 0.0
+        self.image: str | None = None
 
 
 class SandboxError(PrchainError):

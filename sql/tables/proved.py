@@ -24,7 +24,8 @@ class BuiltImage(Base):
     outcome: Mapped[str] = mapped_column(String(32))
     """``built``, or the name of the error that ended the build."""
     reason: Mapped[dict[str, Any] | None] = mapped_column(JsonText())
-    """JSON object ``{"message", "step", "lines"}``: the log's decisive lines; null where it was built."""
+    """JSON object ``{"message", "step", "lines", "hangs_on"}``: the log's decisive lines, and a hash of the settings of
+    builds and the recipe; null where it was built."""
     notes: Mapped[list[Any]] = mapped_column(JsonText())
     """JSON list: where the image is less than the manifests asked for."""
     as_of: Mapped[str | None] = mapped_column(String(32))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.images.buildlogs import MOST_LINES, decisive_lines
+from environments.images.buildlogs import MOST_LINES, cure, decisive_lines
 
 RESOLUTION = """Using Python 3.11.2 environment at: /opt/env
 Resolved 3 packages in 812ms
@@ -127,3 +127,17 @@ def test_any_text_gives_few_short_printable_lines(log: str) -> None:
     found = decisive_lines(log)
     assert len(found) <= MOST_LINES
     assert all(line and len(line) <= 300 and "\n" not in line and "\x1b" not in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("error: invalid peer certificate: UnknownIssuer", "environments_ca_bundle"),
+        ("Could not resolve host: pypi.org", "environments_proxy"),
+        ("OSError: [Errno 28] No space left on device", "environments prune"),
+        ("hint: `x` was filtered by `exclude-newer`", "exclude-newer-package"),
+        ("ModuleNotFoundError: No module named 'x'", "None"),
+    ],
+)
+def test_a_cause_whose_cure_is_known_is_told_with_it(line: str, told: str) -> None:
+    assert told in str(cure(["error: x", line]))

@@ -339,6 +339,22 @@ def test_the_version_is_that_of_the_last_tag_that_has_one(tags: list[str], versi
     assert version_of_tags(tags) == version
 
 
+@pytest.mark.parametrize("line", ["-e .", "-e.", "-e '.'", "--editable=.", "-e .[test,dev]", "-e ./"])
+def test_a_requirement_file_that_names_the_project_itself_keeps_no_other_requirement_away(line: str) -> None:
+    tree = Tree(setup_dot_py="setup()", **{"dev-requirements_dot_txt": f"{line}\npretend\n-e ./other\n"})
+    files = make_plan("o/n", tree, base_image="b").files
+    for name in ("flat.txt", "fewer.txt"):
+        assert files[name].decode().splitlines() == ["pytest", "setuptools", "wheel", "pretend", "-e ./other"]
+    assert b"-r /testbed/dev-requirements.txt" in files["requirements.txt"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "given"), [("v1.2", "v1.2"), ("a/v1", "a/v1"), ("v1;id", ""), ("-d", ""), ("v1\n", "")]
+)
+def test_the_tag_of_a_builds_commit_is_a_plain_word(tag: str, given: str) -> None:
+    assert make_plan("o/n", Tree(pyproject_dot_toml=PYPROJECT), base_image="b", tag=tag).tag == given
+
+
 @pytest.mark.parametrize("piece", ["-a", "a", "-a1", "1.", "-1", "."])
 def test_a_tag_that_only_begins_as_a_version_takes_no_time(piece: str) -> None:
     assert_linear(lambda size: [f"v1.0a{piece * size}!"] * 5, version_of_tags, 15)
@@ -415,6 +431,25 @@ def test_the_groups_of_a_workspaces_members_are_wanted_too_but_not_the_members()
     assert plan.variables["EDITABLE"] == "--editable ."
 
 
+def test_of_a_tree_that_is_no_project_those_in_its_folders_are_installed_with_their_extras() -> None:
+    setup = "setup(name='core', python_requires='>=3.6', extras_require={'test': ['x'], 'docs': []})"
+    tree = Tree(
+        pyproject_dot_toml="[tool.black]\nline-length = 80\n",
+        core__setup_dot_py=setup,
+        core__setup_dot_cfg="[metadata]\nname = core\n",
+        core__inner__setup_dot_py=setup,
+        libs__a__pyproject_dot_toml=member("a"),
+        libs__b__pyproject_dot_toml="[tool.black]\n",
+        docs__setup_dot_py=setup,
+    )
+    plan = make_plan("o/n", tree, base_image="b")
+    assert plan.variables["EDITABLE"] == "--editable ./core[test] --editable ./libs/a"
+    assert plan.variables["EDITABLE_LEAST"] == "--editable ./core --editable ./libs/a"
+    assert plan.variables["FOLDERS"] == "./core ./libs/a" and plan.variables["PYTHON"] == ">=3.6"
+    assert {"core/setup.py", "core/setup.cfg", "libs/a/pyproject.toml"} < set(plan.manifests)
+    assert "docs/setup.py" not in plan.manifests and "core/inner/setup.py" not in plan.manifests
+
+
 def test_of_a_workspace_that_is_no_package_the_members_are_installed() -> None:
     virtual = WORKSPACE.replace('[project]\nname = "root"\n', "")
     tree = Tree(
@@ -442,8 +477,9 @@ def test_with_fewer_requirements_those_of_tests_stand_one_a_line() -> None:
         requirements__extras__a_dot_txt="--requirement ../base.txt\nredis\n",
         requirements__dev_dot_txt="git+https://h.example/x.git\n",
     )
-    files = make_plan("o/n", tree, base_image="b").files
-    fewer = files["fewer.txt"].decode().splitlines()
-    assert {"six", "-e .[x]", "redis", "hypothesis"} <= set(fewer)
+    plan = make_plan("o/n", tree, base_image="b")
+    files, fewer = plan.files, plan.files["fewer.txt"].decode().splitlines()
+    assert {"six", "redis", "hypothesis"} <= set(fewer)
+    assert plan.variables["EDITABLE_FEWER"] == "--editable .[x]" and plan.variables["EXTRAS_FEWER"].endswith(" x$")
     assert not [line for line in fewer if "git+" in line or "index-url" in line or line.startswith("-r")]
     assert b"requirements/dev.txt" in files["requirements.txt"]

@@ -16,7 +16,7 @@ from environments.images import provide
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image
 from environments.images.plans import ImagePlan
-from environments.images.provide import Provider, version_at
+from environments.images.provide import Provider, tag_at, version_at
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
 from environments.images.stage_image import StageImage
@@ -334,6 +334,24 @@ def test_the_version_is_that_of_the_nearest_tag_that_looks_like_one(shop: Worksh
     third = shop.commit(a="3", tag="nightly")
     shop.commit(a="4", tag="release-2.0")
     assert version_at(shop.git, third.base) == "1.0"
+
+
+def test_where_releases_have_branches_of_their_own_the_last_one_of_the_time_counts(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at(year: int, tag: str = "", parent: str | None = None) -> str:
+        day = f"{year}-01-01T00:00:00Z"
+        monkeypatch.setenv("GIT_COMMITTER_DATE", day)
+        work = git.Repo(shop.folder / "r")
+        if parent:
+            work.git.checkout("-q", parent)
+        return shop.commit(tag, a=f"{year}{tag}").base
+
+    start = at(2018)
+    at(2019, "v1.0")
+    at(2022, "v2.0")
+    assert tag_at(shop.git, at(2020, parent=start)) == "v1.0"
+    assert tag_at(shop.git, start) == ""
 
 
 def add_proof(store: Store, base: str, chain: str, image: str, validated_at: str) -> None:

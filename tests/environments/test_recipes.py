@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -168,6 +170,49 @@ def test_packages_are_dated_only_where_the_index_has_the_one_that_every_index_ha
     assert "--exclude-newer 2024-05-01T00:00:00Z" in commands[0]
     assert (tmp_path / "notes").read_text() == f"{note}\n"
     assert (tmp_path / "variables").exists() == (status == "0")
+
+
+@pytest.mark.parametrize("index", [0, 1, 2, 4])
+def test_uv_puts_no_project_in_where_the_interpreter_is_too_old_for_it(tmp_path: Path, index: int) -> None:
+    (step,) = (it for it in choose({"setup.py"}, "o/n").build if it.name == "dependencies")
+    (tmp_path / "constraints.txt").write_text("a==1\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        ran(step.run[index], tmp_path, INTERPRETER="3.7", EDITABLE="--editable .", EDITABLE_FEWER="--editable .")
+    assert (tmp_path / "asked").read_text() == ""
+
+
+def ran_inside(script: str, folder: Path, python: str) -> list[str]:
+    """As `ran`, with the scripts of ``inside`` and a stand-in for the environment's Python."""
+    for file in (resources.files("environments.images") / "inside").iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "bin").mkdir()
+    (folder / "bin/python").write_text(python)
+    (folder / "bin/python").chmod(0o755)
+    return ran(f'source "$BUILD/runner.sh"\n{script}', folder, VIRTUAL_ENV=str(folder), PYTHONPATH="")
+
+
+def test_a_runner_that_runs_is_left_alone_and_one_that_does_not_is_renewed_with_its_plugins(tmp_path: Path) -> None:
+    for name, code, status in (("new", f'exec {sys.executable} "$@"', 0), ("old", "echo pytest-cov; exit 1", 1)):
+        (tmp_path / name).mkdir()
+        asked = ran_inside("runs || renew", tmp_path / name, f"#!/bin/bash\n{code}\n")
+        renewed = "--no-sources pytest>=3 pytest-cov --upgrade-package pytest --upgrade-package=pytest-cov"
+        assert asked == [f"pip install --python {tmp_path / name} {renewed}"] * status
+
+
+def test_a_requirement_that_cannot_be_had_alone_is_taken_in_any_version_or_noted(tmp_path: Path) -> None:
+    lines = "a==1\nb[x]>=2 ; python_version > '3'\nc\nd @ git+https://h/d\n"
+    script = f"source $BUILD/as_pip.sh; printf '%s' {shlex.quote(lines)} > $BUILD/each.txt; each_alone $BUILD/each.txt"
+    uv = 'case "$*" in *" a") exit 0;; *) exit 1;; esac'
+    ran_inside(f'printf "#!/bin/bash\\n%s\\n" {shlex.quote(uv)} > $UV; {script}', tmp_path, "")
+    notes = (tmp_path / "notes").read_text().split()
+    assert notes == ["relaxed:a==1", "without:b[x]>=2;python_version>'3'", "without:c", "without:d@git+https://h/d"]
+
+
+def test_plugins_that_settings_ask_for_by_an_option_or_by_name_are_put_in(tmp_path: Path) -> None:
+    said = "error: unrecognized arguments: --cov=x --own -n auto\nMissing required plugins: pytest-mock, pytest-x>=1"
+    asked = ran_inside("add_plugins", tmp_path, f"#!/bin/bash\necho '{said}'\nexit 4\n")
+    assert [line.rpartition(" ")[2] for line in asked] == ["pytest-cov", "pytest-xdist", "pytest-mock", "pytest-x"]
 
 
 def test_without_a_date_the_newest_packages_are_taken(tmp_path: Path) -> None:

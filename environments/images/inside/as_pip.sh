@@ -23,3 +23,24 @@ pip_editable() {
     if [ -e "$1/setup.py" ] && $pip install --no-deps --no-build-isolation --no-use-pep517 --editable "$1"; then return; fi
     $pip install --no-deps --no-build-isolation --editable "$1"
 }
+
+# Installs packages without the version that the project is told, which they would take for theirs.
+alone() {
+    env -u SETUPTOOLS_SCM_PRETEND_VERSION -u PBR_VERSION -u PDM_BUILD_SCM_VERSION \
+        "$UV" pip install --python /opt/env --no-sources "$@"
+}
+
+# Each line of a file alone, or else in any version; what cannot be had is noted.
+each_alone() {
+    local line name
+    while read -r line; do
+        printf '%s\n' "$line" > "$BUILD/one.txt"
+        if alone --quiet --requirements "$BUILD/one.txt"; then continue; fi
+        name=$(printf '%s\n' "$line" | sed -nE 's/^([A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?) *(==|~=|<|!=|>|\().*/\1/p')
+        if [ -n "$name" ] && alone --quiet "$name"; then
+            printf 'relaxed:%s\n' "$(printf %s "$line" | tr -d '[:space:]')" >> "$BUILD/notes"
+        else
+            printf 'without:%s\n' "$(printf %s "$line" | tr -d '[:space:]')" >> "$BUILD/notes"
+        fi
+    done < "$1"
+}

@@ -1,0 +1,79 @@
+"""What tests need by other words than the project's own lists."""
+
+from __future__ import annotations
+
+import pytest
+
+from environments.images.inside.lacking import lacking
+from environments.images.plans import make_plan
+from environments.images.wishes import ci_installs, named_files, wished_extras, wishes
+from tests.environments.test_manifests import Tree
+
+TOX = "[testenv]\ndeps =\n    pretend\n    py27: mock\n    -r{toxinidir}/tests/needs.txt\n    -e.\ncommands = pytest\n"
+TRAVIS = """install:
+  - pip install -U tox "nose>=1.3" -r ci/more.txt -e .[test] $EXTRA  # and more
+  - travis_retry pip install mock; pip install 'unclosed
+"""
+NOX = """
+def lint(session): session.install("ruff")
+@nox.session(python=["3.8"])
+def unit_tests(session):
+    session.install("coverage<5" if True else "x", "pretend", "-r", "dev.txt", f"{it}", "-e", ".")
+"""
+
+
+FACTORS = """[testenv]
+extras = socks, brotli
+deps =
+    -e{toxinidir}[format]
+    tests,coverage: twisted
+    py{27,36}-unit: lxml
+    py27: mock
+    docs: sphinx
+    django18: Django>=1.8
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"tox.ini": FACTORS}, ["twisted", "lxml"]),
+        ({"tox.ini": TOX, "tests/needs.txt": "lxml\n"}, ["pretend", "lxml"]),
+        ({".travis.yml": TRAVIS, "ci/more.txt": "webtest\n"}, ["nose>=1.3", "webtest", "mock"]),
+        ({"setup.py": "needs = ['mock', 'x' + y]\nsetup(tests_require=needs)"}, ["mock"]),
+        ({"noxfile.py": NOX, "dev.txt": "lxml"}, ["pretend", "lxml"]),
+        ({"setup.py": "setup(tests_require='mock')"}, ["mock"]),
+        ({"setup.cfg": "[options]\ntests_require = mock\n"}, ["mock"]),
+        ({"setup.py": "setup(tests_require=read('x'))", "tox.ini": "[", ".travis.yml": "pip install ../x"}, []),
+    ],
+)
+def test_what_tests_are_said_to_need_is_wished_for(files: dict[str, str], found: list[str]) -> None:
+    assert wishes(files) == found
+
+
+def test_files_that_tox_and_ci_name_are_manifests_and_ci_counts_by_what_it_installs() -> None:
+    assert named_files({"tox.ini": TOX, ".travis.yml": TRAVIS}) == ("tests/needs.txt", "ci/more.txt")
+    assert named_files({"tox.ini": "[testenv]\ndeps = -r/etc/x.txt\n -r../x.txt\n"}) == ()
+    tree = {"setup_dot_py": "setup()", "tox_dot_ini": TOX, "tests/needs_dot_txt": "lxml"}
+    plan = make_plan("o/n", Tree(**tree), base_image="b")
+    assert "tests/needs.txt" in plan.manifests and plan.files["wished.txt"] == b"pretend\nlxml\n"
+    images = {
+        make_plan("o/n", Tree(**tree, _dot_travis_dot_yml=text), base_image="b").image
+        for text in ("sudo: false\ninstall: pip install nose\n", "install: pip install nose\n")
+    }
+    assert len(images) == 1 and images != {plan.image}
+
+
+def test_extras_that_tox_or_ci_name_are_the_projects_own() -> None:
+    assert wished_extras({"tox.ini": FACTORS, ".travis.yml": TRAVIS}) == ["format", "socks", "brotli", "test"]
+    plan = make_plan("o/n", Tree(setup_dot_py="setup()", tox_dot_ini=FACTORS), base_image="b")
+    assert plan.variables["EDITABLE"] == "--editable .[format,socks,brotli]"
+
+
+def test_many_installs_on_a_line_take_no_time() -> None:
+    assert len(ci_installs("pip install " + "a " * 100_000)) == 1
+
+
+def test_of_wishes_only_packages_that_are_not_there_are_put_in() -> None:
+    lines = ["Mock>=1", "zope.interface[test]", "lxml"]
+    assert lacking(lines, {"mock", "zope-interface"}) == ["lxml"]
