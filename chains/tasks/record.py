@@ -155,7 +155,7 @@ class TaskRecord(_Record):
     repository: RepositoryRecord
     language: str | None
     licence: str | None = Field(description="SPDX id at the last stage")
-    benchmark: bool = Field(default=False, description="imported from what is there to measure models")
+    benchmark: bool = Field(default=False, description="a task of it is there to measure models")
     strategy: str = Field(description="how the chain was chosen: reference, lineage, evidence, temporal or single")
     selection: Standing = Field(description="retired: chains were chosen anew, without this one")
     score: float = Field(description="the sum of the confidences of its links")
