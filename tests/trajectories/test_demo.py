@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from sqlalchemy import delete, update
+from sqlalchemy import text as sql_text
 
 from environments.backend import Usable
 from environments.backends import BACKENDS
@@ -249,7 +250,7 @@ def test_the_views_tell_chains_tasks_proofs_and_rollouts(ran: Ran) -> None:
         with store.reading() as tx:
 
             def ask(query: str) -> list[tuple[Any, ...]]:
-                return [tuple(row) for row in tx.connection.execute(text(query))]
+                return [tuple(row) for row in tx.connection.execute(sql_text(query))]
 
             stages = ask("SELECT number FROM chosen_stages WHERE chain LIKE '2cff%' AND strategy = 'evidence'")
             queries = ask("SELECT number, query FROM task_queries WHERE chain LIKE '2cff%' ORDER BY position")

@@ -68,7 +68,11 @@ def upgrade() -> None:
     postgresql = op.get_bind().dialect.name == "postgresql"
 
     def count(name: str) -> str:
-        one = f"json_array_length(p.classes::json -> '{name}')" if postgresql else f"json_array_length(p.classes, '$.{name}')"
+        one = (
+            f"json_array_length(p.classes::json -> '{name}')"
+            if postgresql
+            else f"json_array_length(p.classes, '$.{name}')"
+        )
         return f"coalesce({one}, 0)"
 
     own = "(p.strength::json ->> 'own')::integer" if postgresql else "json_extract(p.strength, '$.own')"
