@@ -16,6 +16,7 @@ from chains.imports.instance import Instance
 from prchain.core.code.kinds import FileKind, kind_of
 from prchain.core.errors import BadInstance, GitError, GitMissing, IncompleteRepository
 from prchain.core.git import GitRepository, parse_patch
+from prchain.core.git.binary_patches import require_room
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import TreeStore
 from prchain.core.timestamps import stamp
@@ -94,8 +95,12 @@ def _commit(store: TreeStore, name: str) -> tuple[str, int]:
 
 
 def _applied(store: TreeStore, tree: str, patch: str, column: str) -> str:
+    content = patch.encode()
     try:
-        return store.apply(tree, patch.encode())
+        require_room(content)
+        return store.apply(tree, content)
+    except ValueError as error:
+        raise BadInstance(f"{column}: {error}") from None
     except IncompleteRepository:
         raise
     except GitMissing:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from environments.checkouts.checkout import move_tree, place_tree
 from environments.sandboxes.docker import DockerSandbox
-from environments.sandboxes.engine import connect
+from environments.sandboxes.engine import connect, disk_usage
 from environments.sandboxes.leftovers import LOCAL_PREFIX
 from environments.sandboxes.local import LocalSandbox, _blocks
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
@@ -97,7 +97,7 @@ def _layers() -> int:
     """Bytes of all layers in the engine."""
     client = connect()
     try:
-        return int(client.api.df()["LayersSize"])
+        return int(disk_usage(client)["LayersSize"])
     finally:
         client.close()
 

@@ -302,6 +302,16 @@ def test_a_patch_that_does_not_apply_is_told_by_its_row(
     assert len(str(told[0]).splitlines()) == 1
 
 
+def test_a_patch_that_unpacks_to_more_than_there_is_room_for_is_told_by_its_row_and_not_given_to_git(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    head = "diff --git a/x b/x\nnew file mode 100644\nindex 0000000..1111111\nGIT binary patch\n"
+    bomb = f"{head}literal 99999999999\nIcmZ>A\n\n"
+    report, told = take(store, tmp_path, row_of(world, 2), row_of(world, 1, patch=bomb))
+    assert (report.imported, report.bad) == (1, 1)
+    assert "row 2: shop__till-1: patch: its binary files unpack to 95,367 MB" in str(told[0])
+
+
 def test_imports_freeze_no_pull_request_and_no_model_writes_them(tmp_path: Path, world: World, store: Store) -> None:
     tasks = TaskWorld(tmp_path, store, world)
     take(store, tmp_path, row_of(world, 1))

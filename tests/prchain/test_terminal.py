@@ -209,6 +209,7 @@ def test_nothing_is_printed_past_this_module() -> None:
         "trajectories/export/write.py",  # as above
         "prchain/demo/cli.py",  # sends what others print to standard error
         "environments/images/inside/forget_tree.py",  # in a container
+        "environments/images/inside/lacking.py",  # in a container
         "environments/images/inside/wanted.py",  # in a container
         "environments/suites/reporters/parent_reporter.py",  # in a container
     }

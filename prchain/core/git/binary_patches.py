@@ -7,6 +7,9 @@ import re
 import zlib
 from base64 import b85decode
 
+MOST_UNPACKED = 64 << 20
+"""Bytes that the binary files of somebody else's patch may hold."""
+
 _PART = re.compile(rb"^(literal|delta) ([0-9]{1,19})\r?\n", re.M)
 _ENOUGH = 32
 """Bytes at a delta's beginning that hold both of its sizes."""
@@ -20,6 +23,12 @@ def unpacked_size(patch: bytes) -> int:
         if part[1] == b"delta":
             total += _result_size(_beginning(patch, part.end()))
     return total
+
+
+def require_room(patch: bytes) -> None:
+    """Refuse a patch whose binary files hold more than `MOST_UNPACKED`. Raises `ValueError`."""
+    if (size := unpacked_size(patch)) > MOST_UNPACKED:
+        raise ValueError(f"its binary files unpack to {size >> 20:,} MB")
 
 
 def _beginning(patch: bytes, start: int) -> bytes:

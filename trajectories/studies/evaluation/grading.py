@@ -19,7 +19,7 @@ from environments.suites.outcomes import StateCheck
 from environments.workplace import Workplace
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.errors import GitError, GitMissing, IncompleteRepository
-from prchain.core.git.binary_patches import unpacked_size
+from prchain.core.git.binary_patches import require_room
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.ledger import Spending
 from prchain.core.runs import RunResult, Tell, UnitResult, run_units
@@ -37,9 +37,6 @@ PATCH_EMPTY = "patch_empty"
 """The patch changes nothing; no test was run."""
 PATCH_FAILED = "patch_failed"
 """git does not apply it to B_t, or it is larger than a patch can be; no test was run."""
-
-_MOST_UNPACKED = 64 << 20
-"""Bytes that the binary files of a patch may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +155,5 @@ class PatchGrading:
 def _applied(trees: TreeStore, base: str, patch: str) -> str:
     """The tree of B_t with the patch. Raises `GitError` where git does not take it, `ValueError` for one too large."""
     content = patch.encode()
-    if (size := unpacked_size(content)) > _MOST_UNPACKED:
-        raise ValueError(f"its binary files unpack to {size >> 20:,} MB")
+    require_room(content)
     return trees.apply(base, content)
