@@ -75,5 +75,5 @@ def test_many_installs_on_a_line_take_no_time() -> None:
 
 
 def test_of_wishes_only_packages_that_are_not_there_are_put_in() -> None:
-    lines = ["Mock>=1", "zope.interface[test]", "lxml"]
+    lines = ["Mock>=1", "zope.interface[test]", "lxml", "-e ./other", "./x", "lxml"]
     assert lacking(lines, {"mock", "zope-interface"}) == ["lxml"]

@@ -9,13 +9,16 @@ as_pip() {
     "$UV" pip uninstall --quiet --python /opt/env setuptools wheel || true
     "$UV" pip install --quiet --python /opt/env pip setuptools wheel
     "$UV" pip install --python /opt/env --requirements "$BUILD/build.txt" || true
-    : > "$BUILD/of_metadata.txt"
-    for folder in $FOLDERS; do
-        pip_editable "$folder"
-        (cd "$folder" && /opt/env/bin/python "$BUILD/wanted.py" . "$@") >> "$BUILD/of_metadata.txt"
-    done
+    for folder in $FOLDERS; do pip_editable "$folder"; done
+    of_metadata "$@" > "$BUILD/of_metadata.txt"
     touch "$BUILD/with_pip"
     "$UV" pip install --python /opt/env --no-sources --requirements "$BUILD/of_metadata.txt" --requirements "$requirements"
+}
+
+# What the projects need by the metadata that putting them in has made, with the extras that patterns name.
+of_metadata() {
+    local folder
+    for folder in $FOLDERS; do (cd "$folder" && /opt/env/bin/python "$BUILD/wanted.py" . "$@") || true; done
 }
 
 pip_editable() {
@@ -24,10 +27,11 @@ pip_editable() {
     $pip install --no-deps --no-build-isolation --editable "$1"
 }
 
-# Installs packages without the version that the project is told, which they would take for theirs.
+# Installs packages, in $PATIENCE seconds at most, without the version that the project is told: they would take it for
+# theirs.
 alone() {
     env -u SETUPTOOLS_SCM_PRETEND_VERSION -u PBR_VERSION -u PDM_BUILD_SCM_VERSION \
-        "$UV" pip install --python /opt/env --no-sources "$@"
+        timeout "${PATIENCE:-1800}" "$UV" pip install --python /opt/env --no-sources "$@"
 }
 
 # Each line of a file alone, or else in any version; what cannot be had is noted.
