@@ -32,8 +32,8 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 .DEFAULT_GOAL := help
 .PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows secrets shape mutations tables-page options-page lock
 
-help: ## Show this
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
+help: ## Show this; ALL=1 shows what those use who work on prchain, too
+	@sed -n 's/^\([a-z-]*\):.*$(if $(ALL),[\#:],\#)$(if $(ALL),[\#:],\#) \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
 
 install: $(RUNTIME) ## Make .venv with the command prchain
 
@@ -41,7 +41,7 @@ mini: $(RUNTIME) ## Install mini-swe-agent for rollouts with --scaffold mini
 	@echo "installing mini-swe-agent into $(VENV) ..." >&2
 	@$(PIP) $(INSTALL_MINI)
 
-demo: $(RUNTIME) ## Run every stage on a small repository of our own, made on the spot
+demo: $(RUNTIME) ## Run every stage on a small repository of our own, made on the spot; ARGS="--all" also curates and guides
 	@$(BIN)/prchain demo $(ARGS)
 
 mine: $(RUNTIME) ## Mine a list of repositories: REPOS=repos.txt ARGS="--source git"
@@ -74,113 +74,113 @@ status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
 # Also where the environment says otherwise: without compiled modules each process that tests start compiles them anew.
 test test-all test-fast: export PYTHONDONTWRITEBYTECODE :=
 
-test-fast: $(DEV) ## Run the tests that are nearest to what changed, for a first answer in a minute: ARGS="--base main"
+test-fast: $(DEV) #: Run the tests that are nearest to what changed, for a first answer in a minute: ARGS="--base main"
 	@$(BIN)/python -m tests.fast $(ARGS)
 
 # One more than there are cores, at most 8, since they share one PostgreSQL and one Docker engine: for a third of their
 # time tests wait, mostly for containers.
 TESTERS = $(shell cores=$$(nproc 2>/dev/null || echo 2); [ $$cores -lt 8 ] && expr $$cores + 1 || echo 8)
 
-test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on all cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
+test: $(DEV) $(MINI)/.installed #: Run all tests, offline, on all cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
 	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m pytest -n $(TESTERS) $(ARGS)
 
 test-all: export PRCHAIN_TEST_ALL := 1
-test-all: test ## Run all tests, and walk every point of the tables that `make test` draws from: before a release
+test-all: test #: Run all tests, and walk every point of the tables that `make test` draws from: before a release
 
-test-llm: $(DEV) $(LLM)/.installed ## Ask a real, tiny model behind a real server: proves the wire, not the prose
+test-llm: $(DEV) $(LLM)/.installed #: Ask a real, tiny model behind a real server: proves the wire, not the prose
 	PRCHAIN_TEST_LLM_PYTHON=$(LLM)/bin/python $(BIN)/python -m pytest tests/llm_smoke/smoke.py $(ARGS)
 
-test-consumers: $(DEV) $(CONSUMERS)/.installed ## Read exported files with the trainers' own code: several GB of packages
+test-consumers: $(DEV) $(CONSUMERS)/.installed #: Read exported files with the trainers' own code: several GB of packages
 	PRCHAIN_TEST_CONSUMERS_PYTHON=$(CURDIR)/$(CONSUMERS)/bin/python $(BIN)/python -m pytest tests/consumers/consumers.py $(ARGS)
 
-check: $(DEV) ## Lint, check the types and the layering
+check: $(DEV) #: Lint, check the types and the layering
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layering.py
 
-precision: $(DEV) ## Score the hand-made labels of counted citations: ARGS="--db PATH"
+precision: $(DEV) #: Score the hand-made labels of counted citations: ARGS="--db PATH"
 	$(BIN)/python -m research.precision score $(ARGS)
 
-reading: $(DEV) ## Score what readers said of chains
+reading: $(DEV) #: Score what readers said of chains
 	$(BIN)/python -m research.chain_reading score
 
-task-reading: $(DEV) ## Score what readers said of screened chains and of the tasks written of them
+task-reading: $(DEV) #: Score what readers said of screened chains and of the tasks written of them
 	$(BIN)/python -m research.task_reading $(ARGS)
 
-leaks: $(DEV) ## Score the leak check on its table of hand-made texts: ARGS="--findings"
+leaks: $(DEV) #: Score the leak check on its table of hand-made texts: ARGS="--findings"
 	$(BIN)/python -m research.leaks score $(ARGS)
 
-bench: $(DEV) $(MINI)/.installed ## Measure time, memory, requests, and what caches serve of prompts: MIRROR=PATH of a git repository
+bench: $(DEV) $(MINI)/.installed #: Measure time, memory, requests, and what caches serve of prompts: MIRROR=PATH of a git repository
 	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m research.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)
 
-optimality: $(DEV) ## Compare chosen chains with the best ones of small graphs: ARGS="--graphs 60 --nodes 13"
+optimality: $(DEV) #: Compare chosen chains with the best ones of small graphs: ARGS="--graphs 60 --nodes 13"
 	$(BIN)/python -m research.optimality $(ARGS)
 
-state-pairs: $(DEV) ## Prove the rule of stage state on mined pull requests: ARGS="--db PATH --pairs 200"
+state-pairs: $(DEV) #: Prove the rule of stage state on mined pull requests: ARGS="--db PATH --pairs 200"
 	$(BIN)/python -m research.state_pairs $(ARGS)
 
-real-rollouts: $(DEV) ## Roll out a proved chain in Docker, by script: ARGS="--db PATH --chain ID --agent reference"
+real-rollouts: $(DEV) #: Roll out a proved chain in Docker, by script: ARGS="--db PATH --chain ID --agent reference"
 	$(BIN)/python -m research.real_rollouts $(ARGS)
 
-graph-stages: $(DEV) ## Make process graphs of hand-written nodes of real stages in Docker: ARGS="run --folder DIR --out FILE"
+graph-stages: $(DEV) #: Make process graphs of hand-written nodes of real stages in Docker: ARGS="run --folder DIR --out FILE"
 	$(BIN)/python -m research.graph_stages $(ARGS)
 
-curated-stages: $(DEV) ## Curate real stages in Docker with scripted models: ARGS="--folder DIR --out FILE"
+curated-stages: $(DEV) #: Curate real stages in Docker with scripted models: ARGS="--folder DIR --out FILE"
 	$(BIN)/python -m research.curated_stages $(ARGS)
 
-rewrites: $(DEV) ## Put honest and leaking rewrites of real stages to the gates of curation: ARGS="--mirrors DIR"
+rewrites: $(DEV) #: Put honest and leaking rewrites of real stages to the gates of curation: ARGS="--mirrors DIR"
 	$(BIN)/python -m research.rewrites $(ARGS)
 
-prm-windows: $(DEV) ## Score detectors of bad work on windows of real agents: ARGS="--mirror DIR"
+prm-windows: $(DEV) #: Score detectors of bad work on windows of real agents: ARGS="--mirror DIR"
 	$(BIN)/python -m research.prm_windows $(ARGS)
 
-prm-replays: $(DEV) ## What readings of real windows came to that were answered by hand: ARGS=--help
+prm-replays: $(DEV) #: What readings of real windows came to that were answered by hand: ARGS=--help
 	$(BIN)/python -m research.prm_replays $(ARGS)
 
-grades: $(DEV) ## Grade references, honest failures and cheats of proved stages: ARGS="--db FILE"
+grades: $(DEV) #: Grade references, honest failures and cheats of proved stages: ARGS="--db FILE"
 	$(BIN)/python -m research.grades $(ARGS)
 
-strength: $(DEV) ## What the proofs of a database are worth, and what measuring took: ARGS="--db FILE"
+strength: $(DEV) #: What the proofs of a database are worth, and what measuring took: ARGS="--db FILE"
 	$(BIN)/python -m research.strength $(ARGS)
 
-candidates: $(DEV) ## Judge patches of known kind, and run hidden tests on them: ARGS="FOLDER --db FILE"
+candidates: $(DEV) #: Judge patches of known kind, and run hidden tests on them: ARGS="FOLDER --db FILE"
 	$(BIN)/python -m research.candidates $(ARGS)
 
-evidence: $(DEV) ## Fit and score the evidence of dependency and of worth: ARGS="score|fit"
+evidence: $(DEV) #: Fit and score the evidence of dependency and of worth: ARGS="score|fit"
 	$(BIN)/python -m research.evidence $(ARGS)
 
-lineage: $(DEV) ## Measure lineage against git blame and git log: ARGS="blame|speed|found --db FILE --mirrors DIR"
+lineage: $(DEV) #: Measure lineage against git blame and git log: ARGS="blame|speed|found --db FILE --mirrors DIR"
 	$(BIN)/python -m research.lineage $(ARGS)
 
-needs: $(DEV) ## Find what the hidden tests of single stages need: ARGS="--db FILE --mirrors DIR"
+needs: $(DEV) #: Find what the hidden tests of single stages need: ARGS="--db FILE --mirrors DIR"
 	$(BIN)/python -m research.needs $(ARGS)
 
-audit-precision: $(DEV) ## Score the audit for signs of cheating on its hand-made trajectories: ARGS="--findings"
+audit-precision: $(DEV) #: Score the audit for signs of cheating on its hand-made trajectories: ARGS="--findings"
 	$(BIN)/python -m research.audit_precision $(ARGS)
 
-engine-faults: $(DEV) ## Kill a Docker engine of its own amid rollouts, and fill its disk: as root, minutes: ARGS=--help
+engine-faults: $(DEV) #: Kill a Docker engine of its own amid rollouts, and fill its disk: as root, minutes: ARGS=--help
 	$(BIN)/python -m research.engine_faults $(ARGS)
 
-same-rows: $(DEV) ## Say whether two databases hold the same facts: ARGS="ONE.db OTHER.db"
+same-rows: $(DEV) #: Say whether two databases hold the same facts: ARGS="ONE.db OTHER.db"
 	$(BIN)/python -m research.same_rows $(ARGS)
 
-secrets: $(DEV) ## Count and show, masked, what is taken for a secret in git repositories: ARGS="--mirror DIR"
+secrets: $(DEV) #: Count and show, masked, what is taken for a secret in git repositories: ARGS="--mirror DIR"
 	$(BIN)/python -m research.secrets $(ARGS)
 
-shape: $(DEV) ## Count lines of code by package, floors of imports, the largest modules, class names that several modules have, and options
+shape: $(DEV) #: Count lines of code by package, floors of imports, the largest modules, class names that several modules have, and options
 	$(BIN)/python -m research.shape $(ARGS)
 
-mutations: $(DEV) ## Say whether drawn tests catch small faults that all tests catch: ARGS="--count 24 --draw SEED"
+mutations: $(DEV) #: Say whether drawn tests catch small faults that all tests catch: ARGS="--count 24 --draw SEED"
 	$(BIN)/python -m research.mutations $(ARGS)
 
-tables-page: $(DEV) ## Print docs/tables.md anew from the declarations of the tables
+tables-page: $(DEV) #: Print docs/tables.md anew from the declarations of the tables
 	@$(BIN)/python -m research.tables_page $(ARGS)
 
-options-page: $(DEV) ## Print docs/options.md anew from the classes that tell options
+options-page: $(DEV) #: Print docs/options.md anew from the classes that tell options
 	@$(BIN)/python -m research.options_page $(ARGS)
 
-lock: $(DEV) ## Lock the newest versions of all packages, with hashes
+lock: $(DEV) #: Lock the newest versions of all packages, with hashes
 	$(COMPILE) --output-file requirements.txt pyproject.toml
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
 	$(COMPILE_APART) --output-file requirements-consumers.txt requirements-consumers.in

@@ -9,9 +9,10 @@ from chains import outcomes
 from chains.chain_rows import ChainWriter, FrozenChains, frozen_chains, lock
 from chains.choice.select import Chain as Numbers
 from chains.choice.select import choose_chains, choose_single, choose_temporal
+from chains.choice.span import within_span
 from chains.edges.graph import build_graph
 from chains.edges.pairs import join_pairs, read_changed_code
-from chains.history import MinedRepository, read_citations, read_landed, repositories, text_lengths
+from chains.history import MinedRepository, days_between, read_citations, read_landed, repositories, text_lengths
 from chains.lineage.trace import trace
 from chains.options import BuildOptions, BuildReport
 from chains.stages.candidates import Examiner
@@ -64,6 +65,17 @@ class ChainBuilder:
         """The repository with its pairs judged, and why its lineage could not be read, if so."""
         rule = self._options.edge_rule
         unread = self._trace(mined, task) if rule else None
+        survey = self.opened(mined, task)
+        if rule:
+            survey.look_at({number for pair in survey.pairs for number in pair}, with_footprints=True)
+            survey.link(rule, self._options.span)
+        else:
+            survey.look_at(set(survey.landed), with_footprints=False)
+        return survey, unread
+
+    def opened(self, mined: MinedRepository, task: ProgressTask) -> Survey:
+        """The repository with what was mined of it; no patch is read yet. Raises `NotARepository`."""
+        rule = self._options.edge_rule
         with self._store.reading() as tx:
             landed = read_landed(tx, mined.id)
             pairs = join_pairs(read_citations(tx, mined.id), read_changed_code(tx, mined.id) if rule else {})
@@ -73,13 +85,7 @@ class ChainBuilder:
             mined, repository, self._options.stage_filters, self._options.benchmarks, lengths, task.advance
         )
         landed_pairs = {pair: found for pair, found in pairs.items() if pair[0] in landed and pair[1] in landed}
-        survey = Survey(repository, landed, landed_pairs, examiner, task)
-        if rule:
-            survey.look_at({number for pair in landed_pairs for number in pair}, with_footprints=True)
-            survey.link(rule)
-        else:
-            survey.look_at(set(landed), with_footprints=False)
-        return survey, unread
+        return Survey(repository, landed, landed_pairs, examiner, task)
 
     def _trace(self, mined: MinedRepository, task: ProgressTask) -> GitError | None:
         """Find the lineage. A strategy that can do without it gets the error of a repository that has none to read."""
@@ -92,6 +98,15 @@ class ChainBuilder:
         return None
 
     def _choose(self, survey: Survey, frozen: FrozenChains) -> list[Numbers]:
+        chosen, most = self._chosen(survey, frozen), self._options.span
+        if most is None:
+            return chosen
+        times = {number: landed.landed_at for number, landed in survey.landed.items()}
+        return within_span(
+            chosen, lambda one, other: days_between(times[one], times[other]), most, shortest=self._options.shortest
+        )
+
+    def _chosen(self, survey: Survey, frozen: FrozenChains) -> list[Numbers]:
         kept = [chain.numbers for chain in frozen.kept.values()]
         frozen_numbers = frozen.numbers if self._options.disjoint else set()
         shortest, longest = self._options.shortest, self._options.longest

@@ -12,7 +12,8 @@ from sqlalchemy import func, select
 
 from chains import outcomes
 from chains.addresses import pull_request_url
-from chains.history import MERGE_PREFIX, display_subject, title_below
+from chains.history import MERGE_PREFIX, days_between, display_subject, title_below
+from prchain.core.cli_options import SURVEYED
 from prchain.core.console.terminal import counted, listed, say, say_facts, say_table, shortened
 from prchain.core.errors import UsageError
 from sql.chosen import find_chain, resolved
@@ -36,6 +37,17 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
+class ListedStage:
+    """A stage of a chain in the list."""
+
+    number: int
+    subject: str
+    landed_at: str
+    tested: bool
+    """Whether it changes tests: others can never be proved."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListedChain:
     """A chain in the list."""
 
@@ -52,8 +64,9 @@ class ListedChain:
     """Changed in source files."""
     date: str
     """When its last stage landed."""
-    subject: str
-    """Of its first stage."""
+    days: float
+    """From the landing of its first stage to that."""
+    stages: tuple[ListedStage, ...]
     task: str | None
     """The task's outcome."""
     proof: str | None
@@ -153,8 +166,8 @@ def find_chains(
             .where(Selection.strategy == strategy, Selection.outcome == outcome)
         )
         subjects, proofs = _subjects(tx), read_strengths(tx)
-        stages: dict[str, list[_ListedStage]] = defaultdict(list)
-        for stage in tx.read(_ListedStage, ChainStage):
+        stages: dict[str, list[_StageRow]] = defaultdict(list)
+        for stage in tx.read(_StageRow, ChainStage):
             stages[stage.chain_id].append(stage)
         return [
             ListedChain(
@@ -168,7 +181,11 @@ def find_chains(
                 min((it.confidence for it in stages[chain] if it.confidence is not None), default=0.0),
                 sum(stage.source_lines for stage in stages[chain]),
                 stages[chain][-1].landed_at,
-                subjects[chain, 1],
+                days_between(stages[chain][0].landed_at, stages[chain][-1].landed_at),
+                tuple(
+                    ListedStage(it.number, subjects[chain, it.position], it.landed_at, bool(it.test_lines))
+                    for it in stages[chain]
+                ),
                 task,
                 worst(proofs.get(chain, {}).values()),
             )
@@ -178,11 +195,13 @@ def find_chains(
 
 
 @dataclass(frozen=True, slots=True)
-class _ListedStage:
+class _StageRow:
     chain_id: str
+    position: int
     number: int
     confidence: float | None
     source_lines: int
+    test_lines: int
     landed_at: str
 
 
@@ -237,12 +256,23 @@ def _git_titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str
     return found
 
 
+def _without_number(stage: ListedStage) -> str:
+    """A stage's title, without the number that squash merges put at its end."""
+    return shortened(stage.subject.removesuffix(f"(#{stage.number})").rstrip() or stage.subject, _WIDTH)
+
+
+def _span_text(row: ListedChain) -> str:
+    """The months in which its stages landed: ``2023-04``, ``2021-11 to 2023-04``."""
+    first, last = row.stages[0].landed_at[:7], row.date[:7]
+    return last if first == last else f"{first} to {last}"
+
+
 def other_strategies(store: Store, strategy: str) -> dict[str, int]:
-    """How many chains the other strategies chose, by strategy."""
+    """How many chains the other strategies chose, by strategy; what a survey drew is none's choice."""
     with store.reading() as tx:
         shown = resolved(tx, strategy)
         chosen = Counter(row[0] for row in tx.rows(Selection, "strategy", outcome=SELECTED))
-    return {name: chosen[name] for name in sorted(chosen) if name != shown}
+    return {name: chosen[name] for name in sorted(chosen) if name not in (shown, SURVEYED)}
 
 
 def print_chains(rows: Sequence[ListedChain], total: int, others: Mapping[str, int]) -> None:
@@ -253,10 +283,12 @@ def print_chains(rows: Sequence[ListedChain], total: int, others: Mapping[str, i
         task = f"  task {row.task}" if row.task else ""
         task += f"  proof {row.proof}" if row.proof else ""
         figures = (f"{row.score:.2f}", f"{row.confidence:.2f}", f"{row.lines:,}")
-        lines.append((row.id, *figures, f"{row.repository}  {numbers}{task}"))
-        lines.append(("", "", "", "", shortened(row.subject, _WIDTH)))
+        lines.append((row.id, *figures, _span_text(row), f"{row.repository}  {numbers}{task}"))
+        for stage in row.stages:
+            untested = "" if stage.tested else "  (no tests)"
+            lines.append(("", "", "", "", "", f"  #{stage.number}  {_without_number(stage)}{untested}"))
     if rows:
-        say_table(("id", "score", "weakest", "lines", "repository and pull requests"), lines)
+        say_table(("id", "score", "weakest", "lines", "landed", "repository and pull requests"), lines)
     if total:
         say(f"{len(rows):,} of {counted(total, 'chain')}")
     else:

@@ -18,7 +18,7 @@ from chains.options import EDGE_RULES, BuildOptions, BuildReport
 from chains.survey import Survey
 from chains.tasks.model import FINAL
 from prchain.core import timestamps
-from prchain.core.cli_options import IMPORTED
+from prchain.core.cli_options import IMPORTED, SURVEYED
 from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
 from sql.tables import Candidate, Chain, ChainBuild, ChainStage, Dependency, Repository, Selection, TaskStage
@@ -84,7 +84,7 @@ def _frozen_chains(tx: Transaction, repository_id: int) -> dict[str, dict[str, F
         .join(TaskRow, TaskRow.chain_id == ChainStage.chain_id)
         .where(
             ChainStage.repository_id == repository_id,
-            Selection.strategy != IMPORTED,
+            Selection.strategy.not_in((IMPORTED, SURVEYED)),
             Selection.outcome == SELECTED,
             TaskRow.outcome.in_(FINAL) | TaskRow.chain_id.in_(ready_chains),
         )
@@ -146,6 +146,13 @@ class ChainWriter:
             report.benchmark = self._options.benchmarks.repository(self._mined.full_name)
         report.stale = sum(not self._still_landed(frozen) for frozen in self._frozen.kept.values())
         return report
+
+    def write_drawn(self, numbers: Iterable[int]) -> None:
+        """Write chains of one that a survey drew, as `SURVEYED`; what strategies chose stays as it is."""
+        ids = {self._id((number,)): (number,) for number in numbers}
+        self._write_chains(ids)
+        row = {"strategy": SURVEYED, "score": 0.0, "outcome": SELECTED, "reason": None, "selected_at": timestamps.now()}
+        self._tx.insert_new(Selection, [{**row, "chain_id": chain} for chain in ids])
 
     def _still_landed(self, frozen: FrozenChain) -> bool:
         landed = (self._survey.landed.get(number) for number in frozen.numbers)

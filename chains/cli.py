@@ -83,6 +83,13 @@ def chains() -> None:
 @option(
     "--with-tests", heading="Stages", is_flag=True, help="Only stages that change tests: others can never be proved."
 )
+@option(
+    "--span",
+    heading="Chains",
+    metavar="DAYS",
+    type=click.FloatRange(min=0),
+    help="Most days from the first landing of a chain to its last.",
+)
 @option("--shared", heading="Chains", is_flag=True, help="A pull request may be in several chains.")
 @option(
     "--reselect",
@@ -117,6 +124,14 @@ def chains() -> None:
     help="Only stages mostly in this language; may be repeated.",
 )
 @option(
+    "--path",
+    "paths",
+    heading="Stages",
+    multiple=True,
+    metavar="GLOB",
+    help="Only stages with program text there; !GLOB: elsewhere; may be repeated.",
+)
+@option(
     "--licence", heading="Repositories", multiple=True, metavar="SPDX", help="Allow this licence too; 'any' allows all."
 )
 @option(
@@ -141,6 +156,7 @@ def build(
     floor: float | None,
     worth: float | None,
     with_tests: bool,
+    span: float | None,
     shared: bool,
     reselect: bool,
     keep: tuple[str, ...],
@@ -148,6 +164,7 @@ def build(
     max_lines: int | None,
     max_files: int | None,
     language: tuple[str, ...],
+    paths: tuple[str, ...],
     licence: tuple[str, ...],
     allow_benchmarks: bool,
     benchmark_list: Path | None,
@@ -162,7 +179,7 @@ def build(
     \b
     Example:
       prchain chains build
-      prchain chains build pallets/click --max 8 --keep config_only
+      prchain chains build pallets/click --max 8 --span 365 --path '!docs/*'
       prchain chains build --strategy temporal --licence any --allow-benchmarks
     """
     from chains.build import ChainBuilder
@@ -180,11 +197,13 @@ def build(
         limits=(shortest, longest),
         floors=(floor, worth),
         with_tests=with_tests,
+        span=span,
         shared=shared,
         reselect=reselect,
         keep=keep,
         sizes=(min_lines, max_lines, max_files),
         languages=language,
+        paths=paths,
         licences=licence,
         allow_benchmarks=allow_benchmarks,
         benchmark_list=benchmark_list,
@@ -213,11 +232,13 @@ def _options(
     limits: tuple[int, int],
     floors: tuple[float | None, float | None],
     with_tests: bool,
+    span: float | None,
     shared: bool,
     reselect: bool,
     keep: tuple[str, ...],
     sizes: tuple[int | None, int | None, int | None],
     languages: tuple[str, ...],
+    paths: tuple[str, ...],
     licences: tuple[str, ...],
     allow_benchmarks: bool,
     benchmark_list: Path | None,
@@ -240,6 +261,7 @@ def _options(
         keep=frozenset((*keep, *(("benchmark_repository",) if allow_benchmarks else ()))),
         languages=frozenset(name.lower() for name in languages),
         with_tests=with_tests,
+        paths=paths,
         licences=None if "any" in {name.lower() for name in licences} else PERMISSIVE | set(licences),
         **size_limits,
     )
@@ -249,6 +271,7 @@ def _options(
         longest=limits[1],
         floor=floors[0],
         worth=floors[1],
+        span=span,
         disjoint=not shared,
         reselect=reselect,
         filters=filters,
@@ -297,10 +320,12 @@ def yield_(repository: str | None, db: str | None, as_json: bool) -> None:
 @click.option("--length", type=click.IntRange(min=1), help="Only chains of so many stages.")
 @click.option("--language", metavar="NAME", help="Only chains mostly in this language.")
 @click.option("--min-score", type=float, help="Only chains of at least this total confidence.")
+@click.option("--span", metavar="DAYS", type=click.FloatRange(min=0), help="Only chains that landed in so many days.")
+@click.option("--with-tests", is_flag=True, help="Only chains of which each stage changes tests.")
 @click.option("--retired", is_flag=True, help="List those that were retired instead.")
 @choice_option(
     "--sort",
-    ["score", "confidence", "length", "lines", "date", "repository"],
+    ["score", "confidence", "length", "lines", "days", "date", "repository"],
     "Largest or latest first; confidence is that of the weakest edge.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N.")
@@ -312,6 +337,8 @@ def list_chains(
     length: int | None,
     language: str | None,
     min_score: float | None,
+    span: float | None,
+    with_tests: bool,
     retired: bool,
     sort: str,
     limit: int | None,
@@ -336,6 +363,10 @@ def list_chains(
         rows = [row for row in rows if row.language == language.lower()]
     if min_score is not None:
         rows = [row for row in rows if row.score >= min_score]
+    if span is not None:
+        rows = [row for row in rows if row.days <= span]
+    if with_tests:
+        rows = [row for row in rows if all(stage.tested for stage in row.stages)]
     descending = sort != "repository"
     rows.sort(key=lambda row: row.id)
     rows.sort(key=attrgetter(sort), reverse=descending)

@@ -37,6 +37,7 @@ MEANINGS: Mapping[str, str] = {
     "source_too_large": "more than `--max-lines`",
     "too_many_files": "more files of program text than `--max-files`",
     "language": "mostly in a language that was not asked for",
+    "outside_paths": "it changes program text elsewhere than `--path` says",
     "no_text": "nothing but a subject that says nothing",
     "no_tests": "it changes no file of tests that could prove it (only with `--with-tests`)",
     "low_worth": "too unlikely to make a sensible task: its worth is below `--worth`",

@@ -46,6 +46,8 @@ class BuildOptions:
     """None for the strategy's own; `EDGE_RULES`."""
     worth: float | None = None
     """None for the strategy's own; 0 for strategies without edges."""
+    span: float | None = None
+    """The most days from the first landing of a chain to its last; None: any."""
     disjoint: bool = True
     reselect: bool = False
     """Choose anew also the chains that have tasks already."""

@@ -11,6 +11,7 @@ reversal              the source takes the target back, or puts it in again
 not_ancestor          the target had not landed on what the source landed on
 no_shared_area        the two change no common file or folder, and the source uses no name of the target's
 below_floor           the signs speak too little for it
+too_far_apart         more days lie between the two landings than a chain may last
 stage_dropped         one of the two can be no stage
 unused_source         nothing that the strategy looks at knows of it
 ====================  ================================================================================
@@ -29,6 +30,7 @@ REVERSAL = "reversal"
 NOT_ANCESTOR = "not_ancestor"
 NO_SHARED_AREA = "no_shared_area"
 BELOW_FLOOR = "below_floor"
+TOO_FAR_APART = "too_far_apart"
 STAGE_DROPPED = "stage_dropped"
 UNUSED_SOURCE = "unused_source"
 

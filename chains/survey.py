@@ -74,8 +74,8 @@ class Survey:
             pulls, reversals=self.reversals, backports=backports, with_footprints=with_footprints
         )
 
-    def link(self, rule: EdgeRule) -> None:
-        """Judge every pair by a strategy's rule."""
+    def link(self, rule: EdgeRule, span: float | None = None) -> None:
+        """Judge every pair by a strategy's rule; two landings may be `span` days apart."""
         self._task.phase("linking")
         # Only the history tells whether a base comes before a landing: positions are those of one branch.
         starts = {sha for pair in self.pairs for number in pair for sha in self._shas(number)}
@@ -91,6 +91,7 @@ class Survey:
             ancestry.contains,
             rule.floor,
             self.titles,
+            span,
             rule.sources,
         )
         self.links = linker.link(self.pairs)

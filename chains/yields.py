@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -58,6 +58,8 @@ class RepositoryYields:
     landed: int
     sources: Counter[str]
     rows: tuple[ChainYield, ...]
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Filter to pull requests of pairs that it drops: these are missing at every point."""
 
 
 def repository_yields(builder: ChainBuilder, mined: MinedRepository, task: ProgressTask) -> RepositoryYields:
@@ -67,7 +69,8 @@ def repository_yields(builder: ChainBuilder, mined: MinedRepository, task: Progr
     usable = [link for link in survey.links if link.outcome == outcomes.KEPT]
     rows = tuple(_rows(mined.full_name, survey))
     sources = Counter("+".join(link.sources) for link in usable)
-    return RepositoryYields(mined.full_name, len(survey.landed), sources, rows)
+    dropped = Counter(outcome for outcome, _ in survey.examination.dropped.values())
+    return RepositoryYields(mined.full_name, len(survey.landed), sources, rows, dropped)
 
 
 def _rows(name: str, survey: Survey) -> Iterator[ChainYield]:
@@ -134,6 +137,7 @@ def yields_row(found: RepositoryYields) -> dict[str, Any]:
         "repository": found.repository,
         "landed": found.landed,
         "pairs": dict(found.sources.most_common()),
+        "dropped": dict(found.dropped.most_common()),
         "yields": [asdict(row) for row in found.rows],
     }
 
@@ -147,7 +151,8 @@ def total_yields(everything: Sequence[RepositoryYields]) -> RepositoryYields:
             points.setdefault((row.strategy, row.floor, row.worth), []).append(row)
     name = counted(len(everything), "repository")
     rows = tuple(_sum(name, landed, same) for same in points.values())
-    return RepositoryYields(name, landed, sum((found.sources for found in everything), Counter[str]()), rows)
+    sources = sum((found.sources for found in everything), Counter[str]())
+    return RepositoryYields(name, landed, sources, rows, sum((found.dropped for found in everything), Counter[str]()))
 
 
 def _sum(name: str, landed: int, rows: Sequence[ChainYield]) -> ChainYield:
@@ -176,6 +181,9 @@ def print_yields(everything: Sequence[RepositoryYields]) -> None:
     for found in [*everything, *([total_yields(everything)] if len(everything) > 1 else [])]:
         say(f"{found.repository}: {found.landed:,} landed")
         say_counts("pairs that chains may use, by source", dict(found.sources.most_common()))
+        say_counts("dropped by filters", dict(found.dropped.most_common()))
+        if found.dropped["benchmark_repository"]:
+            say("  benchmarks are made from it: `chains build --allow-benchmarks` keeps what that filter drops")
         say_table(
             ("strategy", "floor", "worth", "chains", "stages", "tested", "/1,000", "real", "sensible"),
             map(_cells, found.rows),

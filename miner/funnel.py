@@ -230,7 +230,8 @@ def print_funnel(rows: Sequence[RepositoryFunnel], failed: Sequence[FailedLine] 
         say_counts("counted", row.counted, indent=4)
         say_counts("not counted", row.refused, indent=4)
         for strategy, chained in row.chaining.items():
-            say_counts(f"landed, strategy {strategy}", chained.candidates)
+            if chained.candidates:  # none of what was imported or drawn
+                say_counts(f"landed, strategy {strategy}", chained.candidates)
             say_counts(f"chains, strategy {strategy}", chained.chains)
             for step in ("tasks", "proofs"):
                 outcomes = getattr(chained, step)

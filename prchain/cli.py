@@ -36,7 +36,7 @@ COMMANDS = {
     "tasks": ("chains.tasks.cli:tasks", "Write tasks for chains, and export them."),
     "environments": ("environments.cli:environments", "Build images, and prove chains by their tests."),
     "rollouts": ("trajectories.rollouts.cli:rollouts", "Let an agent work through chains, and judge what it does."),
-    "curate": ("trajectories.curation.cli:curate", "Distil reference patches into process graphs."),
+    "curate": ("trajectories.curation.cli:curate", "Distil patches into process graphs, and roll out along them."),
     "prm": ("trajectories.studies.guidance.cli:prm", "Measure process reward models, which guide agents."),
     "judge": (
         "trajectories.studies.verdicts.cli:judge",
@@ -58,6 +58,7 @@ COMMANDS = {
 PARTS = {
     "curate": ("trajectories.studies.curation.cli:study",),
     "tasks": ("chains.imports.cli:import_",),
+    "environments": ("trajectories.studies.survey.cli:survey",),
 }
 """Group to those of its commands that lie above the package of the group."""
 

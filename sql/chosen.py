@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from prchain.core.cli_options import SURVEYED
 from prchain.core.errors import UsageError
 from sql.outcomes import SELECTED
 from sql.store import Transaction
@@ -57,7 +58,7 @@ def resolved(tx: Transaction, strategy: str) -> str:
     if builds:
         return max(builds)[1]
     # Chains that nobody built here: a database that was put together by hand.
-    chosen = Counter(str(name) for (name,) in tx.rows(Selection, "strategy"))
+    chosen = Counter(str(name) for (name,) in tx.rows(Selection, "strategy") if name != SURVEYED)
     return chosen.most_common(1)[0][0] if chosen else _FIRST
 
 

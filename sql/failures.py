@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -28,6 +29,9 @@ _UNUSABLE = {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
+
+
+_UNWRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
 @contextmanager
@@ -85,7 +89,20 @@ def _of_sqlite(error: sqlite3.Error, url: URL) -> StoreError | None:
         return StoreUnavailable(
             f"{where} is being written by another process and stayed locked for {BUSY_SECONDS} s; wait for it to end"
         )
+    if code in _UNWRITABLE and (file := sqlite_file(url)) and (unwritable := _unwritable(file)):
+        return _unavailable(
+            where,
+            f"{unwritable} cannot be written, and SQLite keeps its log beside the file; give the right to write there, "
+            "or copy the file to where you may",
+        )
     return _unavailable(where, str(error)) if code in _UNUSABLE else None
+
+
+def _unwritable(file: Path) -> Path | None:
+    """The folder or the file, where this user may not write it; None where that is not so, or the file is not there."""
+    if not file.exists():
+        return None
+    return next((path for path in (file.parent, file) if not os.access(path, os.W_OK)), None)
 
 
 def _of_postgresql(error: BaseException | None, url: URL) -> StoreError | None:

@@ -105,6 +105,7 @@ ROWS = {
     "tasks build": Row((), "no chain is chosen; `prchain chains build` chooses them", calm=True),
     "environments build": Row((), "no chain was chosen; `prchain chains build` does"),
     "environments validate": Row(PLAIN, "no chain was chosen; .*"),
+    "environments survey": Row(PLAIN, "no landed pull request with tests can be drawn; .*"),
     "rollouts run": Row(PLAIN, "there was nothing to roll out"),
     "rollouts extend": Row(
         PLAIN,

@@ -104,6 +104,9 @@ RULES = {
     "environments validate --stage-images": Rule(
         "1 proved", ("--chain", "CHAIN", "--runs", "1"), engine=True, why="each stage takes seconds"
     ),
+    "environments survey": Rule(
+        r"\d landings? with tests drawn", (*LOCAL, "--dry-run"), why="a landing takes seconds, and others count chains"
+    ),
     "environments build": Rule("1 image .* 0 failed", engine=True),
     "environments list": Rule("images?,", engine=True),
     "environments interpreters": Rule("the base image", engine=True),

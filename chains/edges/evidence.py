@@ -183,7 +183,9 @@ def _code(overlap: PatchOverlap | None) -> list[Sign]:
         if overlap.changed_lines < _SMALL_SHARE * overlap.lines:
             signs.append(Sign("small_overlap", -1.0, f"of {overlap.lines:,} lines that it adds or removes"))
     elif overlap.neighbour_lines:
-        signs.append(Sign("neighbour_lines", 1.0, f"works beside {overlap.neighbour_lines:,} of the lines it added"))
+        signs.append(
+            Sign("neighbour_lines", 1.0, f"changes what is next to {overlap.neighbour_lines:,} of the lines it added")
+        )
     if overlap.names:
         names = ", ".join(overlap.names[:3])
         signs.append(Sign("uses_names", 1.2 if len(overlap.names) > 1 else 0.9, names))

@@ -46,6 +46,8 @@ class Linker:
     floor: float
     """The least confidence of an edge that chains may use."""
     titles: TitleWords
+    span: float | None
+    """The most days between two landings; None: any."""
     sources: AbstractSet[str]
     """What has to know of an edge that chains may use; one of these is enough."""
 
@@ -83,6 +85,8 @@ class Linker:
             outcome = outcomes.UNUSED_SOURCE
         else:
             outcome = outcomes.KEPT if score.confidence >= self.floor else outcomes.BELOW_FLOOR
+        if outcome == outcomes.KEPT and self.span is not None and days > self.span:
+            outcome = outcomes.TOO_FAR_APART
         return Link(edge, outcome, evidence.sources)
 
     def _is_reversal(self, source: int, target: int) -> bool:

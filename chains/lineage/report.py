@@ -99,6 +99,8 @@ def print_changed_lines(pair: Mapping[str, Any], changed: Sequence[ChangedLines]
     """Print the lines of the earlier pull request that the later one changes, and what it puts there."""
     say()
     say(f"#{pair['source']} changes #{pair['target']}:")
+    if not changed:
+        say("  none of its lines; it puts lines beside them, or uses names that it brought")
     for part in changed:
         say(f"  {part.path}:{part.start}" + (f"  {part.function}" if part.function else ""))
         for mark, line in _marked(part):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from chains.stages.cosmetic import is_cosmetic
@@ -70,6 +71,8 @@ class Filters:
     """Names of `prchain.core.code.kinds.LANGUAGES`, in lower case; empty allows all."""
     licences: frozenset[str] | None = PERMISSIVE
     """SPDX identifiers that are allowed; None allows all, also unknown licences."""
+    paths: tuple[str, ...] = ()
+    """Globs of `fnmatch`, of which a file of program text has to match one; those that begin with ``!`` it must not."""
     with_tests: bool = False
     min_worth: float = 0.0
 
@@ -290,6 +293,18 @@ def _language(facts: PullFacts, filters: Filters) -> str | None:
     return f"mostly in {facts.reference.language or 'no known language'}, not {', '.join(sorted(filters.languages))}"
 
 
+def _outside_paths(facts: PullFacts, filters: Filters) -> str | None:
+    if facts.reference is None or not facts.reference.code or not filters.paths:
+        return None
+    wanted = [glob for glob in filters.paths if not glob.startswith("!")]
+    unwanted = [glob[1:] for glob in filters.paths if glob.startswith("!")]
+    for file in facts.reference.code:
+        inside = not wanted or any(fnmatchcase(file.path, glob) for glob in wanted)
+        if inside and not any(fnmatchcase(file.path, glob) for glob in unwanted):
+            return None
+    return f"none of its {len(facts.reference.code)} files of program text is in {' '.join(filters.paths)}"
+
+
 _NUMBER_TAIL = re.compile(r"\s*[(\[](?:#|gh-|GH-|PR #?)[0-9]{1,9}[)\]]\s*")
 _MERGE_SUBJECT = re.compile(r"Merged? (?:pull request|PR|branch)\b.*", re.I)
 _PREFIX = re.compile(r"^[a-z/]+(?:\([^)\n]{0,60}\))?!?:\s*", re.I)
@@ -438,6 +453,7 @@ OUTCOMES: dict[str, _Check] = {
     "source_too_large": _source_too_large,
     "too_many_files": _too_many_files,
     "language": _language,
+    "outside_paths": _outside_paths,
     "no_text": _no_text,
     "no_tests": _no_tests,
     "low_worth": _low_worth,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from prchain.core.git import GitRepository
@@ -21,6 +22,10 @@ _RIDER = re.compile(r"additional (?:terms|conditions|restrictions|use)|non ?comm
 """Text beside a licence that restricts what it grants."""
 _MAX_CHARACTERS = 200_000
 _MAX_STARTS = 20
+_POINTED = re.compile(r"(?<![\w./:-])(?:\./)?(?:[\w.-]{1,80}/){1,4}[\w-]{1,40}(?:\.[A-Za-z]{2,8})?(?![\w/])")
+"""A path of a file in a folder, in a text."""
+_MOST_POINTED = 3
+_FILES = ("100644", "100755")
 _MAX_POINTER = 1500
 """A licence file with fewer characters and no known text only says which of the other files apply."""
 
@@ -35,24 +40,29 @@ def licence_of(repository: GitRepository, commit: str) -> str | None:
 
     Several files, such as ``LICENSE-MIT`` and ``LICENSE-APACHE``, are a choice: ``Apache-2.0 OR MIT``. Licences only
     in a folder ``LICENSES`` apply to different parts: ``AND``. Versions of the GPL are distinguished, ``-only``
-    and ``-or-later`` are not: the text is the same. Raises `GitError`.
+    and ``-or-later`` are not: the text is the same. A link, or a short text that only says in which file of a folder
+    the licence stands, counts as that file. Raises `GitError`.
     """
     plain: list[str] = []
     named: list[str] = []
+    links: list[str] = []
     for entry in repository.run("ls-tree", "-z", commit).split("\0"):
         metadata, _, name = entry.partition("\t")
         match = _FILE.fullmatch(_ENDINGS.sub("", name))
         mode, kind, blob = metadata.split(" ") if match else ("", "", "")
-        if match is None or kind != "blob" or mode == "120000" or _OTHER_PART.search(match["more"] or ""):
+        if match is None or kind != "blob" or _OTHER_PART.search(match["more"] or ""):
             continue
-        (named if match["more"] else plain).append(blob)
-    if not plain and not named:
+        (links if mode == "120000" else named if match["more"] else plain).append(blob)
+    if not plain and not named and not links:
         return _reuse(repository, commit)
     texts = [_text(repository, blob) for blob in plain]
     if any(licence_of_text(text) is None and len(text) >= _MAX_POINTER for text in texts):
         return None
     texts.extend(_text(repository, blob) for blob in named)
     known = {licence for licence in map(licence_of_text, texts) if licence}
+    if not known:
+        pointers = [*(_text(repository, blob) for blob in links), *(text for text in texts if len(text) < _MAX_POINTER)]
+        known = _pointed_to(repository, commit, pointers)
     if {"GPL-3.0", "LGPL-3.0"} <= known:
         known.remove("GPL-3.0")  # COPYING.LESSER adds permissions to the text in COPYING
     return " OR ".join(sorted(known)) or None
@@ -151,6 +161,28 @@ def _starts(words: tuple[str, ...], runs: frozenset[tuple[str, ...]]) -> list[in
 def _text(repository: GitRepository, blob: str) -> str:
     content = repository.blob(blob)[:_MAX_CHARACTERS]
     return content.decode("utf-8", "replace").replace("\0", "")
+
+
+def _pointed_to(repository: GitRepository, commit: str, pointers: Iterable[str]) -> set[str]:
+    """The licence of the files in folders that these texts name; none where one is missing, unknown or another's."""
+    paths = {match[0].removeprefix("./") for text in pointers for match in _POINTED.finditer(text)}
+    if not paths or len(paths) > _MOST_POINTED or any(_OTHER_PART.search(f"-{part}") for part in _parts(paths)):
+        return set()
+    found = set()
+    for path in sorted(paths):
+        *folders, name = path.split("/")
+        match = _FILE.fullmatch(_ENDINGS.sub("", name))
+        if match is None or {".", ".."} & {*folders}:
+            return set()
+        entry = repository.run("ls-tree", "-z", commit, "--", path).partition("\t")[0].split(" ")
+        if entry[0] not in _FILES:
+            return set()
+        found.add(licence_of_text(_text(repository, entry[2])))
+    return set() if None in found or len(found) != 1 else {name for name in found if name}
+
+
+def _parts(paths: Iterable[str]) -> Iterator[str]:
+    return (part for path in paths for part in path.split("/"))
 
 
 def _reuse(repository: GitRepository, commit: str) -> str | None:

@@ -50,6 +50,8 @@ class ValidationChoice(ChainChoice):
     renew: bool = False
     """Prove all of them once more, with the current images and recipes. A test run that would be the same is not made
     again."""
+    chain_ids: tuple[str, ...] | None = None
+    """These chains, in this order, whatever chose them; None: by the other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,9 @@ class ValidateRun:
         """The chains to prove, best first, and the outcomes of those that have ended. Raises `UsageError`."""
         choice = self._choice
         with self._store.reading() as tx:
-            if choice.chain is not None:
+            if choice.chain_ids is not None:
+                chain_ids = list(choice.chain_ids)
+            elif choice.chain is not None:
                 chain_ids = [find_chain(tx, choice.chain)]
             else:
                 chain_ids = selected_ids(tx, choice.strategy, choice.repository, choice.limit)

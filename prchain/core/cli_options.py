@@ -175,6 +175,10 @@ STRATEGIES = click.Choice(["reference", "lineage", "evidence", "temporal", "sing
 IMPORTED = "imported"
 """In place of a strategy: chains that `prchain tasks import` made of tasks of others."""
 
+SURVEYED = "survey"
+"""In place of a strategy: chains of one that `prchain environments survey` drew. They are no choice of the user's, so
+that nothing works on them but that command."""
+
 
 def strategy_option(command: _Command) -> _Command:
     """Add ``--strategy``; the default is ``last``, the strategy that chains were last built with."""

@@ -39,6 +39,7 @@ from prchain.core.errors import (
 )
 from prchain.core.llm.ledger import Spending
 from prchain.core.secrets.scrub import redact, scrub_mined
+from prchain.core.waiting import telling
 
 log = logging.getLogger(__name__)
 
@@ -191,7 +192,8 @@ class _Run(Generic[U]):
         try:
             with self._work.holding(unit):
                 try:
-                    return self._work.work_on(unit, partial(self._task.tell, unit.key))
+                    with telling(partial(self._task.tell, unit.key)) as tell:
+                        return self._work.work_on(unit, tell)
                 except _RUN_ENDING_ERRORS:
                     raise
                 except PrchainError as error:

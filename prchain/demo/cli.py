@@ -28,9 +28,10 @@ from prchain.core.console.terminal import present
     of=BACKENDS,
     help="Where code runs, if not on the best that works here.",
 )
+@click.option("--all", "everything", is_flag=True, help="Also process graphs, windows, guidance, and a cheat.")
 @json_option
-def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
-    """Run every stage on a small repository of our own, made on the spot: no network, no key, under two minutes.
+def demo(folder: Path | None, backend: str | None, everything: bool, as_json: bool) -> None:
+    """Run every stage on a small repository of our own, made on the spot: no network, no key, under a minute.
 
     It shows each command line before it runs it. A script stands in for the model; DEMO_MODEL names a real one, which
     the usual settings lead to (OPENAI_BASE_URL, OPENAI_API_KEY, PRCHAIN_LLM_PRICE_INPUT ...) and which may cost money.
@@ -38,7 +39,7 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
     \b
     Example:
       prchain demo
-      prchain demo --folder /var/tmp/demo
+      prchain demo --all --folder /var/tmp/demo
       DEMO_MODEL=glm-4.6 prchain demo
     """
     from prchain.cli import run
@@ -48,6 +49,6 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
     # Another model's tasks and rollouts are kept apart from the script's.
     default = Path("data", "demo" if model is None else f"demo-{re.sub(r'[^A-Za-z0-9.-]+', '-', model)}")
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
-        outcome = run_demo((folder or default).absolute(), backend=backend, model=model, run=run)
+        outcome = run_demo((folder or default).absolute(), backend=backend, model=model, everything=everything, run=run)
     row = {**asdict(outcome.funnel), "samples": outcome.samples, "files": outcome.files, "failed": outcome.failed}
     present(as_json, row, print_outcome, outcome)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prchain.demo.backend import ChosenBackend
 from prchain.demo.folder import LIST
@@ -36,23 +37,29 @@ class DemoCommand:
     """Whether it shows work that is not accepted, so that it ends with 1 as it should."""
 
 
-def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
-    """The commands, in order."""
+def demo_commands(chosen: ChosenBackend, *, everything: bool) -> list[DemoCommand]:
+    """The commands, in order: from mining to the export, and with `everything` curation, guidance and the cheat."""
+    commands = [*_from_history_to_rollouts(chosen), *(_for_those_who_ask(chosen) if everything else []), *_export()]
+    numbers = itertools.count(1)
+    return [replace(one, title=f"{next(numbers)}. {one.title}") if one.title else one for one in commands]
+
+
+def _from_history_to_rollouts(chosen: ChosenBackend) -> list[DemoCommand]:
     return [
         DemoCommand(
-            "1. Mine",
+            "Mine",
             "Reads the repository's history and its pull heads: which pull request landed how, and who cites whom.",
             ["mine", LIST, "--source", "git"],
         ),
         DemoCommand(
-            "2. Chains",
+            "Chains",
             "Chooses pull requests that build on each other, at first as they say themselves. A revert, and what was "
             "reverted, cannot be a stage.",
             ["chains", "build", "--strategy", "reference"],
         ),
         DemoCommand("", "These are they, best first:", ["chains", "list"]),
         DemoCommand(
-            "3. Tasks",
+            "Tasks",
             "A model writes an overview for each chain and a query for each stage; each passes the leak check.",
             ["tasks", "build"],
             must_succeed=False,
@@ -70,21 +77,26 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
         ),
         DemoCommand("", "It gets a task like the others:", ["tasks", "build"], must_succeed=False),
         DemoCommand(
-            "4. Environments",
+            "Environments",
             "Runs each stage's tests before and after its reference patch: once each, as none of ours is flaky, and "
             "three times by default. F2P tests fail before and pass after; P2P tests pass on both sides.",
             ["environments", "validate", "--runs", "1", *chosen.flags],
         ),
         DemoCommand(
-            "5. Rollouts",
+            "Rollouts",
             "An agent works through each chain, stage by stage, on its own earlier code. A stage is accepted when the "
             "judge gives 0.8 or more and its tests pass; else the judge's comment goes back to the agent, three times "
             "at most.",
             ["rollouts", "run", "--gate", "both", *chosen.flags],
             must_succeed=False,
         ),
+    ]
+
+
+def _for_those_who_ask(chosen: ChosenBackend) -> list[DemoCommand]:
+    return [
         DemoCommand(
-            "6. Process graph",
+            "Process graph",
             "Where rollouts fail, the reference patch still tells what has to be found out first. A proposer collects "
             "it, a critic takes out what gives the patch away, and what they claim is run again. Of one stage:",
             ["curate", "graphs", GRAPH_CHAIN, *chosen.flags],
@@ -93,8 +105,13 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
         _windows(chosen),
         *_guidance(chosen),
         _cheat(chosen),
+    ]
+
+
+def _export() -> list[DemoCommand]:
+    return [
         DemoCommand(
-            "10. Export",
+            "Export",
             "Writes what was accepted as samples for fine-tuning. Turns that a review refused, or whose tool call "
             "failed, stay in the conversation and are left out of the loss. Of trajectories of a chain that end with "
             "the same files one is written: the one with the fewest attempts, then steps.",
@@ -105,7 +122,7 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
 
 
 def _windows(chosen: ChosenBackend) -> DemoCommand:
-    title = "7. Windows"
+    title = "Windows"
     if chosen.backend.unsafe:
         return DemoCommand(title, "Left out: windows need snapshots of sandboxes, and plain processes take none.", [])
     return DemoCommand(
@@ -121,7 +138,7 @@ def _windows(chosen: ChosenBackend) -> DemoCommand:
 def _cheat(chosen: ChosenBackend) -> DemoCommand:
     limits = ["--gate", "tests", "--refinements", "0", "--stage-limits", "steps=12", "--min-length", "1"]
     return DemoCommand(
-        "9. A cheat",
+        "A cheat",
         "An agent that is paid for passing tests may learn to pass them without the work. The script lets one answer "
         "for every name and stop unittest from calling tests. Among the hidden tests stand some whose result is known, "
         "with other names in every run:",
@@ -136,7 +153,7 @@ def _guidance(chosen: ChosenBackend) -> list[DemoCommand]:
     command = ["rollouts", "run", "--chain", GUIDED_CHAIN, "--tools", "bash", *limits, *chosen.flags]
     return [
         DemoCommand(
-            "8. Guidance",
+            "Guidance",
             "An agent that goes round in circles gains nothing by more steps; the script lets one do so on purpose. It "
             "has bash alone and twelve steps a stage, and tests alone say whether a stage is accepted. At first nobody "
             "speaks to it:",

@@ -51,6 +51,7 @@ class Outcome:
     seconds: float
     failed: tuple[str, ...] = ()
     """Titles or command lines of the steps that did not succeed, though the demo went on."""
+    everything: bool = True
 
     @property
     def files(self) -> dict[str, str]:
@@ -63,9 +64,15 @@ class Outcome:
 
 
 def run_demo(
-    folder: Path, *, backend: str | None = None, model: str | None = None, run: Callable[[list[str]], int]
+    folder: Path,
+    *,
+    backend: str | None = None,
+    model: str | None = None,
+    everything: bool = False,
+    run: Callable[[list[str]], int],
 ) -> Outcome:
     """Run the demo in `folder`, which is its own (`claim`); `run` runs one command line and returns its exit code.
+    `everything`: with curation, guidance and a cheat.
 
     A second run finds everything done. Raises `DemoStopped` where a command does not end well, `UsageError` for a
     folder with other files and for a backend that does not work here, `GitError`, `StoreError`.
@@ -79,7 +86,7 @@ def run_demo(
     _introduce(folder, chosen, model, fresh=fresh)
     failed: list[str] = []
     with contextlib.chdir(folder), _environment(settings, user if model else None):
-        for step in demo_commands(chosen):
+        for step in demo_commands(chosen, everything=everything):
             _say_heading(step.title, step.words)
             if step.command[:1] == ["export"]:
                 _require(Trajectory, KEPT, f"{_who(model)} did no work that was accepted", "the export")
@@ -101,7 +108,7 @@ def run_demo(
         with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
             funnel = read_funnel(store)
         samples = sum(1 for line in Path(SAMPLES).read_text(encoding="utf-8").split("\n") if line)
-    return Outcome(folder, chosen, funnel, samples, time.monotonic() - start_time, tuple(failed))
+    return Outcome(folder, chosen, funnel, samples, time.monotonic() - start_time, tuple(failed), everything)
 
 
 def print_outcome(outcome: Outcome) -> None:
@@ -116,15 +123,18 @@ def print_outcome(outcome: Outcome) -> None:
     say("  # its prchain.toml leads every command to these files:")
     say_whole(f"  cd {shlex.quote(str(outcome.folder))}")
     program = _program()
+    graphs = ["--graphs"] if outcome.backend.backend.unsafe else []
     for command in (
         ["show", f"{REPOSITORY}#8"],
         ["tasks", "list"],
         ["rollouts", "list"],
-        ["curate", "list", *(["--graphs"] if outcome.backend.backend.unsafe else [])],
-        ["prm", "report"],
+        *([["curate", "list", *graphs], ["prm", "report"]] if outcome.everything else []),
         ["status"],
     ):
         say(f"  {shlex.join([*program, *command])}")
+    if not outcome.everything:
+        say("  # process graphs, windows, guidance and a cheat, on the same files, in another minute:")
+        say(f"  {shlex.join([*program, 'demo', '--all', '--folder', '.'])}")
     say(f"Done in {outcome.seconds:.0f} s.")
 
 

@@ -119,7 +119,8 @@ class Selection(Base):
     __tablename__ = "selections"
 
     strategy: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """``reference``, ``lineage``, ``evidence``, ``temporal`` or ``single``; `chains.options`. Or ``imported``."""
+    """``reference``, ``lineage``, ``evidence``, ``temporal`` or ``single``; `chains.options`. Or ``imported``, or
+    ``survey``."""
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
     score: Mapped[float]
     """The sum of its edges' confidences."""

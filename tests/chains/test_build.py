@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from chains.history import days_between
 from chains.stages.filters import Filters
 from prchain.core.errors import ShallowRepository
 from sql.chosen import LAST, resolved
@@ -73,6 +74,20 @@ def test_the_chain_that_builds_on_itself_is_found_and_every_other_landing_says_w
         (6, 3): "stage_dropped",
         (8, 7): "below_floor",
     }
+
+
+def test_no_chain_lasts_longer_than_its_span(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path)
+    with store.reading() as tx:
+        landed = [at for (at,) in sorted(tx.rows(ChainStage, "landed_at"))]
+    days = days_between(landed[0], landed[-1])
+    build(store, tmp_path, span=days)
+    assert list(chosen(store).values()) == [(1, 2, 3)]
+    build(store, tmp_path, span=days * 0.9)
+    assert [len(numbers) for numbers in chosen(store).values()] == [2]
+    build(store, tmp_path, span=0.0)
+    assert chosen(store) == {}
+    assert edges(store)[2, 1] == "too_far_apart"
 
 
 def test_a_second_run_writes_the_same_rows(store: Store, tmp_path: Path) -> None:

@@ -60,6 +60,10 @@ def test_list_filters_and_show_explains(database: str) -> None:
     assert rows("list", "--db", database, "--length", "2") == []
     assert rows("list", "--db", database, "--language", "Python", "--sort", "date") == [chain]
     assert rows("list", "--db", database, "--min-score", "5") == []
+    assert [stage["tested"] for stage in chain["stages"]] == [False, False, False]
+    assert rows("list", "--db", database, "--with-tests") == []
+    assert rows("list", "--db", database, "--span", f"{chain['days'] + 1}") == [chain]
+    assert rows("list", "--db", database, "--span", f"{chain['days'] / 2}") == []
     page = call("show", chain["id"][:5], "--db", database).stdout
     assert "builds on the one before (follow up)" in page
     assert "line_dependency" in page
@@ -151,19 +155,19 @@ def test_a_bare_merge_is_called_by_its_only_commit_or_its_branch_and_any_other_b
     database = merged_pair(tmp_path)
     call("build", "--db", database)
     (chain,) = rows("list", "--db", database)
-    assert chain["subject"] == "Work on rounding 1"
+    assert chain["stages"][0]["subject"] == "Work on rounding 1"
     assert "Work on rounding 1" in call("list", "--db", database).stdout
     page = rows("show", chain["id"], "--db", database)
     assert [stage["subject"] for stage in page["stages"]] == ["Work on rounding 1", "Mend rounding, follow-up to #1"]
     with closing(Store.open(database)) as store, store.transaction() as tx:
         tx.connection.execute(delete(PullRequestCommit).where(PullRequestCommit.number == 1))
     (chain,) = rows("list", "--db", database)
-    assert chain["subject"] == "fix/round-1"
+    assert chain["stages"][0]["subject"] == "fix/round-1"
     with closing(Store.open(database)) as store, store.transaction() as tx:
         title = {"repository_id": 1, "number": 1, "field": "title", "key": "", "body": "Round as banks do"}
         tx.upsert(PullRequestText, [title])
     (chain,) = rows("list", "--db", database)
-    assert chain["subject"] == "Round as banks do", "the API told it since"
+    assert chain["stages"][0]["subject"] == "Round as banks do", "the API told it since"
 
 
 def test_a_licence_that_is_not_known_says_of_how_many_pull_requests(capsys: pytest.CaptureFixture[str]) -> None:

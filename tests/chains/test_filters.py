@@ -67,11 +67,14 @@ DROPPED = {
     "source_too_large": replace(GOOD, reference=split([patch("src/a.py", 1501)])),
     "too_many_files": replace(GOOD, reference=reference(*(f"src/{n}.py" for n in range(41)))),
     "language": replace(GOOD, reference=reference("src/a.rb")),
+    "outside_paths": replace(GOOD, reference=reference("notes/a.py", "lib/a.py")),
     "no_text": replace(GOOD, subject="fix: update src/a.py (#7)"),
     "no_tests": replace(GOOD, reference=reference("src/a.py", "tests/conftest.py", "tests/data/a.json")),
     "low_worth": replace(GOOD, worth=StageWorth(0.2, (Sign("mechanical_subject", -1.5, "rename"),))),
 }
-ASKED = Filters(languages=frozenset({"python", "rust", "go"}), with_tests=True, min_worth=0.3)
+ASKED = Filters(
+    languages=frozenset({"python", "rust", "go"}), paths=("src/*", "lib/*", "!lib/a*"), with_tests=True, min_worth=0.3
+)
 
 
 @pytest.mark.parametrize("outcome", DROPPED)
@@ -91,6 +94,21 @@ def test_each_filter_can_be_switched_off_alone(outcome: str) -> None:
 def test_every_filter_is_tried_and_has_a_meaning() -> None:
     assert DROPPED.keys() == OUTCOMES.keys()
     assert OUTCOMES.keys() <= MEANINGS.keys()
+
+
+@pytest.mark.parametrize(
+    ("globs", "kept"),
+    [
+        (("src/*",), True),
+        (("!src/*",), False),
+        (("!notes/*",), True),
+        (("*.rs",), False),
+        (("src/a*", "!src/ab*"), True),
+    ],
+)
+def test_paths_choose_by_program_text_alone(globs: tuple[str, ...], kept: bool) -> None:
+    found = drop(GOOD, Filters(paths=globs))
+    assert (found is None) is kept, "tests/test_a.py is never asked"
 
 
 def test_work_is_kept() -> None:

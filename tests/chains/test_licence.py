@@ -26,6 +26,28 @@ def licence(folder: Path, files: dict[str, str]) -> str | None:
     return licence_of(repository, repository.refs("refs/heads")["refs/heads/main"])
 
 
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"LICENSE.txt": "See src/shop/LICENSE.txt for the terms.\n", "src/shop/LICENSE.txt": TEXTS["MIT"]}, "MIT"),
+        ({"LICENSE": "shop/LICENSE", "shop/LICENSE": BSD}, "BSD-3-Clause"),
+        ({"LICENSE.txt": "See src/LICENSE.\n", "src/LICENSE": "Ask us."}, None),
+        ({"LICENSE.txt": "See src/LICENSE.\n", "LICENSE.rst": "Nobody may.", "lib.py": "x = 1\n"}, None),
+        ({"LICENSE.txt": "Parts: vendor/LICENSE.\n", "vendor/LICENSE": TEXTS["MIT"]}, None),
+        (
+            {"LICENSE": "See a/LICENSE and b/LICENSE.", "a/LICENSE": TEXTS["MIT"], "b/LICENSE": TEXTS["GPL-2.0"]},
+            None,
+        ),
+        ({"LICENSE": "See ../other/LICENSE.", "other/LICENSE": TEXTS["MIT"]}, None),
+        ({"LICENSE": "See https://example.org/a/LICENSE.", "a/LICENSE": TEXTS["MIT"]}, None),
+    ],
+)
+def test_a_short_text_that_names_the_file_of_a_folder_counts_as_that_file(
+    files: dict[str, str], expected: str | None, tmp_path: Path
+) -> None:
+    assert licence(tmp_path, files) == expected
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_known_text_is_told_from_its_neighbours(name: str) -> None:
     assert licence_of_text(TEXTS[name]) == name

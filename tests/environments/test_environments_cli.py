@@ -32,7 +32,7 @@ from sql.store import Store
 from sql.tables import BuiltImage, Repository, StageTests, Validation
 from tests.environments.stageworld import RECIPE, StageWorld, stage_world
 
-COMMANDS = ("build", "list", "prune", "gc", "base", "interpreters", "validate", "show")
+COMMANDS = ("build", "list", "prune", "gc", "base", "interpreters", "validate", "show", "survey")
 
 
 class FakeEngine:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prchain.core.llm.model import Reply
@@ -321,6 +321,8 @@ PIECES = ["<think>", "</think>", "[THINK]", "[/THINK]", "\n", " ", "x", "q.", "`
 PIECES += ["analysis", "final", "<|message|>", "<|start|>assistant", "<|return|>", "assistantfinal", "    ", "<answer>"]
 
 
+@example("<|message|><|end|>x", False, False)
+@example("analysis<|message|>x<|end|>q", True, True)
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.booleans(), st.booleans())
 def test_no_word_is_lost_and_none_is_said_twice(text: str, cut: bool, parsed: bool) -> None:
     said = separated(text, cut=cut, parsed=parsed)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-_STARTS = re.compile(r"^([a-z-]+):.* ## .+\n\t.*\$\(BIN\)/python -m research\.(\w+) ", re.M)
+_STARTS = re.compile(r"^([a-z-]+):.* #: .+\n\t.*\$\(BIN\)/python -m research\.(\w+) ", re.M)
 
 
 def test_every_rig_has_a_target() -> None:

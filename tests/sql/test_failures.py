@@ -55,6 +55,20 @@ def test_a_folder_that_cannot_be_made_or_written(tmp_path: Path) -> None:
         assert str(place) in failure(StoreUnavailable, str(place))
 
 
+def test_a_database_in_a_folder_that_may_only_be_read_is_called_what_it_is(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write everywhere, so the system's answer is played; SQLite then says only `unable to open`."""
+    store = Store.open(str(filled))
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != filled.parent)
+    refused = sqlite3.OperationalError("unable to open database file")
+    refused.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    with pytest.raises(StoreUnavailable) as caught, failures.named_failures(store.url):
+        raise refused
+    assert f"{filled.parent} cannot be written, and SQLite keeps its log beside the file" in str(caught.value)
+    store.close()
+
+
 def test_a_file_that_is_no_database_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "x.db"
     file.write_text("Dear diary, " * 1000)

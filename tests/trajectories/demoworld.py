@@ -60,7 +60,7 @@ def run_through(folder: Path, backend: str = "unsafe-local") -> Ran:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), alone_in(folder.parent):
         log = folder.parent / "demo.log"
-        assert succeeds("-vv", "--log-file", str(log), "demo", "--folder", str(folder), "--backend", backend)
+        assert succeeds("-vv", "--log-file", str(log), "demo", "--all", "--folder", str(folder), "--backend", backend)
     return Ran(folder, out.getvalue(), log.read_text(encoding="utf-8"))
 
 

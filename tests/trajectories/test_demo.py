@@ -83,7 +83,7 @@ def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
 
 def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
     commands = re.findall(r"^\$ prchain (.*)$", ran.printed, re.M)
-    shown = [list(step.command[:2]) for step in demo_commands(PLAIN) if step.command]
+    shown = [list(step.command[:2]) for step in demo_commands(PLAIN, everything=True) if step.command]
     shown.insert(shown.index(["curate", "graphs"]) + 1, ["curate", "show"])
     assert [line.split()[:2] for line in commands] == shown
     place = [ran.printed.index(text) for text in ("$ prchain mine", "14 pull requests, 13 landed", "$ prchain chains")]
@@ -144,7 +144,7 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
     monkeypatch.setenv("PRCHAIN_DB", "sqlite:////nowhere/at/all.db")
     monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", "/nowhere")
     before = os.getcwd()
-    assert run(["demo", "--folder", str(ran.folder), "--backend", "unsafe-local", "--json"]) == 0
+    assert run(["demo", "--all", "--folder", str(ran.folder), "--backend", "unsafe-local", "--json"]) == 0
     output = capsys.readouterr()
     assert json.loads(output.out)["trajectories"] == {"accepted": 4, "rejected": 3}
     assert "there from before" in output.err and "nothing new to do" in output.err

@@ -29,7 +29,8 @@ from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
 from trajectories.export.tasks.predictions import chosen_rollouts
 from trajectories.options import RolloutOptions
-from trajectories.rollouts.forecast import forecast, standing_otherwise
+from trajectories.rollouts.forecast import forecast
+from trajectories.rollouts.otherwise import OtherRollouts, other_rollouts
 from trajectories.rollouts.report import list_trajectories
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
 from trajectories.studies.curation.bundles import Bundle, bundle_text
@@ -212,7 +213,7 @@ class TestDisclosedRollouts:
         pending = RolloutRun(context, RolloutChoice()).pending()
         assert (len(pending.units), pending.standing, pending.outdated) == (1, 0, ())
         with world.store.reading() as tx:
-            assert standing_otherwise(tx, context, world.chains) == 0
+            assert other_rollouts(tx, context, world.chains) == OtherRollouts()
             assumed = forecast(tx, context.gateway, options, [1], "fake")
         assert assumed.basis.startswith("assumed"), "five disclosed ones are no basis"
         assert world.rows(LlmCall, "subject", purpose="agent")

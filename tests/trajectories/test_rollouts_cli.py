@@ -254,26 +254,37 @@ class TestCommands:
         assert [message["kind"] for message in whole["messages"]] == ["system", "query", "turn", "observation"]
         assert whole["options"]["refinements"] == 0
 
-    def test_a_dry_run_says_how_many_rollouts_of_its_chains_stand_with_other_options_or_models(
+    def test_a_run_that_would_pay_for_another_rollout_says_how_the_stored_one_differs_and_how_to_go_on_with_it(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        def dry(*flags: str) -> str:
+        def dry(*flags: str) -> tuple[str, str]:
             assert run_command([*arguments, "--dry-run", *flags]) == 0
-            return capsys.readouterr().out.splitlines()[0]
+            printed = capsys.readouterr()
+            return printed.out.splitlines()[0], printed.err
 
         arguments = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "2"]
-        assert dry() == "2 rollouts to run"
+        assert dry() == ("2 rollouts to run", "")
         assert run_command([*arguments, "--refinements", "0", "--samples", "2"]) == 1, "none was accepted"
-        capsys.readouterr()
-        assert dry() == "2 rollouts to run; 4 others of these chains exist with other options or models"
-        assert dry("--limit", "4") == "4 rollouts to run; 4 others of these chains exist with other options or models"
-        assert dry("--agent", "temperature=1", "--refinements", "0").endswith(
-            "4 others of these chains exist with other options or models"
-        )
-        assert dry("--samples", "3", "--refinements", "0") == "2 rollouts to run; 4 done before", "not others"
-        assert dry("--samples", "2", "--refinements", "0") == "0 rollouts to run; 4 done before"
+        assert "other options" not in capsys.readouterr().err, "nothing stood there before"
+        first, said = dry()
+        assert first == "2 rollouts to run"
+        assert said.startswith("4 rollouts of these chains had other options or models; the nearest, ")
+        assert "had --refinements 0, not 3: `--like " in said
+        name = said.split("`--like ")[1].split("`")[0]
+        alike = ["rollouts", "run", "--db", world.database, "--limit", "2", "--samples", "2", "--like", name]
+        assert run_command([*alike, "--dry-run"]) == 0
+        assert capsys.readouterr().out.startswith("0 rollouts to run; 4 done before")
+        _, said = dry("--agent", "temperature=1", "--refinements", "0")
+        assert "had --agent temperature none, not 1: " in said
+        assert dry("--samples", "3", "--refinements", "0") == ("2 rollouts to run; 4 done before", ""), "not others"
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["with_other_options"] == 4
+        others = json.loads(capsys.readouterr().out)["with_other_options"]
+        assert (others["over"], others["begun"]) == (4, 0)
+        assert others["differences"] == [{"name": "--refinements", "stored": "0", "now": "3"}]
+
+        assert run_command([*arguments, "--like", name, "--refinements", "1"]) == 2
+        assert f"--like takes all options of {name}; leave out --backend, --refinements" in capsys.readouterr().err
+        assert run_command(["rollouts", "run", "--db", world.database, "--like", "ffff"]) == 2
 
     def test_show_step_prints_what_one_step_changed(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

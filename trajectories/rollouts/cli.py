@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from environments.backends import BACKENDS, chosen_backend
 from prchain.core.cli_options import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from prchain.core.llm.ledger import Spending
     from trajectories.rollouts.extend import PendingExtensions
     from trajectories.rollouts.forecast import Forecast
+    from trajectories.rollouts.otherwise import OtherRollouts
     from trajectories.rollouts.run import OutdatedSamples, PendingRollouts, RolloutReport
 
 
@@ -68,6 +70,7 @@ def rollouts() -> None:
 @limit_option()
 @samples_option()
 @option("--branch", metavar="ID:STEP", heading=WHICH, help="Begin after a step of a stored trajectory.")
+@option("--like", metavar="ID", heading=WHICH, help="With the options of a stored rollout, and no others.")
 @option("--reuse", is_flag=True, heading=WHICH, help="Accept samples made with other prompts or task texts.")
 @spending_options("Rollouts")
 @click.option(
@@ -97,6 +100,7 @@ def run(
     reuse: bool,
     unsafe: bool,
     branch: str | None,
+    like: str | None,
     proof: str,
     db: str | None,
     as_json: bool,
@@ -106,7 +110,7 @@ def run(
 
     A run can be killed at any moment and started again with the same options: it goes on where it was, and nothing that
     was stored is paid for twice. Other options, models, observers or sample numbers make other trajectories; so do
-    other prompts and task texts, which a run says before it asks anything.
+    other prompts and task texts. A run says so before it asks anything, and --like goes on with stored options.
 
     \b
     Example:
@@ -115,15 +119,14 @@ def run(
       prchain rollouts run --chain 5f0c --branch 81c2:17 --agent temperature=1
     """
     from sql.strength import ProofFilter, say_proofs
-    from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
-    from trajectories.rollouts.forecast import standing_otherwise
+    from trajectories.rollouts.otherwise import other_rollouts, other_words
     from trajectories.rollouts.run import RolloutChoice, open_run
     from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)
-    where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
-    observers = observer_specs(flags)
-    options = _options(settings.purposes.get(AGENT), backend=where.name, observers=observers, **flags)
+    options = (
+        _options(settings, flags, unsafe=unsafe) if like is None else _stored_options(settings, like, flags, unsafe)
+    )
     parent = _parent(settings, branch)
     choice = RolloutChoice(strategy, repository, limit, chain, samples, parent, reuse, proof=ProofFilter(proof))
     with (
@@ -133,9 +136,11 @@ def run(
         pending = runner.pending()
         _print_outdated(runner.anew(pending))
         say_proofs(pending.doubts, pending.weak)
+        with runner.context.store.reading() as tx:
+            others = other_rollouts(tx, runner.context, {unit.chain_id for unit in pending.units})
+        if words := other_words(others):
+            say(words, err=True)
         if dry_run:
-            with runner.context.store.reading() as tx:
-                others = standing_otherwise(tx, runner.context, {unit.chain_id for unit in pending.units})
             _print_forecast(runner.forecast(pending.units), pending, others, options, as_json)
             return
         runner.context.backend.clear_away()
@@ -150,11 +155,34 @@ def run(
     end_command(done=report.done, good=report.good, nothing=nothing)
 
 
-def _options(settings: PurposeSettings | None, **flags: Any) -> RolloutOptions:
+def _options(settings: Settings, flags: dict[str, Any], *, unsafe: bool) -> RolloutOptions:
     """The options from the flags; for the agent's replies its settings fill in where no flag is given."""
-    own = settings or PurposeSettings()
+    from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
+
+    where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
+    observers = observer_specs(flags)
+    own = settings.purposes.get(AGENT) or PurposeSettings()
     sampling = {"temperature": own.temperature, "max_tokens": own.max_tokens or MAX_TOKENS}
-    return RolloutOptions(**sampling | given(flags))
+    return RolloutOptions(**sampling | given(flags), backend=where.name, observers=observers)
+
+
+def _stored_options(settings: Settings, like: str, flags: Mapping[str, Any], *, unsafe: bool) -> RolloutOptions:
+    """The options of a stored rollout. Raises `UsageError`, also where flags say others beside it."""
+    from trajectories.rollouts.otherwise import options_like
+
+    context = click.get_current_context()
+    typed = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in flags
+        and context.get_parameter_source(parameter.name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    ]
+    if typed:
+        raise UsageError(f"--like takes all options of {like}; leave out {', '.join(sorted(typed))}")
+    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+        options = options_like(tx, like)
+    chosen_backend(options.backend, unsafe=unsafe)
+    return options
 
 
 def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
@@ -180,9 +208,9 @@ def _print_outdated(outdated: OutdatedSamples) -> None:
 
 
 def _print_forecast(
-    forecast: Forecast, pending: PendingRollouts, others: int, options: RolloutOptions, as_json: bool
+    forecast: Forecast, pending: PendingRollouts, others: OtherRollouts, options: RolloutOptions, as_json: bool
 ) -> None:
-    """Print the estimate; `others` is how many rollouts of the same chains exist with other options or models."""
+    """Print the estimate."""
     estimate = forecast.estimate
     row = {
         "rollouts": forecast.trajectories,
@@ -190,16 +218,13 @@ def _print_forecast(
         "basis": forecast.basis,
         "stood_before": pending.standing,
         "reused": pending.reused,
-        "with_other_options": others,
+        "with_other_options": asdict(others),
         "without_task": pending.without_task,
         "options": options.chosen,
     }
 
     def print_text() -> None:
         standing = [_standing_words(pending.standing, pending.reused)] if pending.standing else []
-        if others:
-            words = "other of these chains exists" if others == 1 else "others of these chains exist"
-            standing.append(f"{others:,} {words} with other options or models")
         say("; ".join([f"{counted(forecast.trajectories, 'rollout')} to run", *standing]))
         if forecast.trajectories:
             tokens = f"{_rounded(estimate.tokens_in)} tokens in (cached ones too), {_rounded(estimate.tokens_out)} out"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
@@ -15,15 +14,10 @@ from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
 from trajectories.agents.observers.failures import observer_errors
 from trajectories.agents.scaffolds.scaffold import ObserverKind
-from trajectories.identity import CHOICES, LENGTH, PLACE, stored
+from trajectories.identity import LENGTH
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL
 from trajectories.privileged import PRIVILEGED
-from trajectories.rollouts.standing import read_rows
-from trajectories.task import read_texts
-
-if TYPE_CHECKING:
-    from trajectories.rollouts.rollout import RunContext
 
 FEWEST = 5
 """The fewest ended trajectories whose medians are used."""
@@ -106,24 +100,6 @@ def forecast(
                 total += gateway.priced(purpose, *PerStage(*per_stage).times(sum(todo)))
     basis = f"medians of {counted(len(names), 'ended trajectory')} of {model}" if stored else ASSUMED
     return Forecast(len(todo), total, basis)
-
-
-def standing_otherwise(tx: Transaction, context: RunContext, chain_ids: Collection[str]) -> int:
-    """The number of plain rollouts of these chains that are over, and were made with other choices than `context` has.
-
-    Choices are `trajectories.identity.CHOICES`: options, models, scaffold, observers.
-    """
-    if not chain_ids:
-        return 0
-    texts = read_texts(tx, context.options.interface)
-    count = 0
-    for chain_id, rows in read_rows(tx, {name: texts[name] for name in chain_ids}).items():
-        current = stored(context.identity(texts[chain_id], chain_id, 0).row())
-        for row in rows:
-            place = {name: row.known.get(name) for name in PLACE}
-            plain = row.known.get("scaffold") not in PRIVILEGED
-            count += plain and row.final and not row.differences({**current, **place}).isdisjoint(CHOICES)
-    return count
 
 
 def _ended(tx: Transaction, model: str) -> list[str]:

@@ -247,6 +247,7 @@ class StageRun:
                 first_details=restored,
                 track_anew=self._track_anew,
             )
+            rollout.tell(f"{self._label(attempt)}: the agent")
             # Stored entries count, also where the attempt is interrupted.
             state.entries = recorder.entries
             reporting_recorder = ReportingRecorder(
@@ -403,11 +404,12 @@ class StageRun:
         options = rollout.options
         start_time = time.monotonic()
         tree, start = str(row.end_tree), str(row.start_tree)
-        rollout.tell(f"{self._label(attempt)}: waiting for the verdict")
+        rollout.tell(f"{self._label(attempt)}: hidden tests")
         graded = self._tests.grade(tree, row.check)
         trees = rollout.chain_context.trees
         patch = trees.patch_text(start, tree)
         judgement: Judgement | None = None
+        rollout.tell(f"{self._label(attempt)}: the verdict")
         if rollout.judge is not None and options.asks_judge:
             judgement = rollout.judge.judge(
                 subject=subject(rollout.trajectory, self._position),

@@ -286,6 +286,7 @@ class _LineTask:
         state = self._state
         self._last_line_at = now
         self._is_new = False
+        lasts = (lasts and not state.units and f"{lasts} so far") or ""
         count = f"{state.count:,}" + (f" of {state.total:,}" if state.total is not None else "")
-        details = "; ".join(filter(None, (*state.words, state.cost, state.note, lasts and f"{lasts} so far")))
+        details = "; ".join(filter(None, (*state.aged_words(), state.cost, state.note, lasts)))
         self._progress.say(f"{state.name}: {count}" + (f" ({details})" if details else ""))

@@ -14,6 +14,10 @@ _SECONDS_BETWEEN_SUMS = 2.0
 """The cost is asked for at most once in this time."""
 
 
+_LONG = 10.0
+"""Seconds from which on a line says how long something has taken; a bar says it always."""
+
+
 class TaskState:
     """Counts, words and cost of one task. Its users lock it, but for `add_up`."""
 
@@ -41,6 +45,15 @@ class TaskState:
     def words(self) -> tuple[str, ...]:
         """What is happening just now: the phase, and what is done for each unit."""
         return (*filter(None, (self.phase,)), *(f"{key}: {words}" for key, (words, _) in self.units.items()))
+
+    def aged_words(self) -> tuple[str, ...]:
+        """The same, with how long it has taken of what takes long."""
+        now = self._clock()
+        units = [
+            f"{key}: {words}" + (f", {duration_text(now - since)}" if now - since >= _LONG else "")
+            for key, (words, since) in self.units.items()
+        ]
+        return (*filter(None, (self.phase,)), *units)
 
     def advance(self, count: int) -> None:
         """So many more are done; a count never goes back."""

@@ -67,9 +67,13 @@ def in_channels(text: str, code: CodeSpans) -> Said | None:
 
 
 def _alone(text: str, head: re.Match[str]) -> Said:
-    """The one message of a text that begins with what is left of a head; without a name it is said."""
-    message = _MESSAGE_END.split(text[head.end() :], maxsplit=1)[0].strip()
-    return Said("", message) if head["name"] == "analysis" else Said(message, "")
+    """The one message of a text that begins with what is left of a head; without a name it is said, as is what stands
+    after its end."""
+    message, *after = _MESSAGE_END.split(text[head.end() :], maxsplit=1)
+    said = _MESSAGE_END.sub("", "".join(after))
+    return (
+        Said(text_of([said]), text_of([message])) if head["name"] == "analysis" else Said(text_of([message, said]), "")
+    )
 
 
 def without_marks(text: str, cut: bool) -> Said | None:

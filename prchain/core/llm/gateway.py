@@ -40,6 +40,7 @@ from prchain.core.llm.replies import UnfitReply, closed_schema, read_shape, read
 from prchain.core.llm.special_tokens import without_special_tokens
 from prchain.core.llm.verdicts import read_verdict
 from prchain.core.llm.wire import most_bytes, serialised
+from prchain.core.waiting import waiting_for
 
 log = logging.getLogger(__name__)
 
@@ -355,7 +356,8 @@ class Gateway:
         for tries in range(1, self.repeats + 2):
             with self._reserved(key, note, most_usd) as call:
                 try:
-                    reply = _whole(route.model.complete(request))
+                    with waiting_for(f"{note.model} ({question.purpose})"):
+                        reply = _whole(route.model.complete(request))
                 except LlmError as failure:
                     error = self._guesses.named(failure, asked, tokens, request.max_tokens, context)
                     (self.ledger.lose if error.billed else self.ledger.release)(call, f"{error.name}: {error}")
