@@ -34,13 +34,19 @@ alone() {
         timeout "${PATIENCE:-1800}" "$UV" pip install --python /opt/env --no-sources "$@"
 }
 
-# Each line of a file alone, or else in any version; what cannot be had is noted.
+# Each line of a file alone, or else in any version; what cannot be had is noted, and where there is $PATIENCE what is not
+# begun after twice that.
 each_alone() {
     local line name
     while read -r line; do
         printf '%s\n' "$line" > "$BUILD/one.txt"
-        if alone --quiet --requirements "$BUILD/one.txt"; then continue; fi
-        name=$(printf '%s\n' "$line" | sed -nE 's/^([A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?) *(==|~=|<|!=|>|\().*/\1/p')
+        if [ "$SECONDS" -gt "$((${PATIENCE:-100000} * 2))" ]; then
+            name=
+        elif alone --quiet --requirements "$BUILD/one.txt"; then
+            continue
+        else
+            name=$(printf '%s\n' "$line" | sed -nE 's/^([A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?) *(==|~=|<|!=|>|\().*/\1/p')
+        fi
         if [ -n "$name" ] && alone --quiet "$name"; then
             printf 'relaxed:%s\n' "$(printf %s "$line" | tr -d '[:space:]')" >> "$BUILD/notes"
         else
