@@ -176,6 +176,7 @@ def test_packages_are_dated_only_where_the_index_has_the_one_that_every_index_ha
 def test_uv_puts_no_project_in_where_the_interpreter_is_too_old_for_it(tmp_path: Path, index: int) -> None:
     (step,) = (it for it in choose({"setup.py"}, "o/n").build if it.name == "dependencies")
     (tmp_path / "constraints.txt").write_text("a==1\n")
+    (tmp_path / "as_pip.sh").write_text('uv_install() { "$UV"; }')
     with pytest.raises(subprocess.CalledProcessError):
         ran(step.run[index], tmp_path, INTERPRETER="3.7", EDITABLE="--editable .", EDITABLE_FEWER="--editable .")
     assert (tmp_path / "asked").read_text() == ""

@@ -12,7 +12,19 @@ as_pip() {
     for folder in $FOLDERS; do pip_editable "$folder"; done
     of_metadata "$@" > "$BUILD/of_metadata.txt"
     touch "$BUILD/with_pip"
-    "$UV" pip install --python /opt/env --no-sources --requirements "$BUILD/of_metadata.txt" --requirements "$requirements"
+    uv_install --no-sources --requirements "$BUILD/of_metadata.txt" --requirements "$requirements"
+}
+
+# As uv installs. Where it cannot read the metadata of a package, it is told what that needs, and asked again; that is a
+# matter of packages of before 2020 or so.
+uv_install() {
+    local round
+    for round in 1 2 3 4 5; do
+        if "$UV" pip install --python /opt/env "$@" 2>&1 | tee "$BUILD/said.txt"; then return 0; fi
+        if [ -z "${UV_CONFIG_FILE:-}" ]; then return 1; fi
+        /opt/env/bin/python "$BUILD/told_metadata.py" "$BUILD/said.txt" "$BUILD/uv.toml" "$BUILD/uv-builds.toml" || return 1
+    done
+    return 1
 }
 
 # What the projects need by the metadata that putting them in has made, with the extras that patterns name.
