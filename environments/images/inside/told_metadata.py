@@ -66,8 +66,11 @@ def main(output: str, configurations: List[str]) -> bool:
         texts = [(name, version, _metadata(name, version)) for name, version in unread(file.read())]
     told = [entry(name, version, requirements(text)) for name, version, text in texts if text]
     for path in configurations:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write("".join(told))
+        with open(path, encoding="utf-8") as file:
+            known = file.read()
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(known + "".join(told))
+        os.replace(path + ".new", path)  # the folder is everybody's, the file is root's
     return bool(told)
 
 
