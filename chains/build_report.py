@@ -32,6 +32,7 @@ def report_row(report: BuildReport) -> dict[str, Any]:
         "added": report.added,
         "kept": report.kept,
         "frozen": report.frozen,
+        "taken": report.taken,
         "gone": report.gone,
         "retired": report.retired,
         "stale": report.stale,
@@ -50,6 +51,9 @@ def print_build(reports: Sequence[BuildReport]) -> None:
         changes = {"new": report.added, "frozen by their tasks": report.frozen}
         changes_text = tally(changes | {"gone": report.gone, "retired": report.retired})
         say(f"{report.repository}: {chains}" + (f"; {changes_text}" if changes_text else ""))
+        if report.taken:
+            taken = counted(report.taken, "pull request")
+            say(f"  {taken} in tasks of other strategies; --side-by-side takes such, too, to compare strategies")
         _print_hints(report)
         if report.stale:
             stale = counted(report.stale, "frozen chain")

@@ -41,7 +41,7 @@ class FrozenChains:
     kept: Mapping[str, FrozenChain]
     """Those that the strategy keeps, by id."""
     numbers: frozenset[int]
-    """The pull requests of all of them, whichever strategy chose them."""
+    """The pull requests that are taken: of all frozen chains, or, side by side, of the strategy's own."""
 
 
 def lock(tx: Transaction, repository_id: int) -> None:
@@ -50,19 +50,20 @@ def lock(tx: Transaction, repository_id: int) -> None:
 
 
 def frozen_chains(tx: Transaction, repository_id: int, options: BuildOptions) -> FrozenChains:
-    """The selected chains that a task was made of. What one strategy froze is frozen for all.
+    """The selected chains that a task was made of. What one strategy froze is frozen for all, unless strategies are to
+    stand side by side: then only what this one froze is.
 
     A strategy keeps its own, unless it is to choose anew; the strategies that look at who builds on whom keep each
     other's. A task that failed before any of its stages was ready freezes nothing.
     """
     by_strategy = _frozen_chains(tx, repository_id)
     own = by_strategy.pop(options.strategy, {})
-    others: dict[str, dict[str, FrozenChain]] = by_strategy
+    others: dict[str, dict[str, FrozenChain]] = {} if options.side_by_side else by_strategy
     if options.reselect:
         # Also where another strategy keeps the same chain: else two that keep each other's would never let go of it.
         others = {
             strategy: {chain: frozen for chain, frozen in chains.items() if chain not in own}
-            for strategy, chains in by_strategy.items()
+            for strategy, chains in others.items()
         }
         own = {}
     shared = {
@@ -124,6 +125,7 @@ class ChainWriter:
             self._options.strategy,
             landed=len(self._survey.landed),
             frozen=len(self._frozen.kept),
+            taken=len(self._frozen.numbers - {it for frozen in self._frozen.kept.values() for it in frozen.numbers}),
             by_api=self._mined.by_api,
             unfinished=self._mined.unfinished,
         )

@@ -97,6 +97,12 @@ def chains() -> None:
     is_flag=True,
     help="Choose anew also what has tasks; chains that lose their place retire.",
 )
+@option(
+    "--side-by-side",
+    heading="Chains",
+    is_flag=True,
+    help="What other strategies made tasks of may be chosen, too: to compare strategies on the same pull requests.",
+)
 @option("--keep", heading="Stages", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
 @option(
     "--min-lines",
@@ -159,6 +165,7 @@ def build(
     span: float | None,
     shared: bool,
     reselect: bool,
+    side_by_side: bool,
     keep: tuple[str, ...],
     min_lines: int | None,
     max_lines: int | None,
@@ -200,6 +207,7 @@ def build(
         span=span,
         shared=shared,
         reselect=reselect,
+        side_by_side=side_by_side,
         keep=keep,
         sizes=(min_lines, max_lines, max_files),
         languages=language,
@@ -235,6 +243,7 @@ def _options(
     span: float | None,
     shared: bool,
     reselect: bool,
+    side_by_side: bool,
     keep: tuple[str, ...],
     sizes: tuple[int | None, int | None, int | None],
     languages: tuple[str, ...],
@@ -274,6 +283,7 @@ def _options(
         span=span,
         disjoint=not shared,
         reselect=reselect,
+        side_by_side=side_by_side,
         filters=filters,
         benchmarks=Benchmarks.load(benchmark_list),
     )

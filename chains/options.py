@@ -51,6 +51,8 @@ class BuildOptions:
     disjoint: bool = True
     reselect: bool = False
     """Choose anew also the chains that have tasks already."""
+    side_by_side: bool = False
+    """What other strategies made tasks of is free for this one: it freezes and keeps its own chains alone."""
     filters: Filters = field(default_factory=Filters)
     """`Filters.min_worth` is set by `worth`."""
     benchmarks: Benchmarks = field(default_factory=Benchmarks.load)
@@ -94,6 +96,8 @@ class BuildReport:
     added: int = 0
     kept: int = 0
     frozen: int = 0
+    taken: int = 0
+    """Pull requests that tasks of other strategies take from this one."""
     gone: int = 0
     """Chains of an earlier run that had no task and were not chosen again."""
     retired: int = 0

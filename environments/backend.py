@@ -70,6 +70,7 @@ class Backend(ABC):
         A recipe's command that does not start our reporter is not signed: its printed output is parsed.
         """
         command = RUNNERS[plan.runner].command
+        command = replace(command, arguments=(*command.arguments, *plan.arguments))
         if not plan.test:
             return command
         signed = command.signed and "{tools}" in plan.test

@@ -66,6 +66,8 @@ def typed_command(plan: ImagePlan) -> str | None:
     if not plan.test:
         return runner.typed
     (program, ours), (typed_program, typed) = (text.split(" ", 1) for text in (runner.template, runner.typed))
+    if plan.of:
+        return None  # a publisher's command names the tests of the task
     # A recipe may start our reporter by another name of the program: `python3`, a path.
     own = plan.test.replace(*((ours, typed) if program == typed_program else (runner.template, runner.typed)))
     return None if "{tools}" in own or "{report}" in own else own.replace("{files}", FILES).strip() or None

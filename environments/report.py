@@ -183,6 +183,7 @@ def _chain_row(proof: ChainProof) -> dict[str, Any]:
             "outcome": stage.outcome,
             "reason": stage.reason,
             "image": stage.image,
+            **({"publisher": stage.publisher} if stage.publisher else {}),
             "files": len(stage.files),
             "classes": stage.classes.sizes(),
             "removed": len(stage.removed),
@@ -212,6 +213,9 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
             for stage in proof.stages
         )
         say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}")
+        for stage in proof.stages:
+            if stage.publisher:
+                say(f"  {stage.publisher}")
         if proof.published and proof.published.differ:
             say(f"  {proof.published.words()}")
     say_causes(result for result in report.results if result.outcome != PROVED)

@@ -14,19 +14,31 @@ This module is above the stages, as `prchain.cli` does, and loads them when it i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from chains.tasks.record import TaskRecord
     from prchain.core.settings import Settings
-    from sql.store import Store
+    from sql.store import Store, Transaction
+    from sql.strength import Strength
     from trajectories.export.samples import Sample
 
-__all__ = ["Chain", "ChainStage", "Database", "Repository", "open"]
+__all__ = [
+    "Chain",
+    "ChainStage",
+    "Database",
+    "Proof",
+    "ProvedStage",
+    "Repository",
+    "StageVerdict",
+    "Trajectory",
+    "messages",
+    "open",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,73 @@ class Chain:
     task: str | None
     """The outcome of its task, ``ready`` where an agent can be given it; None where no task was written."""
     stages: tuple[ChainStage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedStage:
+    """What the proof of a stage came to."""
+
+    position: int
+    number: int
+    outcome: str
+    """``proved``, or why not: `docs/outcomes.md`."""
+    reason: str | None
+    f2p: tuple[str, ...]
+    """Tests that fail before the reference patch and pass after it."""
+    p2p: tuple[str, ...]
+    """Tests that pass on both sides."""
+    image: str | None
+    worth: str | None
+    """``not_measured``, ``import_only``, ``unknown``, ``weak`` or ``strong``; None where it is not proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What `prchain environments validate` found of a chain."""
+
+    chain: str
+    repository: str
+    outcome: str
+    reason: str | None
+    backend: str
+    stages: tuple[ProvedStage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageVerdict:
+    """The verdict on one attempt at a stage."""
+
+    position: int
+    attempt: int
+    accepted: bool | None
+    """None where it could not be decided."""
+    score: float | None
+    """The judge's."""
+    tests: str | None
+    """What the hidden tests said: `docs/outcomes.md`."""
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """An agent's run over a chain, with the verdicts on it."""
+
+    id: str
+    chain: str
+    repository: str
+    sample: int
+    scaffold: str
+    model: str
+    outcome: str
+    reason: str | None
+    accepted: int
+    """Stages."""
+    steps: int
+    tokens_in: int
+    tokens_out: int
+    usd: float | None
+    """None where a price is not known."""
+    verdicts: tuple[StageVerdict, ...]
 
 
 class Database:
@@ -135,15 +214,68 @@ class Database:
                     stages,
                 )
 
-    def tasks(self, *, strategy: str = "last") -> Iterator[TaskRecord]:
+    def tasks(self, *, strategy: str = "last", proved: bool = False) -> Iterator[TaskRecord]:
         """The tasks that are ready, of the chains that a strategy chooses: what `prchain tasks export` writes.
 
-        Patches are read from the git repositories that were mined, so these must be there. Raises `GitError` where one
-        is not, and `StoreError`.
+        `proved` takes those alone of which every stage has proved tests. Patches are read from the git repositories
+        that were mined, so these must be there. Raises `GitError` where one is not, and `StoreError`.
         """
         from chains.tasks.export import TaskExportOptions, records
 
-        return records(self._store, self._settings.mirrors_dir, TaskExportOptions(strategy))
+        found = records(self._store, self._settings.mirrors_dir, TaskExportOptions(strategy))
+        return (task for task in found if not proved or all(stage.tests for stage in task.stages))
+
+    def proofs(self, *, repository: str | None = None) -> Iterator[Proof]:
+        """The proofs of all chains that were validated, by repository and id; `repository` (``OWNER/NAME``) limits
+        them. Raises `UsageError` for one that was not mined, `StoreError`."""
+        from sql import tables
+        from sql.strength import read_strengths
+
+        with self._store.reading() as tx:
+            chains = self._repositories_of_chains(tx, repository)
+            rows = {row[0]: row for row in tx.rows(tables.Validation, "chain_id", "outcome", "reason", "backend")}
+            strengths = read_strengths(tx)
+            for chain in sorted(rows.keys() & chains.keys(), key=lambda name: (chains[name].lower(), name)):
+                stages = tuple(_proved_stages(tx, chain, strengths.get(chain, {})))
+                _, outcome, reason, backend = rows[chain]
+                yield Proof(chain, chains[chain], outcome, reason, backend, stages)
+
+    def trajectories(
+        self, *, outcomes: Collection[str] | None = None, repository: str | None = None, model: str | None = None
+    ) -> Iterator[Trajectory]:
+        """The trajectories by id, with their verdicts; filters as of `samples`, but None are all outcomes.
+
+        Raises `UsageError` for a value that no trajectory has, and `StoreError`.
+        """
+        from sql import tables
+        from trajectories.export.wanted import check_requested
+
+        columns = (
+            *("id", "chain_id", "sample", "scaffold", "model", "outcome", "reason", "accepted", "steps"),
+            *("tokens_in", "tokens_out", "usd"),
+        )
+        names = ("position", "attempt", "accepted", "score", "tests", "comment")
+        with self._store.reading() as tx:
+            check_requested(tx, outcomes=frozenset(outcomes or ()), repository=repository, model=model)
+            chains = self._repositories_of_chains(tx, repository)
+            rows = {row[0]: dict(zip(columns, row, strict=True)) for row in tx.rows(tables.Trajectory, *columns)}
+            for id_, row in sorted(rows.items()):
+                chain = row.pop("chain_id")
+                if chain not in chains or (outcomes is not None and row["outcome"] not in outcomes):
+                    continue
+                if model in (None, row["model"]):
+                    verdicts = tuple(StageVerdict(*one) for one in tx.rows(tables.Verdict, *names, trajectory_id=id_))
+                    yield Trajectory(chain=chain, repository=chains[chain], verdicts=verdicts, **row)
+
+    @staticmethod
+    def _repositories_of_chains(tx: Transaction, repository: str | None) -> dict[str, str]:
+        """Chain to the name of its repository, of one or of all."""
+        from sql import tables
+        from sql.chosen import repository_ids
+
+        names = {id_: f"{owner}/{name}" for id_, owner, name in tx.rows(tables.Repository, "id", "owner", "name")}
+        wanted = names.keys() if repository is None else repository_ids(tx, repository)
+        return {chain: names[of] for chain, of in tx.rows(tables.Chain, "id", "repository_id") if of in wanted}
 
     def samples(
         self, *, outcomes: Collection[str] | None = None, repository: str | None = None, model: str | None = None
@@ -166,6 +298,27 @@ class Database:
             selection = SampleSelection(tx, chosen_format("openai", options), options, self._settings.secrets)
             for chosen in selection.samples():
                 yield from (selected_sample.sample for selected_sample in chosen)
+
+
+def _proved_stages(tx: Transaction, chain: str, strengths: Mapping[int, Strength | None]) -> Iterator[ProvedStage]:
+    from sql import tables
+    from sql.strength import Worth
+
+    numbers = dict(map(tuple, tx.rows(tables.ChainStage, "position", "number", chain_id=chain)))
+    columns = ("position", "outcome", "reason", "classes", "image")
+    for position, outcome, reason, classes, image in tx.rows(tables.StageTests, *columns, chain_id=chain):
+        f2p, p2p = (tuple(classes.get(kind, ())) for kind in ("f2p", "p2p"))
+        strength = strengths.get(position)
+        worth = str(strength.worth if strength else Worth.NOT_MEASURED) if position in strengths else None
+        yield ProvedStage(position, numbers[position], outcome, reason, f2p, p2p, image, worth)
+
+
+def messages(sample: Sample) -> dict[str, Any]:
+    """A sample as trainers read it, in OpenAI's form: ``messages`` with ``weight`` 0 or 1 on an assistant's, ``tools``.
+    The other forms, and what can be masked, are options of `prchain export`."""
+    from trajectories.export.formats.openai import row
+
+    return row(sample)
 
 
 def open(database: str | Path | None = None, *, data_dir: str | Path | None = None) -> Database:

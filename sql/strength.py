@@ -59,8 +59,14 @@ class UndoingKind(StrEnum):
     """The bodies of all new functions return None at once."""
     STUB = "stub"
     """All of it, but names that the tests import are bound to None."""
+    CHANGE = "change"
+    """One block of changed lines of a hunk was reverted."""
+    STATEMENT = "statement"
+    """One statement or condition of a changed function does nothing."""
 
 
+PARTS = frozenset({UndoingKind.CHANGE, UndoingKind.STATEMENT})
+"""Parts of hunks and functions: they are undone where hunks and functions alone are too few to say anything."""
 EMPTY = frozenset({UndoingKind.STUB, UndoingKind.NEW_RETURN_NONE})
 """Nothing is behind the names: a proof that this passes is weak. It is no part of the work, so no share counts it."""
 _BODIES = frozenset({UndoingKind.RAISES, UndoingKind.RETURNS_NONE})
@@ -103,6 +109,8 @@ class Strength:
     undone: tuple[Undone, ...] = ()
     seconds: float = 0.0
     """Wall time that the measuring took."""
+    untried: int = 0
+    """Undoings for which there was no time left."""
 
     @property
     def shares(self) -> Counter[UndoingOutcome]:
@@ -183,6 +191,7 @@ def strength_row(strength: Strength | None) -> dict[str, Any]:
         "caught": strength.caught,
         "valid": strength.valid,
         "invalid": strength.shares[UndoingOutcome.INVALID],
+        "untried": strength.untried,
     }
 
 
@@ -247,13 +256,14 @@ def doubt_words(counts: Mapping[Any, int]) -> str | None:
     if not told:
         return None
     return (
-        f"of {counted(sum(counts.values()), 'proof')} {told}: hidden tests that pass may say nothing there; "
-        "`prchain environments validate --strength` measures, --proof own leaves them out"
+        f"of {counted(sum(counts.values()), 'proof')} {told}: hidden tests that pass may say nothing there; type "
+        "`prchain environments validate --strength` to measure them, or --proof own to leave them out"
     )
 
 
 def say_proofs(doubt: str | None, weak: int, noun: str = "chain") -> None:
-    """Tell of proofs what there is to know: what `doubts` says, and how many chains ``--proof`` left out."""
+    """Tell of proofs what there is to know, once a command: what `doubts` says, and how many chains ``--proof`` left
+    out."""
     if doubt:
         say(f"warning: {doubt}", err=True)
     if weak:
@@ -266,6 +276,9 @@ def worth_counts(strengths: Iterable[Strength | None]) -> dict[str, int]:
     return {str(name): counts[name] for name in Worth if counts[name]}
 
 
+_LEFT_OUT = {"invalid": "invalid", "untried": "not tried"}
+
+
 def strength_words(row: Mapping[str, Any]) -> str:
     """A `strength_row` in one line, for people."""
     if row["worth"] == Worth.NOT_MEASURED:
@@ -273,10 +286,11 @@ def strength_words(row: Mapping[str, Any]) -> str:
     if row["own_f2p"] is None:
         return f"{row['worth']}: the tests of before say nothing of the tree of before"
     undone = f"{row['caught']} of {counted(row['valid'], 'undoing')} caught"
+    undone += "".join(f", {row[name]} {words}" for name, words in _LEFT_OUT.items() if row.get(name))
     parts = (
         f"{row['own_f2p']:,} own F2P, {row['changed_f2p']:,} of them added or changed",
         f"{row['hidden_by_import']:,} hidden by an import alone" if row["hidden_by_import"] else "",
-        (undone + (f", {row['invalid']} invalid" if row["invalid"] else "")) if row["own_f2p"] else "",
+        undone if row["own_f2p"] else "",
         f"{row['guards']:,} P2P beside them" if row["guards"] else "no P2P beside them",
     )
     return f"{row['worth']}: {'; '.join(filter(None, parts))}"

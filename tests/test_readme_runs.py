@@ -96,6 +96,7 @@ RULES = {
     ),
     "tasks import": Rule("there is no file or folder|does not exist", ends=(2,), why="the demo holds no data set"),
     "evaluate": Rule("Pass@1|no rollout over these tasks has ended", ends=(0, 1), why="nothing was imported"),
+    "evaluate --predictions-from": Rule("there is no file", LOCAL, ends=(2,), why="plain processes are everywhere"),
     "environments validate": Rule(
         "1 proved|1 done before",
         (*LOCAL, "--chain", "CHAIN", "--runs", "2"),

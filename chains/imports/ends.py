@@ -32,23 +32,25 @@ class StageEnds:
     landed_at: str
 
 
-def open_store(data_dir: Path, host: str, repository: str, mirror: GitRepository) -> TreeStore:
-    """The repository of ours for a repository's imports, below the data folder. Raises `GitError`."""
+def open_store(data_dir: Path, host: str, repository: str, mirror: GitRepository | None) -> TreeStore:
+    """The repository of ours for a repository's imports, below the data folder; it borrows from the mirror, if there is
+    one. Raises `GitError`."""
     place, folder = data_dir / _FOLDER / host / f"{repository.lower()}.git", data_dir / _FOLDER / host
     if not place.resolve().is_relative_to(folder.resolve()):
         raise GitError(f"{place} lies outside of {folder}")
-    return TreeStore.open(place, [mirror.path])
+    return TreeStore.open(place, [mirror.path] if mirror is not None else [])
 
 
-def make_ends(store: TreeStore, instance: Instance) -> StageEnds:
-    """Make both ends of an instance's stage.
+def make_ends(store: TreeStore, instance: Instance, base: str | None = None) -> StageEnds:
+    """Make both ends of an instance's stage; `base` is a commit that stands for the one that the instance names, of
+    which nobody knows the time.
 
     Where a fault is brought in, the files of the tests that tell it are not there at the beginning: so does the
     publisher, in a second commit. They are then the stage's test patch. Raises `IncompleteRepository` where the
     repository does not hold the commit that it begins on, or what a patch changes, and `BadInstance` where a patch does
     not apply to it.
     """
-    base, seconds = _commit(store, instance.base_commit)
+    base, seconds = _commit(store, base or instance.base_commit)
     landed_at = instance.created_at or stamp(datetime.fromtimestamp(seconds, UTC))
     if instance.breaks:
         faulty = _without_tests(store, _applied(store, base, instance.patch, "patch"), instance.f2p)

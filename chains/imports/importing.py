@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import select
 
@@ -28,8 +28,11 @@ from prchain.core.errors import (
     BadInstance,
     GitError,
     GitMissing,
+    ImageError,
+    ImageMissing,
     IncompleteRepository,
     NotARepository,
+    PrchainError,
     ShallowRepository,
 )
 from prchain.core.git import GitRepository, is_clone_url, mirror_path, parse_patch
@@ -67,12 +70,16 @@ class ImportReport:
     secrets: int = 0
     """What looks like a secret and was replaced in queries."""
     passed_over: dict[str, str] = field(default_factory=dict)
-    """Folder to why no tree was made from it: no repository, a shallow one, one that lacks files."""
+    """Folder, or image, to why no tree was made from it: no repository, a shallow one, one that lacks files."""
 
     @property
     def good(self) -> int:
         """Tasks that can be worked on."""
         return self.imported + self.known
+
+    def row(self) -> dict[str, Any]:
+        """As a JSON value."""
+        return {name: dict(it) if isinstance(it := getattr(self, name), dict) else it for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +95,31 @@ class _Made:
     reference: Reference
 
 
-class Importer:
-    """Imports instances. `mirrors` is the folder of mirrors, `own` a folder of the user's with git repositories."""
+class ImageTrees(Protocol):
+    """Takes what an instance begins on out of the image that its publisher names."""
 
-    def __init__(self, store: Store, data_dir: Path, mirrors: Path, own: Path | None = None) -> None:
+    def take(self, instance: Instance, store: TreeStore) -> str:
+        """The id of a commit in the store with that tree. Raises `ImageMissing`, `ImageError`, `SandboxError`."""
+
+
+class Importer:
+    """Imports instances. `mirrors` is the folder of mirrors, `own` a folder of the user's with git repositories;
+    `images` takes from images what none of them holds."""
+
+    def __init__(
+        self,
+        store: Store,
+        data_dir: Path,
+        mirrors: Path,
+        own: Path | None = None,
+        images: ImageTrees | None = None,
+    ) -> None:
         self._store = store
         self._data_dir = data_dir
         self._mirrors = mirrors
         self._own = own
-        self._opened: dict[tuple[str, Path], TreeStore | None] = {}
+        self._images = images
+        self._opened: dict[tuple[str, Path | None], TreeStore | None] = {}
         self._found: dict[str, list[GitRepository]] = {}
         self._passed_over: dict[str, str] = {}
         self._secrets: Counter[str] = Counter()
@@ -111,11 +134,12 @@ class Importer:
         left = iter(rows)
         while batch := list(islice(left, _AT_ONCE)):
             made: list[_Made] = []
+            located = self._located(batch) if self._images is not None else set()
             for row in batch:
                 bad = row
                 if row.instance is not None:
                     try:
-                        made.append(self._made(row.instance))
+                        made.append(self._made(row.instance, located))
                         continue
                     except BadInstance as error:
                         bad = replace(row, reason=f"{row.instance.instance_id}: {error}")
@@ -129,7 +153,7 @@ class Importer:
 
     # ---- git
 
-    def _made(self, instance: Instance) -> _Made:
+    def _made(self, instance: Instance, located: Collection[str] = ()) -> _Made:
         query = redact_mined(instance.query, counts=self._secrets)
         for mirror in self._mirrors_of(instance.repository):
             if mirror.missing([f"{instance.base_commit}^{{commit}}"]):
@@ -137,23 +161,36 @@ class Importer:
             try:
                 if (git := self._store_over(instance.repository, mirror)) is None:
                     continue
-                ends = make_ends(git, instance)
-                (files,) = git.patches([(ends.base, ends.landed)])
-                return _Made(instance, query, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
+                return _in_store(git, instance, query)
             except IncompleteRepository as error:
                 self._pass_over(mirror.path, error)
+        if self._images is not None and instance.image is not None and instance.chain_id not in located:
+            try:
+                if (git := self._store_over(instance.repository, None)) is not None:
+                    return _in_store(git, instance, query, self._images.take(instance, git))
+            except (ImageError, ImageMissing) as error:
+                self._pass_over(instance.image, error)
         licence = instance.licence if instance.licence and _SPDX.fullmatch(instance.licence) else None
         return _Made(instance, query, None, None, licence, _told(instance))
 
-    def _store_over(self, repository: str, mirror: GitRepository) -> TreeStore | None:
-        key = repository.lower(), mirror.path
+    def _located(self, rows: Sequence[ReadRow]) -> set[str]:
+        """The chains of these rows whose trees were made before."""
+        ids = [row.instance.chain_id for row in rows if row.instance is not None]
+        query = select(ImportedTask.chain_id).where(ImportedTask.chain_id.in_(ids), ImportedTask.location.is_not(None))
+        with self._store.reading() as tx:
+            return {str(chain) for chain in tx.connection.execute(query).scalars()}
+
+    def _store_over(self, repository: str, mirror: GitRepository | None) -> TreeStore | None:
+        """The store for a repository's imports over a mirror, or over none; None where it cannot be opened."""
+        place = mirror.path if mirror is not None else None
+        key = repository.lower(), place
         if key not in self._opened:
             try:
                 self._opened[key] = open_store(self._data_dir, HOST, repository, mirror)
             except GitMissing:
                 raise
             except GitError as error:  # of another object format, say
-                self._pass_over(mirror.path, error)
+                self._pass_over(place or repository, error)
                 self._opened[key] = None
         return self._opened[key]
 
@@ -187,7 +224,7 @@ class Importer:
             self._pass_over(path, error)
             return None
 
-    def _pass_over(self, path: Path, error: GitError) -> None:
+    def _pass_over(self, path: Path | str, error: PrchainError) -> None:
         self._passed_over.setdefault(str(path), str(error))
 
     # ---- rows
@@ -229,6 +266,13 @@ class Importer:
         tx.upsert(Selection, [_selection_row(it) for it, _ in new])
         tx.upsert(ImportedTask, imports.values())
         write_drafts(tx, [_draft(it) for it, _ in new], model=None, prompts={})
+
+
+def _in_store(git: TreeStore, instance: Instance, query: str, base: str | None = None) -> _Made:
+    """An instance whose ends are made in a store; `base` stands for the commit that it names. Raises as `make_ends`."""
+    ends = make_ends(git, instance, base)
+    (files,) = git.patches([(ends.base, ends.landed)])
+    return _Made(instance, query, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
 
 
 def _said(instance: Instance) -> dict[str, Any]:

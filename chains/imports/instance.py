@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 
 _DIGITS = 16
 """As many as the id of a chain has (`chains.identity`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Instance:
     """One task, as its publisher wrote it. What a form does not tell is None, or empty."""
 
@@ -57,7 +58,7 @@ class Instance:
     own: bool = False
     """Whether it is a row of our own export that is of no benchmark."""
 
-    @property
+    @cached_property
     def chain_id(self) -> str:
         """The id of the chain that it becomes: of its data set, its name, and what there is to do.
 

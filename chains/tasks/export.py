@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,6 +31,7 @@ from chains.tasks.record import (
     Standing,
     StrengthRecord,
     TaskRecord,
+    TestsRecord,
 )
 from chains.tasks.rows import read_draft, read_task_chain, stored_tasks
 from chains.tasks.texts import read_title
@@ -180,10 +181,18 @@ def _record(
     ready = draft.outcome == READY
     queries = {stage.position: stage for stage in draft.stages}
     patches = repository.patches((stage.base_sha, stage.landed_sha) for stage in chain.stages)
-    f2p, proofs = proved_f2p(tx, chain.id), read_strengths(tx, chain.id).get(chain.id, {})
+    tests, proofs = proved_tests(tx, chain.id), read_strengths(tx, chain.id).get(chain.id, {})
     stages = tuple(
         _stage(
-            tx, repository, chain, stage, queries.get(stage.position) or _unwritten(stage), patch, options, f2p, proofs
+            tx,
+            repository,
+            chain,
+            stage,
+            queries.get(stage.position) or _unwritten(stage),
+            patch,
+            options,
+            tests,
+            proofs,
         )
         for stage, patch in zip(chain.stages, patches, strict=True)
     )
@@ -231,11 +240,12 @@ def _stage(
     query: StageQuery,
     patch: Sequence[FilePatch],
     options: TaskExportOptions,
-    f2p: Mapping[int, Collection[str]],
+    tests: Mapping[int, TestsRecord],
     proofs: Mapping[int, Strength | None],
 ) -> StageRecord:
     reference = split(patch)
-    lacking = unmet(query.query or "", query.needs, options.interface, f2p.get(stage.position))
+    proved = tests.get(stage.position)
+    lacking = unmet(query.query or "", query.needs, options.interface, proved.f2p if proved else None)
     source, lossy_source = _patch(repository, stage, (*reference.source, *reference.other))
     test, lossy_test = _patch(repository, stage, reference.test)
     return StageRecord(
@@ -257,7 +267,8 @@ def _stage(
         interface=_needs(interface_of(query.needs, options.interface)),
         unmet=_needs(lacking),
         verdict=verdict_of(lacking),
-        needs_of="f2p" if stage.position in f2p else "patch",
+        needs_of="f2p" if proved else "patch",
+        tests=proved,
         proof=StrengthRecord(**strength_row(proofs[stage.position])) if stage.position in proofs else None,
         evidence=_evidence(tx, chain, stage.position),
         findings=_findings(query.findings),
@@ -309,8 +320,18 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
 
 def proved_f2p(tx: Transaction, chain_id: str) -> dict[int, list[str]]:
     """Position to the F2P tests of a chain's stages whose tests are proved."""
-    rows = tx.rows(StageTests, "position", "classes", chain_id=chain_id, outcome=PROVED)
-    return {position: classes["f2p"] for position, classes in rows}
+    return {position: list(tests.f2p) for position, tests in proved_tests(tx, chain_id).items()}
+
+
+def proved_tests(tx: Transaction, chain_id: str) -> dict[int, TestsRecord]:
+    """Position to the tests of a chain's stages whose tests are proved."""
+    columns = ("position", "classes", "runner", "command", "image")
+    return {
+        position: TestsRecord(f2p=classes["f2p"], p2p=classes["p2p"], runner=runner, command=command, image=image)
+        for position, classes, runner, command, image in tx.rows(
+            StageTests, *columns, chain_id=chain_id, outcome=PROVED
+        )
+    }
 
 
 def _needs(needs: Iterable[Need]) -> tuple[NeedRecord, ...]:

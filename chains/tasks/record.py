@@ -101,6 +101,16 @@ class StrengthRecord(_Record):
     invalid: int = Field(default=0, description="undone parts that did not build, or with which no test was found")
 
 
+class TestsRecord(_Record):
+    """The tests that prove the stage, and where they were run."""
+
+    f2p: tuple[str, ...] = Field(description="tests that fail at B_t and pass at M_t: a solution makes them pass")
+    p2p: tuple[str, ...] = Field(description="tests that pass at both: a solution keeps them passing")
+    runner: str | None
+    command: str | None = Field(description="what runs them; null where files were picked")
+    image: str | None = Field(description="null where they ran without an image")
+
+
 class StageRecord(_Record):
     """One stage."""
 
@@ -132,6 +142,7 @@ class StageRecord(_Record):
     needs_of: Literal["f2p", "patch"] = Field(
         description="which tests count: those proved as F2P, or, before a validation, those that the patch touches"
     )
+    tests: TestsRecord | None = Field(default=None, description="null where its tests are not proved")
     proof: StrengthRecord | None = Field(default=None, description="null where its tests are not proved")
     evidence: EvidenceRecord | None = Field(description="null for the first stage")
     findings: tuple[FindingRecord, ...]
@@ -155,7 +166,7 @@ class TaskRecord(_Record):
     repository: RepositoryRecord
     language: str | None
     licence: str | None = Field(description="SPDX id at the last stage")
-    benchmark: bool = Field(default=False, description="imported from what is there to measure models")
+    benchmark: bool = Field(default=False, description="a task of it is there to measure models")
     strategy: str = Field(description="how the chain was chosen: reference, lineage, evidence, temporal or single")
     selection: Standing = Field(description="retired: chains were chosen anew, without this one")
     score: float = Field(description="the sum of the confidences of its links")

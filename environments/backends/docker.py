@@ -10,7 +10,7 @@ from typing import Self
 
 from environments.backend import PATIENCE, Backend, Usable
 from environments.images.base_image import NAME
-from environments.images.plans import WORKDIR, ImagePlan
+from environments.images.plans import ImagePlan
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
@@ -42,7 +42,9 @@ class DockerBackend(Backend):
         self, plan: ImagePlan, image: str | None, *, limits: ResourceLimits, labels: Mapping[str, str]
     ) -> Sandbox:
         """See `Backend.sandbox`."""
-        config = SandboxConfig(image, workdir=WORKDIR, limits=limits, labels=labels, environment=dict(plan.environment))
+        config = SandboxConfig(
+            image, workdir=plan.workdir, limits=limits, labels=labels, environment=dict(plan.environment)
+        )
         return DockerSandbox(config, client=self.client, engine=self.engine)
 
     def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:

@@ -327,18 +327,19 @@ def _environment(variables: Mapping[str, str], base: Mapping[str, str]) -> dict[
 def _changes(plan: ImagePlan, base: Mapping[str, str], label: Mapping[str, Any]) -> list[str]:
     variables = _environment({**plan.recipe.environment, **plan.recipe.offline}, base)
     # JSON quotes as a Dockerfile does, but for $.
-    lines = [f"ENV {name}={_quoted(value)}" for name, value in variables.items()]
+    lines = [f"ENV {name}={quoted(value)}" for name, value in variables.items()]
     return [
         *lines,
         f"USER {USER}",
         f"WORKDIR {WORKDIR}",
         'CMD ["/bin/bash"]',
-        f"LABEL {IMAGE_LABEL}={_quoted(json.dumps(label))}",
+        f"LABEL {IMAGE_LABEL}={quoted(json.dumps(label))}",
         f'LABEL {BASE_LABEL}=""',
     ]
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
+    """A text as a value in a line of a Dockerfile."""
     kept = "".join(char if char.isprintable() else " " for char in value)
     return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
 

@@ -57,6 +57,12 @@ class ImagePlan:
     """Whether that is the base image's own."""
     tag: str = ""
     """A tag for the commit of a build, where tools read the version from it; empty where the repository has none."""
+    workdir: str = WORKDIR
+    """Where the image has the repository."""
+    arguments: tuple[str, ...] = ()
+    """Options for the runner that our reporter starts, beside its own."""
+    of: str = ""
+    """The publisher's image that this one is made of; empty where it is built."""
 
     @property
     def refresh(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image, find_image
 from environments.images.interpreters.offered import Interpreters
 from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
+from environments.images.published.images import published_plan
+from environments.images.published.offers import PublishedImages
+from environments.images.published.said import Published, is_published
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
@@ -95,6 +99,7 @@ class Provider:
         self._building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._repairing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._failed: dict[str, BuildFailed] = {}
+        self._published = None if store is None else PublishedImages(store, self._one_run_at_a_time, self._record)
         self.renew = False
         """Whether stages that were proved in an image get what is chosen today."""
         self._built: dict[str, int] = {}
@@ -129,7 +134,9 @@ class Provider:
         """The plan for the tree that a stage of `repository` (``owner/name``) starts from, and its image.
 
         Dependencies are resolved as of the day the stage landed, where the index tells dates. `rebuild` builds an image
-        that exists again, once a run. Raises `NoRecipe`; `BuildFailed`, the same one whenever it is asked for again;
+        that exists again, once a run. An imported stage works in its publisher's image, where that can be had, and ours
+        is built for it where not; one that was proved stays in the image of its proof. Raises `NoRecipe`;
+        `BuildFailed`, the same one whenever it is asked for again;
         `RecipeError` for a user's recipe; what an engine raises (`ImageMissing`, `EngineUnavailable`, `ImageError`);
         `LlmError` where no repair can be asked for.
         """
@@ -138,7 +145,7 @@ class Provider:
         landed = datetime.fromisoformat(stage.landed_at)
         landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
 
-        def planned(recipe: Recipe | None = None) -> ImagePlan:
+        def planned(recipe: Recipe | None = None, *, to_build: bool = True) -> ImagePlan:
             return make_plan(
                 repository,
                 tree,
@@ -147,29 +154,44 @@ class Provider:
                 tag=tag,
                 recipe=recipe,
                 folder=self._users_recipes(),
-                pythons=self._pythons(landed),
+                pythons=self._pythons(landed) if to_build else None,
             )
 
-        plan = planned()
         if not self._images:
-            return StageImage(plan, None)
-        if not rebuild and (kept := self._proved_image(stage)) is not None:
+            return StageImage(planned(), None)
+        kept = None if rebuild else self._proved_image(stage)
+        said = self._said_of(stage)
+        words = ""
+        if self._published is not None and said is not None and (kept is None or is_published(kept)):
+            plan_of = partial(planned, to_build=False)
+            found = self._published.provide(self.engine(), repository, said, plan_of, kept=kept, rebuild=rebuild)
+            if isinstance(found, StageImage):
+                return found
+            words = f"in an image of ours: {found}"
+        plan = planned()
+        if kept is not None and not is_published(kept):
             plan = replace(plan, image=kept)
-            return StageImage(plan, kept, cached=True)
+            return StageImage(plan, kept, cached=True, publisher=words)
         order = _ImageRequest(plan, tree, landed, planned)
         try:
-            return self._image(order, rebuild=rebuild)
+            image = self._image(order, rebuild=rebuild)
         except BuildFailed as failure:
             if self._gateway is None:
                 raise
-            return self._repaired(order, failure, self._gateway)
+            image = self._repaired(order, failure, self._gateway)
+        return replace(image, publisher=words)
 
     def runner(self, repository: str, trees: TreeStore, stage: StageBase) -> str:
-        """The runner of a stage's tests, for which nothing is built and no engine asked. Raises `NoRecipe`,
-        `RecipeError`."""
+        """The runner of a stage's tests, for which nothing is built and no engine asked; of an imported stage whose
+        publisher names an image, the one in that. Raises `NoRecipe`, `RecipeError`."""
         tree = GitTree(trees, stage.base)
         base = self._settings.environments_base_image
-        return make_plan(repository, tree, base_image=base, folder=self._users_recipes()).runner
+        ours = partial(make_plan, repository, tree, base_image=base, folder=self._users_recipes())
+        said = self._said_of(stage)
+        return ours().runner if said is None else published_plan(repository, said, "", ours)[0].runner
+
+    def _said_of(self, stage: StageBase) -> Published | None:
+        return self._published.said_of(stage) if self._published is not None and self._images else None
 
     def hangs_on(self, repository: str, recipe: str) -> str:
         """What a build with a recipe hangs on beside its tree (`environments.images.tried_again`)."""
@@ -303,7 +325,7 @@ class Provider:
             else:
                 path.unlink(missing_ok=True)
 
-    def _record(self, image: Image, repairs: int) -> None:
+    def _record(self, image: Image, repairs: int = 0) -> None:
         if self._store is None:
             return
         row = {

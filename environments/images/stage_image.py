@@ -39,3 +39,5 @@ class StageImage:
     cached: bool = False
     repairs: int = 0
     """How many changes by a model the recipe needed in this run."""
+    publisher: str = ""
+    """What became of the image that a publisher names for the stage; empty where none is named."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from environments.checkouts.checkout import move_tree
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.baseline import RunnerBaseline
+from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import MOST_LOSSES, Workplace, unusable_run
 from prchain.core.errors import PlacementFailed, RefreshFailed, SandboxLimit, SandboxLost
@@ -33,11 +34,9 @@ class EditedTrees:
     others only files are changed. A failure counts only where a run of the first kind shows it, too.
     """
 
-    def __init__(
-        self, workplace: Workplace, tree: str, files: Sequence[str], known: RunnerBaseline, timeout: float
-    ) -> None:
+    def __init__(self, workplace: Workplace, tree: str, files: Sequence[str], known: RunnerBaseline) -> None:
         self._workplace, self._first, self._files, self._known = workplace, tree, tuple(files), known
-        self._timeout = timeout
+        self._command = RUNNERS[workplace.runner].curtly(workplace.command)
         self._sandbox: Sandbox | None = None
         self._snapshot = ""
         self._holds = tree
@@ -56,8 +55,9 @@ class EditedTrees:
             self._sandbox.close()
         self._sandbox = None
 
-    def run(self, tree: str, paths: Collection[str], *, fresh: bool) -> TestRun:
-        """Run the tests on a tree; `paths` are the source files in which it differs. Raises as `Workplace.place`.
+    def run(self, tree: str, paths: Collection[str], timeout: float, *, fresh: bool) -> TestRun:
+        """Run the tests on a tree, for `timeout` seconds at most; `paths` are the source files in which it differs.
+        Raises as `Workplace.place`.
 
         What becomes of a sandbox that ends at its limits, or is lost, is as in `TestBench.run`.
         """
@@ -65,7 +65,7 @@ class EditedTrees:
         while True:
             start = time.monotonic()
             try:
-                return self._run(tree, paths, fresh=fresh)
+                return self._run(tree, paths, timeout, fresh=fresh)
             except SandboxLimit as error:
                 self.close()
                 return unusable_run(error, start)
@@ -79,7 +79,7 @@ class EditedTrees:
                 self.close()
                 raise
 
-    def _run(self, tree: str, paths: Collection[str], *, fresh: bool) -> TestRun:
+    def _run(self, tree: str, paths: Collection[str], timeout: float, *, fresh: bool) -> TestRun:
         sandbox = self._ready(fresh)
         as_it_is = self._runs_as_it_is({*self._changed, *paths})
         if not as_it_is:
@@ -90,7 +90,7 @@ class EditedTrees:
             self._workplace.refresh(sandbox)
         self._changed = paths
         try:
-            return run_tests(sandbox, self._workplace.command, self._files, timeout=self._timeout, baseline=self._known)
+            return run_tests(sandbox, self._command, self._files, timeout=timeout, baseline=self._known)
         finally:
             self._ended = time.time()
 

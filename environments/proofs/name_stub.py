@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from environments.proofs.undoings import Undoing
+from environments.proofs.edits import Undoing
 from environments.suites.syntax import parsed, unless_too_deep
 from prchain.core.code.kinds import FileKind, kind_of
 from sql.strength import UndoingKind

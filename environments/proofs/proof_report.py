@@ -9,7 +9,7 @@ from typing import Any
 
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, file_of
 from environments.proofs.proof_rows import StageProof, StoredRun, read_runs, read_stages, validations
-from environments.proofs.published import PublishedLists, published_lists
+from environments.proofs.published import PublishedLists, published_image, published_lists
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
@@ -55,6 +55,8 @@ class StageReport:
     runner: str | None
     recipe: str | None
     image: str | None
+    publisher: str | None
+    """In whose image an imported stage was proved, where its publisher names one."""
     stage_image: str | None
     command: str | None
     files: tuple[str, ...]
@@ -105,6 +107,7 @@ def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofRepo
             )
         proofs = {stage.position: stage for stage in read_stages(tx, chain.id)}
         first = proofs.get(1)
+        whose = published_image(tx, chain.id, first.image) if first else None
         published = published_lists(tx, chain.id, first.runner, first.classes) if first and first.files else None
         found = [run for run in read_runs(tx, chain.id) if run.side in (BEFORE, AFTER)]
         runs = sorted(found, key=lambda run: (run.side != BEFORE, run.ordinal))
@@ -114,6 +117,7 @@ def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofRepo
             proofs.get(stage.position) or StageProof(stage.position, NOT_REACHED),
             [proofs[place] for place in sorted(proofs) if place < stage.position],
             [run for run in runs if run.position == stage.position],
+            whose,
             tests=tests,
         )
         for stage in chain.stages
@@ -123,7 +127,13 @@ def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofRepo
 
 
 def _stage_report(
-    number: int, proof: StageProof, earlier: Sequence[StageProof], runs: Sequence[StoredRun], *, tests: bool
+    number: int,
+    proof: StageProof,
+    earlier: Sequence[StageProof],
+    runs: Sequence[StoredRun],
+    publisher: str | None,
+    *,
+    tests: bool,
 ) -> StageReport:
     notes = [note for stored in runs for note in stored.run.notes]
     last = _decisive_run([stored.run for stored in runs]).tail if runs and _has_failed(proof.outcome) else ""
@@ -131,6 +141,7 @@ def _stage_report(
     return StageReport(
         **{name: getattr(proof, name) for name in (*same, "files", "removed")},
         number=number,
+        publisher=publisher,
         counts=proof.classes.sizes(),
         strength=strength_row(proof.strength) | _named(proof.strength) if proof.outcome == PROVED else None,
         hidden=(proof.strength.hidden if proof.strength else ()) if tests else None,
@@ -229,7 +240,8 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
     if stage.left_out:
         yield f"  left out, since the runner cannot be given them: {', '.join(stage.left_out)}"
     if stage.image:
-        yield f"  in {stage.image}" + (f"; its checkout: {stage.stage_image}" if stage.stage_image else "")
+        whose = f" ({stage.publisher})" if stage.publisher else ""
+        yield f"  in {stage.image}{whose}" + (f"; its checkout: {stage.stage_image}" if stage.stage_image else "")
     if stage.runs:
         yield "  runs: " + ", ".join(_run_words(run) for run in stage.runs)
     yield from (f"  | {line}" for line in stage.last_lines)

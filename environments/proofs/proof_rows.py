@@ -82,6 +82,8 @@ class StageProof:
     strength: Strength | None = None
     """What the proof is worth; None where nobody has measured it."""
     seconds: float = 0.0
+    publisher: str = ""
+    """What became of the image that its publisher names, in this run; no row holds it."""
 
 
 @dataclass(frozen=True, slots=True)

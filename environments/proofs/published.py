@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from environments.images.published.said import is_published, read_published
 from environments.suites.outcomes import ClassifiedTests
 from prchain.core.console.terminal import counted
 from prchain.core.swebench.logparsers import LOG_PARSERS
@@ -91,6 +92,15 @@ def _otherwise(listed: Collection[str], wanted: str, places: Mapping[str, set[st
         if wanted not in kinds:
             found[name] = ", ".join(sorted(kinds)) or ABSENT
     return found
+
+
+def published_image(tx: Transaction, chain_id: str, image: str | None) -> str | None:
+    """In whose image an imported stage was proved, in words; `image` is the one of its proof. None where its publisher
+    names none, or nothing was proved in an image."""
+    said = read_published(tx, chain_id)
+    if said is None or image is None:
+        return None
+    return f"made of {said.image}" if is_published(image) else f"ours; its publisher names {said.image}"
 
 
 def published_lists(

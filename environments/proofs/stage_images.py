@@ -23,7 +23,8 @@ STAGE_LABEL = f"{LABEL}.stage"
 """On images of checkouts: a hash of all that they were made from."""
 
 # The checkout belongs to the image's user, and git refuses a repository that is another's to root.
-_TRUSTED = f"git config --system --replace-all safe.directory {shlex.quote(WORKDIR)}"
+# The harness looks at our work folder; a publisher's image may have the repository elsewhere.
+_TRUSTED = "git config --system --replace-all safe.directory {0} && {{ [ -e {1} ] || ln -s {0} {1}; }}"
 
 
 def stage_image_name(chain: ChainStages, stage: Stage) -> str:
@@ -53,9 +54,10 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
         workplace.place(sandbox, tree)
         with engine_failures():
             container = client.containers.get(sandbox.name)
-            result = container.exec_run(["bash", "-c", _TRUSTED], user="0")
+            trusted = _TRUSTED.format(shlex.quote(sandbox.config.workdir), WORKDIR)
+            result = container.exec_run(["bash", "-c", trusted], user="0")
         if result.exit_code != 0:
-            raise ImageError(f"git cannot be told to trust {WORKDIR}: exit code {result.exit_code}")
+            raise ImageError(f"git cannot be told to trust {sandbox.config.workdir}: exit code {result.exit_code}")
         repository, _, tag = name.rpartition(":")
         labels = [f'LABEL {label}=""' for label in (SANDBOX, SNAPSHOT, OWNER)]
         # An entry point that is empty, not missing, is not taken from the container; `changes` cannot say so.

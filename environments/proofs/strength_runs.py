@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from environments.proofs.edited_trees import EditedTrees
+from environments.proofs.edits import LineChange, SourceFile, Undoing
 from environments.proofs.name_stub import name_stub
 from environments.proofs.own_tests import OwnTests, own_tests
 from environments.proofs.proof import file_of
 from environments.proofs.proof_rows import StageProof, StoredRuns
 from environments.proofs.reference_runs import AFTER, BEFORE, run_key
-from environments.proofs.undoings import LineChange, SourceFile, Undoing, undoings
+from environments.proofs.undoings import undoings
 from environments.stages import Stage, StagePatch
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.testfiles import named_for
@@ -33,19 +34,22 @@ from prchain.core.git.output import path_text
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from prchain.core.runs import Tell
-from sql.strength import ENOUGH, Strength, UndoingKind, UndoingOutcome, Undone
+from sql.strength import EMPTY, ENOUGH, PARTS, Strength, UndoingKind, UndoingOutcome, Undone
 
 OWN, UNDONE = "own", "undone"
 
 BUDGET = 4.0
-"""What test runs of a stage's undoings may take, in measured runs: means of the proof's own. Stored runs count as they
-did when they were made, so that a run that was cut off ends as another would."""
-LONGEST = 12.0
-"""The same while fewer than `ENOUGH` are valid: with less a share says nothing. It is twice a proof of three runs a
-side; of undoings that are caught, each in two runs, those that no share counts may take four of them."""
+"""What test runs of a stage's undoings may take once `ENOUGH` are valid, in measured runs: means of the proof's own.
+With less a share says nothing. Stored runs count as they did when they were made, so that a run that was cut off ends
+as another would."""
+ADDED = 2.0
+"""What all runs of a measuring may take, in test time of the proof. What is not tried by then is counted apart."""
 
 _LEAST_TIMEOUT = 20.0
 """Seconds for a run with something undone, however fast the proof's were; one that hangs is no test's word."""
+
+_SHORTEST_TIMEOUT = 1.0
+"""Seconds; less than a process takes to start says nothing."""
 
 _FAILS = {Status.failed, Status.error, Status.timed_out, Status.xfail, Status.xpass}
 _GONE = {Status.missing, Status.collected, Status.skipped}
@@ -65,6 +69,30 @@ class _Side(NamedTuple):
     files: Sequence[str]
     known: RunnerBaseline
     timeout: float
+
+
+@dataclass
+class _TimeLeft:
+    """Seconds of test runs: `measured`, one of the proof on average; `left` of those that measuring may add."""
+
+    measured: float
+    left: float
+    spent: float = 0.0
+
+    def spend(self, run: TestRun) -> None:
+        """One more run was made."""
+        self.left -= run.seconds
+        self.spent += run.seconds
+
+
+@dataclass
+class _Tried:
+    """What became of a stage's undoings; `untried` were left when time was up."""
+
+    undone: list[Undone]
+    untried: int
+    lost: bool = False
+    """The run without any told of the machine alone."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +116,9 @@ class StrengthMeter:
         [files] = self.git.patches([(self.stage.base, self.stage.landed)])
         runs = {side: [run for run in self.stored.all(side) if run.usable] for side in (BEFORE, AFTER)}
         before, after = ([run.statuses for run in runs[side]] for side in (BEFORE, AFTER))
-        own_run, moved = self._own_run(files, tell)
+        seconds = [run.seconds for side in runs.values() for run in side]
+        time_left = _TimeLeft(sum(seconds) / len(seconds) if seconds else 0.0, ADDED * sum(seconds))
+        own_run, moved = self._own_run(files, time_left, tell)
         if _is_lost(own_run):
             return None
         if not says_all(own_run):
@@ -97,12 +127,10 @@ class StrengthMeter:
         # Files of tests that are no program text: snapshots, and data that tests compare with.
         new_data = any(language_of(path) is None for path in self.patch.test)
         found = own_tests(self.proof.classes, before, after, own, self._changed(files), new_data=new_data)
-        seconds = [run.seconds for side in runs.values() for run in side]
-        undone: list[Undone] = []
+        tried = _Tried([], 0)
         if found.own_f2p:
-            measured = sum(seconds) / len(seconds) if seconds else 0.0
-            control = self._undone(found, files, measured, undone, tell)
-            if _is_lost(control):
+            tried = self._undone(found, files, time_left, tell)
+            if tried.lost:
                 return None
         return Strength(
             len(found.own_f2p),
@@ -110,15 +138,18 @@ class StrengthMeter:
             found.hidden,
             found.failing,
             self._guards(found),
-            tuple(undone),
+            tuple(tried.undone),
             time.monotonic() - start,
+            tried.untried,
         )
 
     @property
     def _trees(self) -> TreeStore:
         return self.suite.workplace.trees
 
-    def _own_run(self, files: Sequence[FilePatch], tell: Tell) -> tuple[TestRun, Mapping[str, str]]:
+    def _own_run(
+        self, files: Sequence[FilePatch], time_left: _TimeLeft, tell: Tell
+    ) -> tuple[TestRun, Mapping[str, str]]:
         """B_t's own tests on B_t, and the paths on M_t of those of their files that are moved."""
         base = {path_text(path) for path in self._trees.entries(self.stage.base)}
         old_names = {it.path: it.old_path for it in files if it.status == "R" and it.old_path}
@@ -130,8 +161,11 @@ class StrengthMeter:
         known = RunnerBaseline(self.proof.baseline.replaced)
         tree = self._trees.tree_of(self.stage.base)
         workplace = self.suite.workplace
-        side = _Side(OWN, given, known, workplace.test_timeout)
-        return self._stored(side, 1, tree, lambda: workplace.tests(tree, given, baseline=known), tell), moved
+        side = _Side(OWN, given, known, min(workplace.test_timeout, time_left.left))
+        with EditedTrees(workplace, tree, given, known) as bench:
+            run = self._stored(side, 1, tree, lambda: bench.run(tree, (), side.timeout, fresh=True), tell)
+        time_left.spend(run)
+        return run, moved
 
     def _stored(self, side: _Side, ordinal: int, tree: str, make: Callable[[], TestRun], tell: Tell) -> TestRun:
         """The stored run, or one that is made. One that tells of the machine alone is not stored, nor is one taken for
@@ -169,42 +203,55 @@ class StrengthMeter:
         )
         return sum(file is None or file in near for file in files)
 
-    def _undone(
-        self, found: OwnTests, files: Sequence[FilePatch], measured: float, undone: list[Undone], tell: Tell
-    ) -> TestRun:
-        """Put the undoings into `undone` in their order, until their time is up; gives the run without any."""
-        workplace = self.suite.workplace
+    def _undone(self, found: OwnTests, files: Sequence[FilePatch], time_left: _TimeLeft, tell: Tell) -> _Tried:
+        """Try the undoings in their order, until there are enough of them or their time is up."""
+        workplace, measured = self.suite.workplace, time_left.measured
         homes = {file_of(workplace.runner, test, self.suite.files) for test in found.own_f2p}
         given = [path for path in self.suite.files if path in homes or None in homes]
         known = replace(self.proof.baseline.with_canaries(()), replaced=self.proof.baseline.replaced)
         side = _Side(UNDONE, given, known, min(workplace.test_timeout, max(_LEAST_TIMEOUT, 3 * measured)))
         landed = self._trees.tree_of(self.stage.landed)
-        with EditedTrees(workplace, landed, given, known, side.timeout) as bench:
+        with EditedTrees(workplace, landed, given, known) as bench:
 
             def run(ordinal: int, tree: str, paths: Collection[str], *, fresh: bool = False) -> TestRun:
-                return self._stored(side, ordinal, tree, lambda: bench.run(tree, paths, fresh=fresh), tell)
+                within = side._replace(timeout=min(side.timeout, max(time_left.left, _SHORTEST_TIMEOUT)))
+                made = self._stored(
+                    within, ordinal, tree, lambda: bench.run(tree, paths, within.timeout, fresh=fresh), tell
+                )
+                time_left.spend(made)
+                return made
 
             control = run(0, landed, ())
             stable = {test for test in found.own_f2p if control.statuses.get(test) is Status.passed}
+            tried = _Tried([], 0, _is_lost(control))
             if not stable or not _is_told(control):
-                return control
-            spent, valid = 0.0, 0
+                return tried
+            time_left.spent = 0.0
             known_outcomes: dict[str, UndoingOutcome] = {}
             for number, undoing in enumerate(self._undoings(files, given)):
-                if spent > measured * (BUDGET if valid >= ENOUGH else LONGEST):
+                tree, valid = self._tree(undoing), Strength(1, undone=tuple(tried.undone)).valid
+                if undoing.kind in PARTS and valid >= ENOUGH:
                     break
-                tree = self._tree(undoing)
-                if tree == landed or (undoing.kind is UndoingKind.RAISES and _is_answered(undoing.place, undone)):
+                if tree == landed:
+                    continue
+                if undoing.kind is UndoingKind.RAISES and _is_answered(undoing.place, tried.undone):
                     continue
                 if tree not in known_outcomes:
+                    # Time for two runs, which a failure takes.
+                    enough = valid >= ENOUGH and time_left.spent > BUDGET * measured
+                    if enough or tried.untried or time_left.left < 2 * control.seconds:
+                        tried.untried += 1
+                        continue
                     runs = [run(2 * number + 1, tree, undoing.texts)]
-                    if _is_told(runs[0]) and _failed(runs[0], stable):
+                    # Of names with nothing behind them it matters alone whether they pass.
+                    if undoing.kind not in EMPTY and _is_told(runs[0]) and _failed(runs[0], stable):
                         runs.append(run(2 * number + 2, tree, undoing.texts, fresh=True))
-                    spent += sum(it.seconds for it in runs)
+                    if any(it.timed_out and it.seconds < 0.99 * side.timeout for it in runs):
+                        tried.untried += 1
+                        continue
                     known_outcomes[tree] = undoing_outcome(runs, stable, language_of(undoing.path))
-                undone.append(Undone(undoing.kind, undoing.place, known_outcomes[tree]))
-                valid = Strength(1, undone=tuple(undone)).valid
-        return control
+                tried.undone.append(Undone(undoing.kind, undoing.place, known_outcomes[tree]))
+        return tried
 
     def _undoings(self, files: Sequence[FilePatch], given: Sequence[str]) -> Iterator[Undoing]:
         """The stub first: it is the cheapest work that anybody could hand in."""

@@ -222,6 +222,7 @@ class ChainProver:
             provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage)
             plan = provided.plan
             found = replace(found, image=provided.image, recipe=plan.recipe.name, runner=plan.runner)
+            found = replace(found, publisher=provided.publisher)
             workplace = self._workplace(work, provided)
             suite = StageSuite.of(workplace, stage, work.patches)
             found = replace(found, files=suite.files, command=_command(workplace, suite.files))

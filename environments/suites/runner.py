@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from environments.suites.canaries.canary import Planter
@@ -162,6 +162,8 @@ class Runner:
     """Whether our reporter is in the runner; else it is the runner's parent and signs what the runner prints."""
     options: tuple[str, ...] = ()
     """`TestCommand.arguments`; ``{tools}`` is replaced."""
+    curt: tuple[str, ...] = ()
+    """More of them, with which failures are not explained: a hundred explanations take longer than the tests."""
     arguments: Callable[[Sequence[str]], list[str]] = as_paths
     """From paths of test files to the arguments that have the runner run them."""
     separator: str = " "
@@ -190,6 +192,10 @@ class Runner:
     no overlay brings to an agent's tree, for they stand inside source files."""
     plant: Planter | None = None
     """Puts canaries into a test file; None where there are none for this runner."""
+
+    def curtly(self, command: TestCommand) -> TestCommand:
+        """The same command, where nobody reads why tests fail."""
+        return replace(command, arguments=(*command.arguments, *self.curt)) if command.signed else command
 
     @property
     def command(self) -> TestCommand:

@@ -14,6 +14,7 @@ from research.bench import (
     export_bench,
     git_bench,
     github_bench,
+    import_bench,
     prefix_bench,
     prm_bench,
     rollout_bench,
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "sandbox",
             "window",
             "export",
+            "import",
             "entities",
             "prm",
             "prefix",
@@ -55,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--trajectories", type=int, default=export_bench.TRAJECTORIES, metavar="N", help="size of the export bench"
     )
+    parser.add_argument("--rows", type=int, default=import_bench.ROWS, metavar="N", help="size of the import bench")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     if options.mirror is not None and not options.mirror.is_dir():
@@ -74,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += entities_bench.run()
     if options.only == "export":  # several GB on the disk, so only where asked
         measures += export_bench.run(trajectories=options.trajectories)
+    if options.only == "import":  # as many
+        measures += import_bench.run(rows=options.rows)
     if options.only == "rollout":
         measures += rollout_bench.run(steps=options.steps)
     if options.only == "sandbox":

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import sqrt
 
 import click
 
+from prchain.core.shares import wilson
 from research.evidence.fit import ranking
 from research.evidence.labels import Read
 from research.shares import agreement, share
 
 _TENTHS = 10
-_Z = 1.96
 
 
 def print_fit(model: str, weights: Mapping[str, float], scored: Sequence[tuple[float, bool]]) -> None:
@@ -68,7 +67,5 @@ def weighted(rows: Sequence[Read], hits: Iterable[bool]) -> str:
     total = sum(weights)
     mean = sum(weight for weight, hit in zip(weights, hits, strict=True) if hit) / total
     effective = total**2 / sum(weight**2 for weight in weights)
-    # Wilson's interval at a number of rows that need not be whole.
-    centre = (mean + _Z**2 / (2 * effective)) / (1 + _Z**2 / effective)
-    half = _Z / (1 + _Z**2 / effective) * sqrt(mean * (1 - mean) / effective + _Z**2 / (4 * effective**2))
-    return f"{mean:.1%} [{max(centre - half, 0):.1%}, {min(centre + half, 1):.1%}]"
+    low, high = wilson(mean * effective, effective)
+    return f"{mean:.1%} [{max(low, 0):.1%}, {min(high, 1):.1%}]"

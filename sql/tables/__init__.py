@@ -52,7 +52,7 @@ from sql.tables.mined import (
     TimelineEvent,
 )
 from sql.tables.proved import BuiltImage, ReferenceRun, StageTests, Validation
-from sql.tables.rolled import Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from sql.tables.rolled import GradedPatch, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 
 __all__ = [
     "ArchivedPage",
@@ -70,6 +70,7 @@ __all__ = [
     "Cursor",
     "Dependency",
     "Establishment",
+    "GradedPatch",
     "GraphEdge",
     "GraphMessage",
     "GraphNode",

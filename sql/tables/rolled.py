@@ -174,3 +174,21 @@ class Verdict(Base):
     usd: Mapped[float | None]
     seconds: Mapped[float]
     at: Mapped[str] = mapped_column(String(32))
+
+
+class GradedPatch(Base):
+    """What a stage's hidden tests say of a patch from elsewhere (`prchain evaluate --predictions-from FILE`)."""
+
+    __tablename__ = "graded_patches"
+
+    chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    tree: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """B_t with the patch."""
+    proof: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """Hash of the proved tests that graded it, and of the image they ran in: of others it is graded anew."""
+    outcome: Mapped[str] = mapped_column(String(32))
+    """`environments.suites.outcomes.Grade.outcome`."""
+    grade: Mapped[dict[str, Any]] = mapped_column(JsonText(unicode=True))
+    """JSON object: the fields of `environments.suites.outcomes.Grade`."""
+    graded_at: Mapped[str] = mapped_column(String(32))

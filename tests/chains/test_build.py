@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_the_chain_that_builds_on_itself_is_found_and_every_other_landing_says_w
 def test_no_chain_lasts_longer_than_its_span(store: Store, tmp_path: Path) -> None:
     build(store, tmp_path)
     with store.reading() as tx:
-        landed = [at for (at,) in sorted(tx.rows(ChainStage, "landed_at"))]
+        landed = sorted(str(at) for (at,) in tx.rows(ChainStage, "landed_at"))
     days = days_between(landed[0], landed[-1])
     build(store, tmp_path, span=days)
     assert list(chosen(store).values()) == [(1, 2, 3)]
@@ -380,3 +381,38 @@ def test_two_strategies_that_keep_each_others_chains_still_choose_anew_when_told
     report = build(store, tmp_path, reselect=True)
     assert report.retired == 1
     assert list(chosen(store).values()) == [(1, 2, 3)]
+
+
+STRATEGIES: dict[str, dict[str, Any]] = {"single": {"shortest": 1}, "temporal": {}, "reference": {}}
+
+
+def three_chains(folder: Path) -> Shop:
+    """Ten pull requests, of which eight build on one another in three chains."""
+    shop = Shop(folder)
+    number = 0
+    for name, length in (("prices", 3), ("taxes", 3), ("cart", 2), ("print", 1)):
+        for step in range(length):
+            number += 1
+            text = module(name, function(f"reckon_{name}_amount", step), function(f"settle_{name}", step))
+            words = f"\n\nFollow-up to #{number - 1}, which forgot refunds." if step else ""
+            shop.land(number, {f"src/till/{name}.py": text}, f"Reckon {name}, part {step}{words}")
+    shop.land(10, {"src/till/coins.py": module("coins")}, "Count coins")
+    return shop
+
+
+@pytest.mark.parametrize("order", [*permutations(STRATEGIES)], ids="-".join)
+def test_strategies_side_by_side_choose_the_same_chains_in_any_order(order: tuple[str, ...], tmp_path: Path) -> None:
+    with mined(tmp_path, three_chains(tmp_path)) as store:
+        for again in (False, True):
+            for strategy in order:
+                report = build(store, tmp_path, strategy=strategy, side_by_side=True, **STRATEGIES[strategy])
+                for chain in () if again else chosen(store, strategy):
+                    make_task(store, chain)
+                assert (report.gone, report.retired, report.frozen > 0) == (0, 0, again)
+        lengths = {it: sorted(map(len, chosen(store, it).values())) for it in order}
+        assert lengths == {"single": [1] * 10, "temporal": [5, 5], "reference": [2, 3, 3]}
+        with store.reading() as tx:
+            assert tx.count(Task, outcome="ready") == 15
+        # Without that, each keeps what it has and gets nothing of what others have.
+        report = build(store, tmp_path, strategy="reference", reselect=True)
+        assert (report.chains, report.retired, report.taken) == (0, 3, 10)

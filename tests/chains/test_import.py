@@ -117,6 +117,7 @@ def test_without_a_repository_a_task_waits_and_is_taken_up_later(tmp_path: Path,
     store = Store.open(new_database(tmp_path / "fresh.db"))
     report, _ = take(store, tmp_path, row_of(world, 1), row_of(world, 2, base_commit="0" * 40))
     assert (report.imported, dict(report.waiting)) == (0, {"shop/till": 2})
+    assert json.loads(json.dumps(report.row()))["waiting"] == {"shop/till": 2}
     with store.reading() as tx:
         assert selected_ids(tx, "imported") == []
         with pytest.raises(NoRepository, match="was imported without a repository"):
@@ -267,9 +268,16 @@ def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_
     assert len(barred()) == 1
     assert imported("train.jsonl", gym, same, training=True).benchmark == 0
     assert barred() == set()
-    # Barred with it: the same instance, and the same pull request under another name.
+    tasks = TaskWorld(tmp_path, store, world)
+    mined = {number: tasks.add_chain((number,)) for number in (1, 2)}
+    both = tasks.add_chain((1, 2))
+    assert barred() == set()
+    # Barred with it: the same instance, the same pull request under another name, and as we mined it.
     assert imported("b.jsonl", "x/Verified", row_of(world, 1) | {"difficulty": "easy"}).benchmark == 1
-    assert len(barred()) == 3
+    assert len(barred()) == 5 and barred() > {mined[1], both} and mined[2] not in barred()
+    # One whose name tells no number is known by the commit that it begins on.
+    assert imported("c.jsonl", "x/Verified", row_of(world, 2, instance_id="sales")).benchmark == 1
+    assert mined[2] in barred()
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,38 @@ def test_a_row_that_is_wrong_is_told_by_its_column(name: str, changes: dict[str,
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+_BROKEN: tuple[Any, ...] = (None, True, 7, 1e400, "", "\0", "\ud800", "{", "[1]", [], [None], ["\0"], {}, {"a": [7]})
+"""Values that no column of a text holds, or that a list of tests holds."""
+
+
+@pytest.mark.parametrize("name", import_rows.ROWS)
+def test_whatever_a_column_of_a_form_holds_its_row_is_an_instance_or_one_line_that_names_it(
+    tmp_path: Path, name: str
+) -> None:
+    form, make = import_rows.ROWS[name]
+    good = {column: json.loads(json.dumps(value, default=str)) for column, value in make().items()}
+    broken = [good | {column: value} for column in good for value in _BROKEN]
+    inner = good.get("responses_create_params", {}).get("metadata", {}).get("instance_dict")
+    for column, value in json.loads(inner).items() if inner else ():
+        for odd in _BROKEN:
+            text = json.dumps(json.loads(inner) | {column: odd if odd != value else 7})
+            broken.append(good | {"responses_create_params": {"metadata": {"instance_dict": text}}})
+    text = json.dumps(good)
+    lines = [*map(json.dumps, broken), text[:-9], "[" + text, text + "]", "7", "null", "[" * 100_000, "1" * 5_000]
+    file = write_lines(tmp_path / "train.jsonl", *lines)
+    with file.open("ab") as stream:
+        stream.write(text.encode().replace(b"till", b"t\xffll") + b"\n")
+    found = list(read_instances(file, source="lab/set", form=form))
+    assert [it.row for it in found] == list(range(1, len(lines) + 2))
+    bad = [it for it in found if it.instance is None]
+    assert len(bad) >= 30 and not {*range(len(broken) + 1, len(lines) + 2)} - {it.row for it in bad}
+    for it in bad:
+        line = str(it)
+        assert line.startswith(f"{file}, row {it.row}: ") and line.isprintable() and len(line) < 400, line
+    (whole,) = read_instances(write_lines(tmp_path / "good.jsonl", good), source="lab/set", form=form)
+    assert whole.instance is not None
+
+
 # ---- files
 
 

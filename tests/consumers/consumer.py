@@ -165,6 +165,18 @@ def datasets(file: Path) -> list[Any]:
     return [without_nulls(row) for row in rows_of(file)]
 
 
+def swebench(file: Path) -> list[dict[str, Any]]:
+    """SWE-bench's harness: what it would grade of predictions, whose instances stand in ``instances.jsonl`` beside."""
+    from swebench.harness.run_evaluation import get_dataset_from_preds
+    from swebench.harness.utils import get_predictions_from_file, make_test_spec
+
+    instances = str(file.with_name("instances.jsonl"))
+    predictions = {it["instance_id"]: it for it in get_predictions_from_file(str(file), instances, "test")}
+    found = get_dataset_from_preds(instances, "test", [], predictions, "run", False)
+    specs = [make_test_spec(instance) for instance in found]
+    return [{**predictions[it.instance_id], "tests": [*it.FAIL_TO_PASS], "image": it.image} for it in specs]
+
+
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
@@ -179,6 +191,7 @@ CONSUMERS = {
     "slime-qwen3": partial(slime, loss_type="qwen3"),
     "slime-qwen3_5": partial(slime, loss_type="qwen3_5"),
     "datasets": datasets,
+    "swebench": swebench,
 }
 
 

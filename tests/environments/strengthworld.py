@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import git
+import pytest
 
 from environments.images.stage_image import StageImage
 from environments.proofs.proof import prove
@@ -87,6 +88,9 @@ def _go(*tests: str) -> str:
     )
 
 
+_NODE = "const { describe, it } = require('node:test')\n"
+
+
 def _js(*tests: str, use: str = "") -> str:
     new = (f"  it('new {number}', () => {{\n    assert.equal({test})\n  }})\n" for number, test in enumerate(tests))
     return (
@@ -98,6 +102,19 @@ def _js(*tests: str, use: str = "") -> str:
 def _python(*tests: str, use: str = "") -> str:
     return f"import inner\n{use}\n\ndef test_old():\n    assert inner\n" + "".join(
         f"\n\ndef test_new_{number}():\n    assert {test}\n" for number, test in enumerate(tests)
+    )
+
+
+def _on_node(head: str) -> Runner:
+    return Runner(
+        "index.js",
+        _texts(_JS),
+        "test/half.test.js",
+        _js(use=head),
+        _js("it_is.one(), 1", "it_is.two(), 2", "it_is.three(), 3", use=head),
+        _js("it_is.one(), 1", use=head),
+        _js("half(6), 4", use=f"{head}const half = require('../extra')\n"),
+        {"extra.js": "module.exports = n => n / 2\n"},
     )
 
 
@@ -122,16 +139,8 @@ RUNNERS: Mapping[str, Runner] = {
         _go("Half(6) != 4"),
         {"half.go": "package small\n\nfunc Half(n int) int { return n / 2 }\n"},
     ),
-    "mocha": Runner(
-        "index.js",
-        _texts(_JS),
-        "test/half.test.js",
-        _js(),
-        _js("it_is.one(), 1", "it_is.two(), 2", "it_is.three(), 3"),
-        _js("it_is.one(), 1"),
-        _js("half(6), 4", use="const half = require('../extra')\n"),
-        {"extra.js": "module.exports = n => n / 2\n"},
-    ),
+    **{name: _on_node("") for name in ("jest", "mocha")},
+    "nodetest": _on_node(_NODE),
     "pytest": Runner(
         "inner/src/inner/__init__.py",
         _texts(_PYTHON),
@@ -180,6 +189,21 @@ def commit_stages(folder: Path, runner: Runner) -> dict[Worth, Stage]:
         stages[worth] = Stage(1, 1, base, commit(files), "2024-05-01T00:00:00Z")
         work.git.checkout("-q", base)
     return stages
+
+
+def are_what_they_are_made_to_be(found: Mapping[Worth, Strength]) -> None:
+    """Assert that each stage is worth what it was made to be."""
+    assert {made: strength.worth for made, strength in found.items()} == {made: made for made in found}, found
+    assert found[Worth.IMPORT_ONLY].own == 0 and len(found[Worth.IMPORT_ONLY].hidden) == 1
+    assert len(found[Worth.IMPORT_ONLY].failing) == 1, "the new test, which fails with the reference, too"
+
+
+def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of a made-up repository take no time, so that the start of a process is all that a run takes; on a busy
+    machine one may take many times another. Which undoings there is time for must not decide."""
+    for name in ("BUDGET", "ADDED"):
+        monkeypatch.setattr(f"environments.proofs.strength_runs.{name}", 1e6)
+    monkeypatch.setattr("environments.proofs.strength_runs._LEAST_TIMEOUT", 600.0)
 
 
 def measured(

@@ -388,6 +388,7 @@ def test_of_a_test_that_may_end_before_its_last_line_no_canary_is_made(runner: s
         ("jest", JAVASCRIPT, 3),
         ("vitest", JAVASCRIPT, 3),
         ("mocha", JAVASCRIPT, 3),
+        ("nodetest", JAVASCRIPT, 3),
         ("go", GO, 3),
         ("cargo", RUST, 3),
         ("surefire", JAVA, 2),

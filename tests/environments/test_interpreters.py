@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from environments.images import registry
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
 from environments.images.images import read_notes
@@ -335,7 +336,7 @@ def test_where_a_registry_answers_official_images_are_taken() -> None:
 
 def test_a_registry_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offered, "host_pythons", tuple)
-    monkeypatch.setattr(offered, "_PATIENCE", 0.01)
+    monkeypatch.setattr(registry, "PATIENCE", 0.01)
     engine = Engine("prchain-base:bookworm")
     monkeypatch.setattr(engine, "get_registry_data", lambda name: time.sleep(0.5))
     assert list(offers(engine)) == ["3.11"]

@@ -369,7 +369,8 @@ def test_a_name_in_a_manifest_cannot_reach_a_shell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "runner"), [("vitest", "vitest"), ("jest", "jest"), ("mocha", "mocha"), ("left-pad", "jest")]
+    ("package", "runner"),
+    [("vitest", "vitest"), ("jest", "jest"), ("mocha", "mocha"), ("left-pad", "jest"), ("node --test", "nodetest")],
 )
 def test_the_runner_of_a_node_project_is_the_one_that_it_depends_on(package: str, runner: str) -> None:
     tree = Tree(package_dot_json='{"devDependencies": {"%s": "1"}}' % package)

@@ -131,6 +131,7 @@ LEFT = [
     ("jest", "pages/[id].test.tsx", False),
     ("vitest", "a/(g)/{x}.test.ts", False),
     ("mocha", "test/back\\slash.js", True),
+    ("nodetest", "test/[id].test.js", True),
     ("vitest", path_text(b"bad\xff.test.ts"), True),
     ("pytest", "tests/test_half[int].py", False),
 ]

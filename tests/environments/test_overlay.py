@@ -174,6 +174,7 @@ def test_a_project_file_that_is_gone_has_lost_what_it_said() -> None:
         ("jest", ["src/a.test.tsx", "__tests__/deep/a.js"], ["src/a.ts", "__tests__/a.snap"]),
         ("vitest", ["a.spec.mts"], ["spec.md"]),
         ("mocha", ["test/cart.js", "a.spec.js"], ["src/cart.js"]),
+        ("nodetest", ["test/cart.js", "a.test.mjs", "test-a.js", "src/a_test.cjs"], ["src/cart.js", "contest.js"]),
         ("go", ["cart/cart_test.go"], ["cart/testdata/x.go"]),
         ("cargo", ["tests/cart.rs", "src/cart/tests.rs"], ["src/lib.rs"]),
         ("surefire", ["src/test/java/CartTest.java", "TestCart.java", "CartIT.java"], ["Contest.java", "Cart.java"]),

@@ -11,22 +11,27 @@ from typing import Any, cast
 
 import git
 import pytest
+from sqlalchemy import update
 
+from environments.backends import BACKENDS
 from environments.images import provide
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image
 from environments.images.plans import ImagePlan
 from environments.images.provide import Provider, tag_at, version_at
+from environments.images.published import offers
+from environments.images.published.images import own_name
+from environments.images.published.said import Published, is_published
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
 from environments.images.stage_image import StageImage
-from prchain.core.errors import BuildFailed, EngineUnavailable, NoRecipe
+from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing, NoRecipe
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway
 from prchain.core.settings import Settings
 from sql.store import Store
-from sql.tables import BuiltImage, Chain, ChainStage, Repository, StageTests, Validation
+from sql.tables import BuiltImage, Chain, ChainStage, ImportedTask, Repository, StageTests, Validation
 from tests.databases import open_new
 
 REPOSITORY = "o/n"
@@ -485,3 +490,69 @@ def test_stages_that_fail_for_the_same_reason_are_repaired_once(shop: Workshop) 
     provider = shop.provider(gateway=cast(Gateway, gateway))
     assert [shop.provide(provider, stage).repairs for stage in stages] == [1, 0]
     assert gateway.proposals == []
+
+
+def add_import(store: Store, chain: str, **fields: Any) -> None:
+    """The row of an import whose publisher names an image."""
+    said = {"source": "s", "form": "swe-bench", "instance_id": "i-1", "benchmark": False, "base_commit": "0" * 40}
+    texts = {"patch": "", "test_patch": "", "f2p": [], "p2p": [], "test_command": [], "imported_at": DAY}
+    row = {**said, **texts, "chain_id": chain, "breaks": False, "image": "lab/till:1", "workdir": "/till"}
+    with store.transaction() as tx:
+        tx.upsert(ImportedTask, [row | fields])
+
+
+def test_an_imported_stage_works_in_its_publishers_image_where_it_is_there_and_else_in_ours(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = replace(shop.commit(setup_dot_py="setup()"), chain="a")
+    add_proof(shop.store, stage.base, "a", "gone:1", "2026-01-01")
+    add_import(shop.store, "a", test_command=["pytest -rA -W ignore"], log_parser="parse_log_pytest")
+    monkeypatch.setattr(provide, "find_image", lambda engine, name: None)
+    asked: list[str] = []
+
+    def make(engine: Any, repository: str, said: Published, *, rebuild: bool) -> Image:
+        asked.append(said.image)
+        if said.image == "lab/till:1":
+            raise ImageMissing("it is not there")
+        return Image(own_name(repository, said), "id", repository, "published", 1, DAY, None)
+
+    monkeypatch.setattr(offers, "make_published", make)
+    provider = shop.provider()
+    for _ in range(2):
+        found = shop.provide(provider, stage)
+        assert (found.publisher, found.plan.of) == ("in an image of ours: it is not there", "")
+        assert str(found.image).startswith("prchain/") and found.plan.recipe.name == "python"
+    assert asked == ["lab/till:1"]
+    add_import(shop.store, "a", image="lab/till:2", test_command=["pytest -rA -W ignore"])
+    found = shop.provide(provider, stage)
+    assert (found.publisher, found.plan.of, found.plan.workdir) == ("in lab/till:2", "lab/till:2", "/till")
+    assert (found.plan.runner, found.plan.arguments, found.plan.test) == ("pytest", ("-W", "ignore"), "")
+    assert is_published(str(found.image)) and found.image in shop.rows()
+    assert BACKENDS["docker"].command(found.plan).arguments[-2:] == ("-W", "ignore")
+    # One that was proved stays in that image, whosever it is.
+    monkeypatch.setattr(provide, "find_image", lambda engine, name: name)
+    with shop.store.transaction() as tx:
+        tx.connection.execute(update(StageTests).values(image="prchain/o--n:published-0"))
+    found = shop.provide(provider, stage)
+    assert (found.image, found.plan.image, found.cached) == (*["prchain/o--n:published-0"] * 2, True)
+    with shop.store.transaction() as tx:
+        tx.connection.execute(update(StageTests).values(image="gone:1"))
+    found = shop.provide(provider, stage)
+    assert (found.image, found.publisher, found.plan.of) == ("gone:1", "", "")
+
+
+def test_a_publishers_image_needs_no_recipe_where_it_names_a_parser(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = replace(shop.commit(README="x"), chain="a")
+    add_proof(shop.store, stage.base, "a", "gone:1", "2026-01-01")
+    add_import(shop.store, "a", log_parser="parse_log_gotest")
+    monkeypatch.setattr(provide, "find_image", lambda engine, name: None)
+    image = Image("prchain/o--n:published-1", "id", REPOSITORY, "published", 1, DAY, None)
+    monkeypatch.setattr(offers, "make_published", lambda *arguments, rebuild: image)
+    found = shop.provide(shop.provider(), stage)
+    assert (found.plan.runner, found.plan.recipe.language) == ("go", "go")
+    assert shop.provider().runner(REPOSITORY, shop.trees, stage) == "go"
+    add_import(shop.store, "a", log_parser=None)
+    with pytest.raises(NoRecipe):
+        shop.provide(shop.provider(), stage)

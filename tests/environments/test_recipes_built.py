@@ -29,7 +29,13 @@ from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import RAW_ATTRIBUTES, TreeStore
 from prchain.core.settings import Settings
 from sql.strength import Strength, Worth
-from tests.environments.strengthworld import RUNNERS, commit_stages, measured
+from tests.environments.strengthworld import (
+    RUNNERS,
+    are_what_they_are_made_to_be,
+    commit_stages,
+    in_no_hurry,
+    measured,
+)
 
 BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 BUNDLE = os.environ.get("SSL_CERT_FILE")
@@ -179,10 +185,7 @@ class Shop:
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     monkeypatch.chdir(tmp_path)
-    # On a busy machine one run may take many times another: which undoings there is time for must not decide.
-    for name in ("BUDGET", "LONGEST"):
-        monkeypatch.setattr(f"environments.proofs.strength_runs.{name}", 1e6)
-    monkeypatch.setattr("environments.proofs.strength_runs._LEAST_TIMEOUT", 600.0)
+    in_no_hurry(monkeypatch)
     engine = connect()
     yield Shop(tmp_path, engine)
     prune_images(engine, repository=REPOSITORY)
@@ -199,17 +202,29 @@ def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
     assert set(after.statuses.values()) == {Status.passed}
     inner = run(1, ["src/lib.rs"])
     assert sorted(test.rpartition(" ")[2] for test in inner.statuses) == ["doubles", "halves", "inner"]
-    _are_what_they_are_made_to_be(shop.strengths(provided))
+    are_what_they_are_made_to_be(shop.strengths(provided))
 
 
 @pytest.mark.whole
+@pytest.mark.whole
+@pytest.mark.parametrize(("runner", "requirement"), [("jest", '"jest": "^29"'), ("nodetest", '"left-pad": "1"')])
+def test_other_runners_on_node_have_proofs_of_every_strength(shop: Shop, runner: str, requirement: str) -> None:
+    """With Debian's Node, in which the runner of its own may be older than that of this machine."""
+    package = NODE["package.json"].replace('"mocha": "^10"', requirement)
+    test = "node --test" if runner == "nodetest" else runner
+    package = package.replace('"version"', f'"scripts": {{"test": "{test}"}}, "version"')
+    provided, _ = shop.prepare({**NODE, "package.json": package}, {"index.js": "exports.half = n => n / 2\n"})
+    assert provided.plan.runner == runner
+    are_what_they_are_made_to_be(shop.strengths(provided))
+
+
 def test_a_module_of_go_has_proofs_of_every_strength(shop: Shop) -> None:
     """Ids of Go name no file."""
     provided, run = shop.prepare(GO, {"small.go": GO["small.go"].replace("return 0", "return 1")})
     assert (provided.plan.recipe.name, provided.plan.runner) == ("go", "go")
     before, after = run(0, ["small_test.go"]), run(1, ["small_test.go"])
     assert (list(before.statuses.values()), list(after.statuses.values())) == ([Status.failed], [Status.passed])
-    _are_what_they_are_made_to_be(shop.strengths(provided))
+    are_what_they_are_made_to_be(shop.strengths(provided))
 
 
 @pytest.mark.whole
@@ -235,13 +250,7 @@ def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> N
         "test_the_version_is_of_the_tag": "passed",
     }
     assert set(after.statuses.values()) == {Status.passed}
-    _are_what_they_are_made_to_be(shop.strengths(provided))
-
-
-def _are_what_they_are_made_to_be(found: dict[Worth, Strength]) -> None:
-    assert {made: strength.worth for made, strength in found.items()} == {made: made for made in found}, found
-    assert found[Worth.IMPORT_ONLY].own == 0 and len(found[Worth.IMPORT_ONLY].hidden) == 1
-    assert len(found[Worth.IMPORT_ONLY].failing) == 1, "the new test, which fails with the reference, too"
+    are_what_they_are_made_to_be(shop.strengths(provided))
 
 
 def test_a_node_project_finds_its_modules_outside_the_work_folder(shop: Shop) -> None:
@@ -250,4 +259,4 @@ def test_a_node_project_finds_its_modules_outside_the_work_folder(shop: Shop) ->
     before, after = run(0, ["test/half.test.js"]), run(1, ["test/half.test.js"])
     assert sorted(before.statuses.values()) == [Status.failed, Status.passed]
     assert list(after.statuses.values()) == [Status.passed, Status.passed]
-    _are_what_they_are_made_to_be(shop.strengths(provided))
+    are_what_they_are_made_to_be(shop.strengths(provided))

@@ -15,6 +15,29 @@ from environments.suites.testlogs import read_events
 KEY = b"\x00\xff"
 NODE = shutil.which("node")
 DRIVERS = {
+    "nodetest": """
+const reporter = require('./node_reporter.cjs')
+const file = (name) => process.cwd() + name
+const one = (type, name, nesting, more) => ({ type, data: { name, nesting, file: file('/t/a.js'), ...more } })
+const failed = (type, failureType) => ({ details: { type, error: { failureType } } })
+const whole = (type, name, more) => ({ type, data: { name: file(name), nesting: 0, file: file(name), ...more } })
+async function * events () {
+  yield one('test:start', 'cart é', 0)
+  for (const name of ['adds', 'fails', 'later']) {
+    yield one('test:start', name, 1)
+    if (name === 'adds') yield one('test:pass', name, 1)
+    if (name === 'fails') yield one('test:fail', name, 1, failed(undefined, 'testCodeFailure'))
+    if (name === 'later') yield one('test:fail', name, 1, { todo: true, ...failed(undefined, 'testCodeFailure') })
+  }
+  yield one('test:start', 'over', 1)
+  yield one('test:fail', 'over', 1, failed(undefined, 'cancelledByParent'))
+  yield one('test:fail', 'cart é', 0, failed('suite', 'subtestsFailed'))
+  yield whole('test:fail', '/t/b.js', failed(undefined, 'testCodeFailure'))
+  yield whole('test:pass', '/t/c.js')
+}
+async function drive () { for await (const one of reporter(events())) process.exit(one) }
+drive()
+""",
     "mocha": """
 const { EventEmitter } = require('events')
 const runner = new EventEmitter()
@@ -54,6 +77,7 @@ import('./vitest_reporter.mjs').then((module) => {
 """,
 }
 MORE = {
+    "nodetest": {"t/a.js > cart é > over": "error", "t/b.js": "error", "t/c.js": "passed"},
     "mocha": {"t/a.js > cart é > never": "error", "t/a.js > cart é > hook": "error"},
     "jest": {"t/b.js": "error", "t/c.js": "error"},
     "vitest": {"t/b.js": "error", "t/a.js > cart é > never": "collected"},

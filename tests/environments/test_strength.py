@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import git
 import pytest
 from sqlalchemy import update
 
+from environments.backends import BACKENDS
+from environments.images.provide import Provider
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.proofs.validations import ValidateReport, ValidateRun, ValidationChoice
-from prchain.core.git.trees import FILE, TreeEntry
+from environments.sandboxes.local import PATH
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import FILE, TreeEntry, TreeStore
+from prchain.core.settings import Settings
 from sql.outcomes import PROVED
 from sql.strength import Strength, Worth
 from sql.tables import ReferenceRun, StageTests
 from tests.environments.stageworld import Changes, StageWorld, stage_world, test_file
+from tests.environments.strengthworld import RUNNERS, are_what_they_are_made_to_be, commit_stages, in_no_hurry
+from tests.environments.strengthworld import measured as measured_stage
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
@@ -91,17 +100,31 @@ def test_old_tests_that_an_import_hid_prove_nothing_though_a_stub_passes_them(
         assert replace(strength_of(world), seconds=0) == replace(strength, seconds=0)
 
 
-@pytest.fixture
-def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests of a made-up repository take no time, so that the start of a process is all that a run takes."""
-    monkeypatch.setattr("environments.proofs.strength_runs.BUDGET", 1e6)
-    monkeypatch.setattr("environments.proofs.strength_runs.LONGEST", 1e6)
-
-
-@pytest.mark.usefixtures("in_no_hurry")
 @pytest.mark.parametrize(("changes", "worth"), [(STRONG, Worth.STRONG), (WEAK, Worth.WEAK)])
-def test_undoing_the_work_shows_or_does_not(tmp_path: Path, changes: Changes, worth: Worth) -> None:
+def test_undoing_the_work_shows_or_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Changes, worth: Worth
+) -> None:
+    in_no_hurry(monkeypatch)
     with stage_world(tmp_path, {1: changes}, start=START, chains=[(1,)]) as world:
         measured(world)
         strength = strength_of(world)
         assert strength.worth is worth and strength.own == strength.changed == 1
+
+
+@pytest.mark.skipif(shutil.which("node", path=PATH) is None, reason="node is not installed where sandboxes look")
+def test_node_s_own_runner_has_proofs_of_every_strength(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_no_hurry(monkeypatch)
+    git.Repo.init(tmp_path / "r")
+    (tmp_path / "r" / "package.json").write_text('{"scripts": {"test": "node --test"}, "main": "index.js"}')
+    stages = commit_stages(tmp_path / "r", RUNNERS["nodetest"])
+    trees = TreeStore.open(tmp_path / "trees", [tmp_path / "r"])
+    repository = GitRepository.open(tmp_path / "r")
+    provider = Provider(Settings(data_dir=tmp_path / "data"), images=False)
+    provided = provider.provide("shop/till", trees, repository, stages[Worth.STRONG])
+    assert provided.plan.runner == "nodetest"
+    are_what_they_are_made_to_be(
+        {
+            worth: measured_stage(provided, trees, repository, stage, backend=BACKENDS["local"])
+            for worth, stage in stages.items()
+        }
+    )

@@ -10,20 +10,25 @@ from typing import Any
 import pytest
 
 from environments.proofs.edited_trees import EditedTrees, until_newer
+from environments.proofs.edits import Undoing
+from environments.proofs.own_tests import OwnTests
 from environments.proofs.strength_runs import (
+    ADDED,
     NOTHING_TO_RUN,
     UNDONE,
     StrengthMeter,
     _renamed,
     _Side,
+    _TimeLeft,
     says_all,
     undoing_outcome,
 )
 from environments.suites.baseline import RunnerBaseline
+from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import PlacementFailed, SandboxLost
-from sql.strength import UndoingOutcome, Worth
+from sql.strength import UndoingKind, UndoingOutcome, Worth
 from tests.environments.strengthworld import Kept
 
 P, F, E = Status.passed, Status.failed, Status.error
@@ -94,11 +99,11 @@ def test_a_sandbox_that_is_lost_is_made_anew(monkeypatch: pytest.MonkeyPatch) ->
             raise found
         return GOOD
 
-    workplace: Any = None
-    bench = EditedTrees(workplace, "t", (), RunnerBaseline(), 1.0)
+    workplace: Any = SimpleNamespace(runner="pytest", command=RUNNERS["pytest"].command)
+    bench = EditedTrees(workplace, "t", (), RunnerBaseline())
     monkeypatch.setattr(bench, "_run", run)
-    assert bench.run("t", (), fresh=False) is GOOD
-    assert bench.run("t", (), fresh=False).infra == LOST.infra
+    assert bench.run("t", (), 1.0, fresh=False) is GOOD
+    assert bench.run("t", (), 1.0, fresh=False).infra == LOST.infra
 
 
 def test_a_build_sees_a_later_time_than_that_of_the_build_before() -> None:
@@ -133,3 +138,41 @@ def test_tests_of_a_moved_file_are_told_as_new_ones() -> None:
     assert _renamed("tests.test_a.T.test_x", moved) == "tests.unit.test_a.T.test_x"
     assert _renamed("tests.test_ab.T.test_x", moved) == "tests.test_ab.T.test_x"
     assert _renamed("a.test.tsx > one", moved) == "a.test.tsx > one"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tried", "untried"),
+    [
+        (1.0, 3, 7),
+        (0.1, 10, 0),
+        (2.5, 1, 9),
+        (6.0, 0, 10),
+    ],
+)
+def test_measuring_adds_twice_the_proof_s_test_time_at_most(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, tried: int, untried: int
+) -> None:
+    monkeypatch.setattr("environments.proofs.strength_runs.run_key", lambda *a: str(a[1]))
+    every = [Undoing(UndoingKind.HUNK, "a.py", line, {}) for line in range(10)]
+    monkeypatch.setattr(StrengthMeter, "_undoings", lambda *a: iter(every))
+    monkeypatch.setattr(StrengthMeter, "_tree", lambda self, it: it.place)
+    asked = []
+
+    def run(self: Any, tree: str, paths: Any, timeout: float, *, fresh: bool) -> TestRun:
+        asked.append(timeout)
+        return replace(GOOD, statuses={"t": P if tree == "M" else F}, seconds=min(seconds, timeout))
+
+    monkeypatch.setattr(EditedTrees, "run", run)
+    trees = SimpleNamespace(tree_of=lambda commit: "M")
+    workplace = SimpleNamespace(runner="go", command=RUNNERS["go"].command, trees=trees, test_timeout=900.0)
+    anything: Any = SimpleNamespace(
+        workplace=workplace, files=("a_test.go",), baseline=RunnerBaseline(), landed="M", base="B"
+    )
+    kept: Any = Kept()
+    proof_runs = [1.0] * 6
+    found = StrengthMeter(kept, anything, anything, anything, anything, anything, ())._undone(
+        OwnTests(("t",)), [], _TimeLeft(1.0, ADDED * sum(proof_runs)), lambda words: None
+    )
+    added = sum(it.seconds for _, it in kept.runs.values())
+    assert (len(found.undone), found.untried) == (tried, untried) and added <= ADDED * sum(proof_runs)
+    assert max(asked) <= ADDED * sum(proof_runs)

@@ -17,6 +17,7 @@ from environments.suites.runners import RUNNERS
 from environments.suites.runners.cargo import parse_cargo
 from environments.suites.runners.go import parse_go
 from environments.suites.runners.mocha import parse_mocha
+from environments.suites.runners.nodetest import parse_tap
 from environments.suites.runners.surefire import parse_surefire
 from environments.suites.runners.unittest import parse_unittest
 from environments.suites.testlogs import Status, join, read_events, sign, worst
@@ -227,6 +228,35 @@ def test_mocha_reports_are_read() -> None:
         "test/cart.js > cart later": "skipped",
         'test/cart.js > cart "before each" hook for "never"': "failed",
     }
+
+
+def test_reports_in_tap_are_read() -> None:
+    report = """TAP version 13
+# Subtest: cart
+    # Subtest: adds
+    ok 1 - adds
+      ---
+      duration_ms: 0.5
+      ...
+    # Subtest: fails
+    not ok 2 - fails
+    1..2
+not ok 1 - cart
+# Subtest: later
+ok 2 - later # SKIP
+1..2
+# tests 3
+"""
+    read = {"cart > adds": "passed", "cart > fails": "failed", "later": "skipped"}
+    assert parse_tap(report) == read
+    assert (
+        parse_tap(report.replace("\n1..2", ""))
+        == parse_tap(report.replace("\n1..2", "\n1..3"))
+        == {
+            **read,
+            "cart > adds": "error",
+        }
+    )
 
 
 def go(*events: tuple[str, str | None, str]) -> str:

@@ -7,9 +7,10 @@ from difflib import SequenceMatcher
 
 import pytest
 
+from environments.proofs.edits import LineChange, SourceFile, Undoing
 from environments.proofs.name_stub import name_stub
-from environments.proofs.undoings import MOST_HUNKS, MOST_STUBS, LineChange, SourceFile, Undoing, undoings
-from sql.strength import UndoingKind
+from environments.proofs.undoings import MOST_HUNKS, MOST_PARTS, MOST_STUBS, undoings
+from sql.strength import PARTS, UndoingKind
 
 HUNK, RAISES, NONE = UndoingKind.HUNK, UndoingKind.RAISES, UndoingKind.RETURNS_NONE
 
@@ -21,7 +22,7 @@ def source(base: str | None, landed: str | None, path: str = "a.py") -> SourceFi
 
 
 def made(base: str | None, landed: str | None, path: str = "a.py") -> list[Undoing]:
-    return undoings([source(base, landed, path)], "seed")
+    return list(undoings([source(base, landed, path)], "seed"))
 
 
 def texts(found: list[Undoing], *kinds: UndoingKind) -> set[str | None]:
@@ -39,8 +40,16 @@ def test_each_hunk_is_reverted_alone() -> None:
 
 
 def test_a_file_that_comes_or_goes_is_one_hunk() -> None:
-    assert made(None, "x = 1\n") == [Undoing(HUNK, "a.py", 1, {"a.py": None})]
-    assert made("x = 1\n", None) == [Undoing(HUNK, "a.py", 1, {"a.py": "x = 1\n"})]
+    other = source("y = 1\n", "y = 2\n", "b.py")
+    back = Undoing(HUNK, "b.py", 1, {"b.py": "y = 1\n"})
+    for base, landed in ((None, "x = 1\n"), ("x = 1\n", None)):
+        found = undoings([source(base, landed), other], "seed")
+        assert sorted(found, key=lambda it: it.path) == [Undoing(HUNK, "a.py", 1, {"a.py": base}), back]
+
+
+def test_what_undoes_all_of_it_is_the_tree_before_which_the_proof_has_seen_fail() -> None:
+    assert made(None, "x = 1\n") == made("x = 1\n", None) == made("a = 1;\n", "a = 2;\n", "a.js") == []
+    assert {it.kind for it in made("def f(): return 0\n", "def f(): return 1\n")} == {NONE, RAISES}
 
 
 @pytest.mark.parametrize(
@@ -48,6 +57,7 @@ def test_a_file_that_comes_or_goes_is_one_hunk() -> None:
     [
         ("def f(a):\n    return a\n", 'def f(a: int) -> int:\n    """Gives it back."""\n    return a  # it\n', "a.py"),
         ("x = 1\n", "\n\nx = 1\n", "a.py"),
+        ("__all__ = ['a']\n", "from re import X as b\n__all__ = ['a', 'b']\n", "a.py"),
         ("let a = 1;\n", "// one\nlet  a = 1;\n", "a.js"),
         ("x: 1\n", "x: 2\n", "a.yaml"),
         ("def f(a): ...\n", "def f(a, b): ...\n", "a.pyi"),
@@ -99,9 +109,11 @@ def test_the_draw_is_bounded_and_the_same_each_time() -> None:
     base = "".join(f"def f{number}():\n    return 0\n" + "#\n" * 8 for number in range(20))
     landed = base.replace("return 0", "return 1")
     found = made(base, landed)
-    assert [it.kind for it in found].count(HUNK) == MOST_HUNKS and len(found) == MOST_HUNKS + MOST_STUBS
+    kinds = [it.kind for it in found]
+    assert kinds.count(HUNK) == MOST_HUNKS and len([it for it in kinds if it not in PARTS]) == MOST_HUNKS + MOST_STUBS
+    assert len([it for it in kinds if it in PARTS]) == MOST_PARTS
     assert [it.kind for it in found[:4]] == [HUNK, NONE, HUNK, RAISES], "by turns, for time may be up"
-    assert found == made(base, landed) != undoings([source(base, landed)], "another")
+    assert found == made(base, landed) != list(undoings([source(base, landed)], "another"))
 
 
 BASE = {
@@ -133,7 +145,7 @@ def test_the_stub_binds_what_tests_need_and_the_base_lacks(test: str, expected: 
 def test_all_new_functions_return_none_at_once() -> None:
     base = "def old(): return 1\n"
     landed = base + "def one():\n    a = 1\n    return a\nclass It:\n    def two(self): return 2\n"
-    found = undoings([source(base, landed), source(None, "def three(): return 3\n", "b.py")], "seed")
+    found = list(undoings([source(base, landed), source(None, "def three(): return 3\n", "b.py")], "seed"))
     emptied = base + "def one():\n    return None\n\nclass It:\n    def two(self): return None\n"
     texts = {"a.py": emptied, "b.py": "def three(): return None\n"}
     assert found[0] == Undoing(UndoingKind.NEW_RETURN_NONE, "a.py", 2, texts)
@@ -150,7 +162,82 @@ def test_a_hunk_without_which_nothing_parses_is_undone_with_its_neighbour() -> N
 
 
 def test_code_that_is_too_deep_for_a_tree_is_compared_by_lines() -> None:
-    deep = "def f(a):\n    return " + " + ".join(["a"] * 900) + "{0}\n"
-    assert len(texts(made(deep.format(""), deep.format(" + 1")), HUNK, NONE)) == 2
+    deep = "def f(a):\n    return " + " + ".join(["a"] * 900) + "{0}\n" + "#\n" * 8 + "x = {0}1\n"
+    assert len(texts(made(deep.format(""), deep.format(" + 1")), HUNK, NONE)) == 3
     assert made(deep.format(""), deep.format("  ")) == []
     name_stub(["from till import new\n" + deep], BASE.keys(), lambda path: deep)
+
+
+CHANGE, STATEMENT = UndoingKind.CHANGE, UndoingKind.STATEMENT
+
+
+def test_a_hunk_that_leaves_a_name_unbound_is_undone_with_what_reads_it() -> None:
+    gap = "#\n" * 8
+    base = "import os\n" + gap + "def f(self):\n    return self.x\n" + gap + "y = 1\n"
+    landed = "import os, re\n" + gap + "def f(self):\n    return re.escape(self.y)\n" + gap + "y = 2\n"
+    early, late = base[: -len("1\n")] + "2\n", landed[: -len("2\n")] + "1\n"
+    middle = landed.replace("re.escape(self.y)", "self.x")
+    found = texts(made(base, landed), HUNK)
+    assert len(found) == 2 and late in found and found < {early, middle, late}, "no import goes alone"
+    method = "class It:\n    def one(self): return 1\n" + gap + "    def two(self): return {0}\n" + gap + "x = {1}\n"
+    assert len(texts(made("x = 1\n", method.format("self.one()", 2)), HUNK)) == 0
+    assert len(texts(made(method.format(0, 1), method.format("self.three()", 2)), HUNK)) == 2
+
+
+def test_blocks_of_one_hunk_are_parts_of_it() -> None:
+    base = "a = 1\nb = 1\nc = 1\n"
+    assert texts(made(base, "a = 2\nb = 1\nc = 2\n"), CHANGE) == {"a = 1\nb = 1\nc = 2\n", "a = 2\nb = 1\nc = 1\n"}
+
+
+FUNCTION = """\
+def f(a, b=None):
+    new = a.copy()
+    if b and a:
+        a = b
+    for it in a:
+        print(it)
+    a["k"] = 1
+    if a is None:
+        raise ValueError(
+            "no a")
+    return [f"{b if a else a}", new]
+"""
+
+
+def test_new_statements_do_nothing_one_at_a_time() -> None:
+    found = texts(made("def f(a, b=None):\n    return a\nx = 1\n", FUNCTION + "x = 2\n"), STATEMENT, CHANGE)
+    edits = (
+        ("if b and a:", "if False:"),
+        ("if b and a:", "if b and True:"),
+        ("if b and a:", "if True and a:"),
+        ("        a = b\n", "        pass\n"),
+        ("for it in a", "for it in ()"),
+        ("        print(it)", "        pass"),
+        ('    a["k"] = 1', "    pass"),
+        ("if a is None", "if False"),
+        ('raise ValueError(\n            "no a")', "pass"),
+    )
+    possible = {FUNCTION.replace(old, new) + "x = 2\n" for old, new in edits}
+    assert len(possible) == len(edits) and {it for it in found if it and it.endswith("x = 2\n")} < possible
+    assert len(found) == 8, "at most so many"
+    assert not any(text and "new = a.copy()" not in text for text in found), "nothing else binds it"
+
+
+@pytest.mark.parametrize(
+    ("base", "landed", "expected"),
+    [
+        ("return a", "x = a\n    return x", set()),
+        ("return a", "a = a or 1\n    return a", {"pass\n    return a", "a = a or False\n    return a"}),
+        ("if a:\n        g(a)\n    return a", "g(a)\n    return a", set()),
+        (
+            "return a",
+            "if a:\n        return g(a)\n    return a",
+            {"if False:\n        return g(a)\n    return a", "if a:\n        return None\n    return a"},
+        ),
+        ("return a", "self.a = a\n    return a", {"self.a = None\n    return a"}),
+        ("return a", "return f'{g(a) if a else 1}'", set()),
+    ],
+)
+def test_only_what_is_new_and_leaves_names_bound_is_a_part(base: str, landed: str, expected: set[str]) -> None:
+    head = "def g(a): return a\n\n\ndef f(self, a):\n    "
+    assert texts(made(f"{head}{base}\n", f"{head}{landed}\n"), STATEMENT) == {f"{head}{it}\n" for it in expected}

@@ -15,6 +15,7 @@ from research.bench import (
     comments_bench,
     entities_bench,
     git_bench,
+    import_bench,
     placing_bench,
     prefix_bench,
     prm_bench,
@@ -88,6 +89,12 @@ def test_the_entities_bench_times_each_kind_of_text() -> None:
     measures = entities_bench.run(turns=1)
     assert measures[0].name == "100 kB of Python"
     assert all(0 < measure.value < 5_000 and measure.goal == entities_bench.GOAL for measure in measures)
+
+
+def test_the_import_bench_stores_every_row_and_measures_the_process_that_does() -> None:
+    figures = {measure.name: measure for measure in import_bench.run(rows=40)}
+    assert figures["peak memory"].passed and figures["peak memory"].value > 30
+    assert figures["time"].note == "4 MB read" and figures["read, of processor time"].value > 0
 
 
 @pytest.mark.whole

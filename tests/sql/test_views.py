@@ -19,6 +19,23 @@ COMMENTS = (
 )
 
 
+CHAINS = {
+    "chosen_stages": (
+        *("repository", "chain", "strategy", "score", "position", "number", "subject", "landed_at", "base_sha"),
+        *("landed_sha", "source_lines", "test_lines", "relation", "confidence", "worth"),
+    ),
+    "task_queries": ("repository", "chain", "outcome", "overview", "position", "number", "query", "model"),
+    "stage_proofs": (
+        *("repository", "chain", "position", "number", "chain_outcome", "outcome", "reason", "f2p", "p2p", "own_f2p"),
+        *("image", "runner", "backend"),
+    ),
+    "rollout_stages": (
+        *("repository", "chain", "trajectory", "sample", "scaffold", "model", "trajectory_outcome", "usd", "position"),
+        *("number", "outcome", "reason", "attempts", "steps", "score", "tests"),
+    ),
+}
+
+
 def view(store: Store, name: str, columns: str = "*") -> list[dict[str, Any]]:
     with store.reading() as tx:
         return [dict(row) for row in tx.connection.execute(text(f"SELECT {columns} FROM {name}")).mappings()]
@@ -29,6 +46,8 @@ def test_the_columns_of_the_views_stand_in_the_promised_order(store: Store) -> N
         assert tuple(tx.connection.execute(text("SELECT * FROM landed_pull_requests")).keys()) == LANDED
         assert tuple(tx.connection.execute(text("SELECT * FROM citation_edges")).keys()) == EDGES
         assert tuple(tx.connection.execute(text("SELECT * FROM review_comments")).keys()) == COMMENTS
+        for name, columns in CHAINS.items():
+            assert tuple(tx.connection.execute(text(f"SELECT * FROM {name}")).keys()) == columns
 
 
 def test_only_what_landed_is_a_landed_pull_request(store: Store) -> None:

@@ -13,7 +13,19 @@ from sqlalchemy import insert
 
 from prchain.core.llm.model import Role, ToolCall
 from sql.store import Store, Transaction
-from sql.tables import Chain, ChainStage, LlmCall, Repository, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
+from sql.tables import (
+    Chain,
+    ChainStage,
+    ImportedTask,
+    LlmCall,
+    Repository,
+    Selection,
+    Task,
+    TaskStage,
+    Trajectory,
+    TrajectoryStage,
+    Verdict,
+)
 from tests.databases import new_database
 from trajectories.model import Entry, EntryKind
 from trajectories.rows import row_of
@@ -228,6 +240,31 @@ class SampleWorld:
                 ],
             )
         return chain_id
+
+    def select(self, chain_id: str, strategy: str) -> None:
+        """A strategy chose the chain."""
+        row = {"strategy": strategy, "chain_id": chain_id, "score": 1.0, "outcome": "selected", "reason": None}
+        with self.store.transaction() as tx:
+            tx.upsert(Selection, [{**row, "selected_at": "2024-01-01T00:00:00Z"}])
+
+    def imported(self, chain_id: str, source: str = "Lite", instance_id: str = "shop__till-1") -> None:
+        """The chain is a data set's instance, which other data sets may hold, too."""
+        empty = ("revision", "split", "licence", "difficulty", "location", "image", "image_by", "workdir", "log_parser")
+        row: dict[str, Any] = {
+            "chain_id": chain_id,
+            "source": source,
+            "form": "swe-bench",
+            "instance_id": instance_id,
+            "base_commit": "a" * 40,
+            "imported_at": "2024-01-01T00:00:00Z",
+            "benchmark": True,
+            "breaks": False,
+            **dict.fromkeys(("patch", "test_patch"), ""),
+            **{key: list[str]() for key in ("f2p", "p2p", "test_command")},
+            **dict.fromkeys(empty),
+        }
+        with self.store.transaction() as tx:
+            tx.upsert(ImportedTask, [row])
 
     def trajectory(
         self,

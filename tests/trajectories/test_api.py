@@ -66,6 +66,30 @@ def test_tasks_are_those_that_are_exported(folder: Path) -> None:
             list(database.tasks())
 
 
+def test_proofs_and_trajectories_tell_tests_and_verdicts(folder: Path) -> None:
+    with prchain.api.open("prchain.db") as database:
+        (proof,) = (one for one in database.proofs(repository=REPOSITORY) if one.chain.startswith("2cff"))
+        accepted = list(database.trajectories(outcomes=["accepted"], repository=REPOSITORY))
+        tasks = {task.chain_id: task for task in database.tasks(proved=True)}
+        sample = next(database.samples())
+        with pytest.raises(UsageError):
+            list(database.trajectories(outcomes=["acepted"]))
+        with pytest.raises(UsageError):
+            list(database.proofs(repository="nobody/nothing"))
+    assert (proof.outcome, [stage.number for stage in proof.stages]) == ("proved", [2, 5, 8])
+    assert [(len(stage.f2p), len(stage.p2p)) for stage in proof.stages] == [(6, 0), (2, 6), (1, 8)]
+    assert {stage.worth for stage in proof.stages} == {"not_measured"}
+    tests = [stage.tests for stage in tasks[proof.chain].stages]
+    assert [one and one.f2p for one in tests] == [stage.f2p for stage in proof.stages]
+    assert accepted and all(one.outcome == "accepted" and one.verdicts for one in accepted)
+    mended = next(one for one in accepted if one.chain == proof.chain and one.scaffold == "react")
+    assert [(verdict.position, verdict.attempt, verdict.accepted) for verdict in mended.verdicts] == [
+        (1, 1, True), (2, 1, False), (2, 2, True), (3, 1, True),
+    ]  # fmt: skip
+    line = prchain.api.messages(sample)
+    assert len(line["messages"]) == len(sample.turns) and line["tools"]
+
+
 def test_samples_are_those_that_are_exported_with_what_is_under_loss(folder: Path, finished_demo: Ran) -> None:
     with prchain.api.open() as database:  # of the demo's own prchain.toml
         samples = list(database.samples())

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from sqlalchemy import delete, update
+from sqlalchemy import text as sql_text
 
 from environments.backend import Usable
 from environments.backends import BACKENDS
@@ -241,6 +242,30 @@ def test_the_page_of_the_guidance_says_so_where_nothing_was_found_or_a_rollout_i
     print_guidance(store, GUIDED_CHAIN, None)
     store.close()
     assert capsys.readouterr().out == ""
+
+
+def test_the_views_tell_chains_tasks_proofs_and_rollouts(ran: Ran) -> None:
+    store = Store.open(str(ran.folder / "prchain.db"), create=False)
+    try:
+        with store.reading() as tx:
+
+            def ask(query: str) -> list[tuple[Any, ...]]:
+                return [tuple(row) for row in tx.connection.execute(sql_text(query))]
+
+            stages = ask("SELECT number FROM chosen_stages WHERE chain LIKE '2cff%' AND strategy = 'evidence'")
+            queries = ask("SELECT number, query FROM task_queries WHERE chain LIKE '2cff%' ORDER BY position")
+            proofs = ask("SELECT number, outcome, f2p, p2p, own_f2p FROM stage_proofs WHERE chain LIKE '2cff%'")
+            ended = ask(
+                "SELECT number, outcome, attempts, score FROM rollout_stages "
+                "WHERE chain LIKE '2cff%' AND trajectory_outcome = 'accepted' ORDER BY position"
+            )
+    finally:
+        store.close()
+    assert sorted(stages) == [(2,), (5,), (8,)]
+    assert [number for number, query in queries if query] == [2, 5, 8]
+    assert sorted(proofs) == [(2, "proved", 6, 0, None), (5, "proved", 2, 6, None), (8, "proved", 1, 8, None)]
+    assert [row[:3] for row in ended] == [(2, "accepted", 1), (5, "accepted", 2), (8, "accepted", 1)]
+    assert all(row[3] >= 0.8 for row in ended)
 
 
 def test_a_second_way_to_the_same_files_is_no_second_sample(ran: Ran) -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sqlalchemy import insert, update
 
 from prchain.core.errors import UsageError
-from sql.tables import ImportedTask, LlmCall, Selection, Trajectory, TrajectoryStage, Verdict
+from sql.tables import LlmCall, Trajectory, TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.tasks.predictions import chosen_rollouts
 from trajectories.identity import LENGTH
@@ -45,21 +45,21 @@ def add(
     stages: int = 1,
     steps: int = 3,
     tests: str | None = None,
+    **options: str,
 ) -> str:
     """A rollout that worked on so many stages; the last one is `resolved`, those before it are."""
     name = f"{place:0{LENGTH}x}"
     kept = stages if resolved else stages - 1
     outcome = "accepted" if resolved else "rejected" if stages == 1 else "too_short"
-    world.trajectory(
-        name, chain, talk(stages, steps), sample=sample, model=model, outcome=outcome, accepted=kept, usd=0.5
-    )
+    talked, chosen = talk(stages, steps), dict[str, Any](model=model, outcome=outcome, **options)
+    world.trajectory(name, chain, talked, sample=sample, accepted=kept, usd=0.5, **chosen)
     with world.store.transaction() as tx:
         tx.connection.execute(update(TrajectoryStage).where(TrajectoryStage.trajectory_id == name).values(steps=steps))
         if tests is not None:
             tx.connection.execute(update(Verdict).where(Verdict.trajectory_id == name).values(tests=tests))
         texts = dict.fromkeys(("run", "request_hash", "prompt", "prompt_hash"), "x")
-        numbers: dict[str, Any] = {"sample": sample, "attempt": 1, "ordinal": 0, "tokens_in": 100, "tokens_out": 10}
-        call = {**texts, **numbers, "purpose": "agent", "model": model, "state": "stored", "usd": 0.25}
+        told: dict[str, Any] = {"sample": sample, "attempt": 1, "ordinal": 0, "tokens_in": 100, "tokens_out": 10}
+        call = {**texts, **told, "purpose": "agent", "model": model, "state": "stored", "usd": 0.25}
         for position in range(1, stages + 1):
             subject = {"subject": f"{name}/{position}", "started_at": "2024-01-01T00:00:00Z"}
             tx.connection.execute(insert(LlmCall).values({**call, **subject}))
@@ -71,9 +71,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
     with sample_world(tmp_path_factory.mktemp("evaluate")) as world:
         for place, (chain, length) in enumerate(zip(CHAINS, (1, 1, 2), strict=True)):
             world.chain(chain, length=length, repository=("shop", "till" if place < 2 else "desk"))
-            selection = {"strategy": "single", "chain_id": chain, "score": 1.0, "outcome": "selected", "reason": None}
-            with world.store.transaction() as tx:
-                tx.upsert(Selection, [{**selection, "selected_at": "2024-01-01T00:00:00Z"}])
+            world.select(chain, "single")
         one, two, three = CHAINS
         add(world, 1, one, sample=0, resolved=True)
         add(world, 2, one, sample=1, resolved=False, steps=9)
@@ -141,36 +139,28 @@ def test_people_read_tables_of_at_most_80_columns(world: SampleWorld) -> None:
 # ---- what is no sample of one thing, or says nothing of the agent
 
 
-def imported(chain: str, source: str) -> dict[str, Any]:
-    """A chain as a data set's instance; two sets publish the same one."""
-    texts = dict.fromkeys(("patch", "test_patch"), "") | {key: list[str]() for key in ("f2p", "p2p", "test_command")}
-    empty = dict.fromkeys(
-        ("revision", "split", "licence", "difficulty", "location", "image", "image_by", "workdir", "log_parser")
-    )
-    named = {"chain_id": chain, "source": source, "form": "swe-bench", "instance_id": "shop__till-1"}
-    times = {"base_commit": "a" * 40, "imported_at": "2024-01-01T00:00:00Z"}
-    return {**texts, **empty, **named, **times, "benchmark": True, "breaks": False}
-
-
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
     with sample_world(tmp_path_factory.mktemp("odd")) as world:
         for chain, length in zip(CHAINS, (1, 1, 3), strict=True):
             world.chain(chain, length=length, repository=("shop", "till"))
-            selection = {"strategy": "single", "chain_id": chain, "score": 1.0, "outcome": "selected", "reason": None}
-            with world.store.transaction() as tx:
-                tx.upsert(Selection, [{**selection, "selected_at": "2024-01-01T00:00:00Z"}])
+            world.select(chain, "single")
         one, two, three = CHAINS
-        with world.store.transaction() as tx:
-            tx.upsert(ImportedTask, [imported(one, "Lite"), imported(two, "Verified")])
+        # An instance that two data sets publish.
+        world.imported(one, "Lite")
+        world.imported(two, "Verified")
         add(world, 1, one, model="twice", resolved=True)
         add(world, 2, two, model="twice", resolved=False)
+        left: list[tuple[str, str]] = []
         unsupported = add(world, 3, three, model="state", resolved=True, stages=2)
         limited = add(world, 4, three, model="limit", resolved=True, stages=1)
         unscored = add(world, 5, one, model="unscored", resolved=True, tests="passed")
         silent = add(world, 6, two, model="unscored", resolved=False)
         fresh = add(world, 7, one, model="options", resolved=False)
         add(world, 8, one, model="options", resolved=True)
+        for place, name in ((10, "sandbox_lost"), (11, "defect"), (12, "superseded")):
+            cut = add(world, place, three, model="cut", resolved=True, stages=2, sample=place)
+            left += [(cut, name)]
         curated = add(world, 9, two, model="twice", resolved=True, sample=1)
         stages, whole = TrajectoryStage.trajectory_id, Trajectory.id
         with world.store.transaction() as tx:
@@ -187,9 +177,64 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
                 put(Trajectory, name, outcome="unscored")
                 put(TrajectoryStage, name, outcome="unscored")
             tx.connection.execute(update(Verdict).where(Verdict.trajectory_id == silent).values(tests=None))
+            # As a machine leaves them: only the trajectory has the failure's name.
+            for cut, name in left:
+                put(Trajectory, cut, outcome=name, accepted=1)
+                put(TrajectoryStage, cut, 2, outcome="running", attempts=0)
             put(Trajectory, fresh, options={"context": "stage"})
             put(Trajectory, curated, scaffold="curated")
         yield world
+
+
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path_factory.mktemp("carried")) as world:
+        for chain in CHAINS[:2]:
+            world.chain(chain, length=2, repository=("shop", "till"))
+            world.select(chain, "single")
+        place = 0
+        for carry, resolved in (("agent", (False, False)), ("reference", (True, True)), ("none", (True, False))):
+            for chain, last in zip(CHAINS[:2], resolved, strict=True):
+                place += 1
+                name = add(world, place, chain, resolved=last, stages=2, carry=carry, on_fail="continue")
+                broke = {"earlier_broken": ["t"] if not last else [], "carried_failure": [], "carried_fixed": []}
+                with world.store.transaction() as tx:
+                    where = (Verdict.trajectory_id == name, Verdict.position == 2)
+                    tests = "passed" if last else "earlier_broken"
+                    tx.connection.execute(update(Verdict).where(*where).values(grade=broke, tests=tests))
+                    tx.connection.execute(update(LlmCall).values(tokens_in=None, tokens_out=None))
+        yield world
+
+
+def test_whose_work_a_stage_begins_with_is_compared_on_the_same_stages(carried: SampleWorld) -> None:
+    row = figures(carried, "--by", "carry")
+    assert row["parted_by_option"] == [] and [it["group"] for it in row["groups"]] == [
+        "m1, carry=agent",
+        "m1, carry=none",
+        "m1, carry=reference",
+    ]
+    (found,) = row["carried"]
+    assert (found["group"], found["instances"], found["chains"]) == ("m1", 4, 2)
+    assert {name: it["by_position"] for name, it in found["carries"].items()} == {
+        "agent": {"1": 1.0, "2": 0.0},
+        "reference": {"1": 1.0, "2": 1.0},
+        "none": {"1": 1.0, "2": 0.5},
+    }
+    assert [(it["one"], it["other"], it["later"]) for it in found["differences"]] == [
+        ("agent", "reference", 100),
+        ("agent", "none", 50),
+        ("reference", "none", -50),
+    ]
+    assert found["carries"]["agent"]["broke_earlier"] == 1.0
+    assert (row["groups"][0]["later"], row["groups"][0]["broke_earlier"]) == (2, 2)
+
+
+def test_people_read_how_errors_propagate_and_that_no_tokens_were_told(carried: SampleWorld) -> None:
+    result = CliRunner().invoke(evaluate, ["--db", str(carried.store.url.database), "--by", "carry"])
+    assert "on 4 stages of 2 chains with runs of each" in result.output and "reference less agent" in result.output
+    assert "+50.0" in result.output and "of 2 later stages with tests 2 broke tests of earlier ones" in result.output
+    assert "m1, carry=agent: no tokens were told by what answered" in result.output and "50.0%" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
 
 
 def test_an_instance_that_two_data_sets_publish_is_two(odd: SampleWorld) -> None:
@@ -209,10 +254,11 @@ def test_runs_with_several_options_are_parted(odd: SampleWorld) -> None:
 
 
 def test_what_the_agent_did_not_fail_stands_apart_under_its_name(odd: SampleWorld) -> None:
-    found = {model: figures(odd, "--model", model)["groups"][0] for model in ("state", "limit", "unscored")}
+    found = {model: figures(odd, "--model", model)["groups"][0] for model in ("state", "limit", "unscored", "cut")}
     assert {model: (it["runs"], it["resolved"], it["not_reached"], it["apart"]) for model, it in found.items()} == {
         "state": (1, 1, 0, {"merge_unsupported": 2}),
         "limit": (1, 1, 0, {"not_reached": 2}),
+        "cut": (2, 2, 0, {"defect": 2, "sandbox_lost": 2}),
         "unscored": (1, 1, 0, {"unscored": 1}),  # by its hidden tests; of the other nothing was said
     }
 

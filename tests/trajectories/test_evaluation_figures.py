@@ -8,6 +8,7 @@ from statistics import fmean
 
 import pytest
 
+from trajectories.studies.evaluation.carried import carried
 from trajectories.studies.evaluation.figures import Estimate, InstanceRun, figures, pass_at_k
 from trajectories.studies.evaluation.sides import sides
 
@@ -93,7 +94,7 @@ def test_two_sides_are_compared_on_the_instances_that_both_have() -> None:
 
 def test_the_interval_of_a_paired_difference_is_that_of_the_pairs() -> None:
     base = [run(str(n), False, steps=10 * n) for n in range(1, 30)]
-    less = [replace(it, steps=it.steps - 3) for it in base]
+    less = [replace(it, steps=10 * n - 3) for n, it in enumerate(base, 1)]
     found = sides(base, less, p_values=False).measures["steps"]
     # Every pair differs by as much, so the interval is a point, however far the instances are apart.
     assert (found.difference, found.low, found.high, found.mann_whitney_p) == (-3, -3, -3, None)
@@ -110,3 +111,41 @@ def test_a_bootstrap_is_what_drawing_by_hand_gives() -> None:
     steps = found.measures["steps"]
     assert steps.low is not None and steps.high is not None
     assert abs(steps.low - low) <= 0.75 and abs(steps.high - high) <= 0.75
+
+
+# ---- whose work a stage begins with
+
+
+def test_the_ways_to_carry_are_compared_on_the_same_stages_by_chains() -> None:
+    def stages(resolved: str) -> list[InstanceRun]:
+        names = [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+        return [
+            run(f"{chain}/{at}", mark == "+", position=at, broke_earlier=False if at > 1 else None)
+            for (chain, at), mark in zip(names, resolved, strict=True)
+        ]
+
+    agent, reference = stages("+-+-"), stages("++-+")
+    agent[1] = replace(agent[1], broke_earlier=True, began_broken=True)
+    lost = run("c/1", False, position=1, apart="endpoint_unreachable")
+    found = carried({"reference": [*reference, lost], "agent": [*agent, run("d/1", True)]})
+    assert found is not None and (found.instances, found.chains, list(found.carries)) == (4, 2, ["agent", "reference"])
+    assert found.carries["agent"].by_position == {1: 1.0, 2: 0.0}
+    assert found.carries["reference"].by_position == {1: 0.5, 2: 1.0}
+    assert (found.carries["agent"].resolved, found.carries["reference"].resolved) == (0.5, 0.75)
+    assert (found.carries["agent"].later, found.carries["agent"].broke_earlier) == (2, 0.5)
+    assert (found.carries["agent"].began_broken, found.carries["reference"].began_broken) == (0.5, 0.0)
+    (apart,) = found.differences
+    # Drawn are the chains: a differs by 0 and 100 points, b by -100 and 100.
+    assert (apart.one, apart.other, apart.difference) == ("agent", "reference", 25)
+    assert (apart.low, apart.high) == (0, 50) and (apart.later, apart.later_low, apart.later_high) == (100, 100, 100)
+
+
+def test_one_way_to_carry_or_no_common_stage_is_no_comparison() -> None:
+    assert carried({"agent": [run("a/1", True)]}) is None
+    assert carried({"agent": [run("a/1", True)], "none": [run("b/1", True)]}) is None
+    assert carried({}) is None
+
+
+def test_tokens_that_no_endpoint_told_are_unknown_and_not_none() -> None:
+    silent = run("a", True, tokens_in=None, tokens_out=None)
+    assert figures([silent]).tokens_in is None and figures([silent, run("b", True)]).tokens_in == 100

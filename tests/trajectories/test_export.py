@@ -20,7 +20,7 @@ from tests.trajectories.sampleworld import OVERVIEW, SHORTER, SampleWorld, Talk,
 from trajectories.export.export import ExportReport, export, export_to
 from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
-from trajectories.export.reading import candidates, read_sample
+from trajectories.export.reading import candidates, chain_works, read_sample
 from trajectories.export.samples import Sample
 from trajectories.export.write import Files, HashedFile
 from trajectories.model import EntryKind
@@ -264,6 +264,47 @@ def test_chains_that_share_a_pull_request_are_never_in_both_files(world: SampleW
     rows, _ = run_export(world, tmp_path, validation=0.5, split_by="chain")
     chains = {row["metadata"]["chain_id"] for row in rows}
     assert chains in ({"d0", "d1"}, {"d2", "d3"})
+
+
+def test_tasks_of_one_pull_request_by_several_strategies_stay_together_and_are_told(
+    world: SampleWorld, tmp_path: Path, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chains = {"single": [(1, 1), (2, 1), (8, 1)], "reference": [(1, 3)], "temporal": [(4, 3), (8, 2)]}
+    names = []
+    for strategy, found in chains.items():
+        for first, length in found:
+            name = f"{strategy[0]}{first}"
+            names.append(world.chain(name, first=first, length=length))
+            world.trajectory(name, name, Talk().system().query(1).bash(f"echo {name}").submit(), accepted=1)
+            world.select(name, strategy)
+    groups: set[frozenset[str]] = set()
+    for seed in range(4):
+        rows, report = run_export(world, tmp_path, validation=0.4, split_by="chain", seed=seed)
+        trained = frozenset(row["metadata"]["chain_id"] for row in rows)
+        groups |= {trained, frozenset(names) - trained}
+    assert groups and all({"s1", "s2", "r1"} <= it or not it & {"s1", "s2", "r1"} for it in groups)
+    assert all({"s8", "t8"} <= it or not it & {"s8", "t8"} for it in groups)
+    shared = {"shop/till#1": ["r1", "s1"], "shop/till#2": ["r1", "s2"], "shop/till#8": ["s8", "t8"]}
+    assert report.shared == shared
+    named = [{"pull_request": pull, "chains": members} for pull, members in shared.items()]
+    assert report.card["in_several_tasks"] == {"pull_requests": 3, "first": named}
+    assert "| shop/till#8 | s8, t8 |" in (tmp_path / "sft.jsonl.card.md").read_text()
+    # The samples of one strategy alone, which a comparison trains on.
+    assert run(["export", "--out", str(tmp_path / "r.jsonl"), "--strategy", "reference", "--db", database_url]) == 0
+    assert "1 sample" in capsys.readouterr().out
+    assert run(["export", "--out", "-", "--db", database_url]) == 0
+    assert "3 pull requests in several of these tasks" in capsys.readouterr().err
+
+
+def test_two_data_sets_with_one_instance_hold_one_pull_request_though_nobody_tells_its_number(
+    world: SampleWorld, tmp_path: Path
+) -> None:
+    for name in ("i1", "i2", "i3"):
+        world.chain(name, first=0, length=1)
+        world.imported(name, instance_id="shop__till.abc" if name != "i3" else "shop__till.def")
+    with world.store.reading() as tx:
+        works = [*chain_works(tx, {"i1", "i2", "i3"})]
+    assert works == [("i1", "shop/till shop__till.abc"), ("i2", works[0][1]), ("i3", "shop/till shop__till.def")]
 
 
 def test_a_file_that_is_there_is_not_replaced_unless_forced(world: SampleWorld, tmp_path: Path) -> None:

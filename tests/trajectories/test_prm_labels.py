@@ -13,6 +13,7 @@ import pytest
 from prchain.core.errors import UsageError
 from prchain.core.llm.model import ToolCall
 from sql.store import Store
+from sql.tables import ImportedTask
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.prmstore import add_curation, add_trajectory, add_window, prm_store
 from tests.trajectories.prmworld import Attempt, stage
@@ -373,3 +374,20 @@ def test_an_agent_that_saw_its_stage_alone_shares_that_alone(store: Store, tmp_p
         add_trajectory(store, name, entries, stages=stages, verdicts=placed, context="stage")
     [row], _ = pairs(store, tmp_path)
     assert (row["position"], row["step"], len(row["messages"])) == (2, 4, 5)
+
+
+def test_windows_and_pairs_of_a_task_that_measures_models_are_left_out_and_counted_unless_asked_for(
+    store: Store, tmp_path: Path
+) -> None:
+    add_trajectory(store, "bb", GUIDED, stages=[StageRow(1, "accepted")], verdicts=RIGHT, parent=("aa", 5))
+    add_trajectory(store, "aa", PLAIN, stages=[StageRow(1, "rejected")], verdicts=WRONG)
+    said = {"chain_id": "c", "source": "x/Verified", "form": "swe-bench", "instance_id": "i-1", "base_commit": "0" * 40}
+    texts = {"patch": "", "test_patch": "", "f2p": [], "p2p": [], "test_command": [], "imported_at": "2026-01-01"}
+    add_window(store, "w1", "aa", (1, 5))
+    windows = labels(store, tmp_path)[1].rows
+    with store.transaction() as tx:
+        tx.upsert(ImportedTask, [{**said, **texts, "benchmark": True, "breaks": False}])
+    assert [labels(store, tmp_path, benchmarks=asked)[1].rows for asked in (False, True)] == [0, windows] == [0, 1]
+    assert dict(labels(store, tmp_path)[1].left_out) == {"benchmark": 1}
+    assert [pairs(store, tmp_path, benchmarks=asked)[1].rows for asked in (False, True)] == [0, 1]
+    assert dict(pairs(store, tmp_path)[1].left_out) == {"benchmark": 2}

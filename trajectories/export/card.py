@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import select
@@ -21,8 +22,9 @@ from trajectories.export.distribution import Distribution
 from trajectories.export.loss import LossCount
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
-from trajectories.export.reading import ExportCandidate, chain_pulls, outcome_counts
+from trajectories.export.reading import ExportCandidate, chain_pulls, chain_works, outcome_counts
 from trajectories.export.samples import Sample
+from trajectories.export.split import shared_works
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens
 from trajectories.export.write import HashedFile
@@ -128,6 +130,7 @@ def card_of(
         "repositories": _repositories(card, kept),
         "licences": dict(sorted(Counter(candidate.licence or "unknown" for candidate in kept).items())),
         **_imports(tx, kept),
+        **shared_row(shared_pulls(tx, card)),
         "options": options_row(options),
         **_rollouts(tx, card.trajectories),
         "cost": _cost(tx, kept),
@@ -187,6 +190,22 @@ def _imports(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]
     ]
     return {"imports": rows} if rows else {}
 
+
+def shared_pulls(tx: Transaction, card: Card) -> dict[str, list[str]]:
+    """The pull requests that several of the exported tasks hold, with the ids of their chains."""
+    chains = {candidate.chain_id for candidate in card.trajectories.values()}
+    return shared_works(chain_works(tx, chains))
+
+
+def shared_row(shared: Mapping[str, list[str]]) -> dict[str, Any]:
+    """What the card tells of `shared_pulls`: all are counted, and the first ones named. Empty where there is none."""
+    if not shared:
+        return {}
+    first = [{"pull_request": pull, "chains": chains} for pull, chains in islice(shared.items(), _SHARED_SHOWN)]
+    return {"in_several_tasks": {"pull_requests": len(shared), "first": first}}
+
+
+_SHARED_SHOWN = 100
 
 _SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "temperature", "overflow")
 

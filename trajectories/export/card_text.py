@@ -85,6 +85,13 @@ def markdown(card: Mapping[str, Any]) -> str:
                 for it in card["imports"]
             ],
         )
+    if "in_several_tasks" in card:
+        shared = card["in_several_tasks"]
+        words = counted(shared["pull_requests"], "pull request")
+        lines += [f"{words} in several of these tasks; a split puts all tasks of one into one file:", ""]
+        lines += _table(
+            ("pull request", "chains"), [(it["pull_request"], ", ".join(it["chains"])) for it in shared["first"]]
+        )
     lines += ["## How it was made", ""]
     for title, key in (("agent", "agents"), ("judge", "judges"), ("writer of tasks", "task_writers")):
         lines += _table((title, "trajectories" if key != "task_writers" else "chains"), list(card[key].items()))

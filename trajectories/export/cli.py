@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from prchain.core.cli_options import (
+    IMPORTED,
+    STRATEGIES,
     WHICH,
     Command,
     db_option,
@@ -36,15 +38,17 @@ if TYPE_CHECKING:
 
 MASKS = ("faulty", "tool_errors", "command_errors", "guidance")
 
-_SHARED_PARAMETERS = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
+_SHARED_PARAMETERS = frozenset({"form", "out", "outcome", "repository", "strategy", "model", "force", "db", "as_json"})
 _PREDICTION_PARAMETERS = frozenset({"predictions"})
 """Parameters of every format, and parameters of formats of predictions; all others are for formats of samples."""
 
-_CHOICES = ("outcome", "repository", "model", "predictions")
+_CHOICES = ("outcome", "repository", "strategy", "model", "predictions")
 """Parameters that choose trajectories."""
 
 _HITS_SHOWN = 100
 """As many as in the card."""
+
+_SHARED_SHOWN = 5
 
 
 @click.command(cls=Command)
@@ -75,6 +79,13 @@ _HITS_SHOWN = 100
     help="Trajectories of these outcomes.  [default: the kept ones; with swebench all that have ended]",
 )
 @repository_option
+@option(
+    "--strategy",
+    type=click.Choice([*STRATEGIES.choices, IMPORTED]),
+    metavar="NAME",
+    heading=WHICH,
+    help="Of chains that this strategy chose only.",
+)
 @option("--model", metavar="NAME", heading=WHICH, help="Of one model's agents only.")
 @option(
     "--scaffold",
@@ -108,6 +119,7 @@ def export(
     force: bool,
     outcome: str,
     repository: str | None,
+    strategy: str | None,
     model: str | None,
     scaffold: str,
     predictions: Given,
@@ -143,13 +155,15 @@ def export(
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
     if isinstance(chosen, PredictionFormat):
         of = PredictionChoice(**predictions)
-        _export_predictions(settings, chosen, out, outcome, repository, model, of, force=force, as_json=as_json)
+        which = {"repository": repository, "model": model}
+        _export_predictions(settings, chosen, out, outcome, which, strategy, of, force=force, as_json=as_json)
         return
     outcomes = frozenset(_words(outcome)) or KEPT
     masks = DEFAULT_MASKS | _masks(mask, "--mask")
     options = ExportOptions(
         outcomes=outcomes,
         repository=repository,
+        strategy=strategy,
         model=model,
         masks=masks - _masks(unmask, "--unmask"),
         scaffolds=frozenset(_words(scaffold)) or None,
@@ -248,6 +262,7 @@ def _report_row(report: ExportReport) -> dict[str, Any]:
         "left_out": dict(sorted(report.left_out.items())),
         "files": [str(path) for path in report.files],
         "tokens_how": report.tokens_how,
+        "in_several_tasks": len(report.shared),
         "samples_that_share_text": None if report.overlap is None else len(report.overlap.hits),
     }
 
@@ -277,6 +292,10 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
         if to_stdout:  # there is no card that lists them
             hits = [f"{hit.sample}: entries {', '.join(map(str, hit.lines))}" for hit in found.hits]
             say_some(hits, _HITS_SHOWN, indent=2, err=True)
+    if report.shared:
+        names = ", ".join([*report.shared][:_SHARED_SHOWN]) + (" ..." if len(report.shared) > _SHARED_SHOWN else "")
+        pulls = counted(len(report.shared), "pull request")
+        say(f"{pulls} in several of these tasks, which no split parts: {names}", err=to_stdout)
     for path in report.files:
         say(f"  {path}")
 
@@ -286,13 +305,14 @@ def _export_predictions(
     form: PredictionFormat,
     out: Path,
     outcome: str,
-    repository: str | None,
-    model: str | None,
+    which: Mapping[str, str | None],
+    strategy: str | None,
     of: PredictionChoice,
     *,
     force: bool,
     as_json: bool,
 ) -> None:
+    from sql.chosen import selected_ids
     from trajectories.export.tasks.predictions import MissingPrediction
     from trajectories.export.wanted import check_requested
     from trajectories.export.write import Files, JsonLines, StandardOutput, check_inputs
@@ -306,15 +326,15 @@ def _export_predictions(
     outcomes = frozenset(_words(outcome)) or FINAL
     left_out: list[MissingPrediction] = []
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx, Files(force=force) as files:
-        check_requested(tx, outcomes=outcomes, repository=repository, model=model)
+        check_requested(tx, outcomes=outcomes, **which)
         writer = JsonLines(StandardOutput() if to_stdout else files.open(out))
         found = form.rows(
             tx,
             settings.mirrors_dir,
             settings.data_dir,
             outcomes=outcomes,
-            repository=repository,
-            model=model,
+            **which,
+            chains=None if strategy is None else selected_ids(tx, strategy),
             like=of.like,
             sample=of.sample,
             left_out=left_out.append,

@@ -14,7 +14,7 @@ from prchain.core.console.progress import Progress
 from prchain.core.console.terminal import json_text
 from prchain.core.errors import UsageError
 from sql.store import Store, Transaction
-from trajectories.export.card import Card, card_of
+from trajectories.export.card import Card, card_of, shared_pulls
 from trajectories.export.card_text import markdown
 from trajectories.export.chat import think
 from trajectories.export.format import Format
@@ -58,6 +58,8 @@ class ExportReport:
     """What the samples share with a file of texts; None without one."""
     card: Mapping[str, Any] = field(default_factory=dict)
     """Empty where no card was written."""
+    shared: dict[str, list[str]] = field(default_factory=dict)
+    """The pull requests that several of the exported tasks hold, with the ids of their chains."""
 
 
 def export(
@@ -84,6 +86,7 @@ def export(
         for one in sets:
             states[one.name] = ExportState(one, form)
             targets[one.name].write(files, states[one.name], report, form, progress)
+            report.shared |= shared_pulls(tx, states[one.name].card)
         if not report.samples.total():
             files.discard()
             return report
@@ -240,6 +243,7 @@ def export_to(
         rows = JsonLines(stream)
         state.write({TRAIN: rows}, report)
         rows.close()
+        report.shared = shared_pulls(tx, state.card)
     report.rows[TRAIN] = rows.count
     return report
 

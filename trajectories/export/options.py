@@ -49,6 +49,8 @@ class ExportOptions:
 
     outcomes: frozenset[str] = KEPT
     repository: str | None = None
+    strategy: str | None = None
+    """Only trajectories over chains that this strategy chose; None: over all."""
     model: str | None = None
     rows: Rows = told(
         "conversations",
@@ -164,7 +166,7 @@ class ExportOptions:
     )
     benchmarks: bool = told(
         False,
-        "Also samples of tasks that were imported from benchmarks.",
+        "Also samples of tasks that measure models, imported or mined.",
         "Which",
         why="a benchmark's own trajectories, not for training",
     )

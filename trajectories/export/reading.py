@@ -13,9 +13,18 @@ from typing import Any
 from sqlalchemy import func, select
 
 from sql.benchmarks import benchmark_chains
+from sql.chosen import selected_ids
 from sql.store import Transaction
 from sql.strength import read_strengths, worst
-from sql.tables import Chain, ChainStage, Repository, Trajectory, TrajectoryMessage, TrajectoryStage
+from sql.tables import (
+    Chain,
+    ChainStage,
+    ImportedTask,
+    Repository,
+    Trajectory,
+    TrajectoryMessage,
+    TrajectoryStage,
+)
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
@@ -101,11 +110,14 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
         query = query.where(Trajectory.model == options.model)
     if options.scaffolds is not None:
         query = query.where(Trajectory.scaffold.in_(sorted(options.scaffolds)))
+    of_strategy = None if options.strategy is None else set(selected_ids(tx, options.strategy))
     found: dict[str, ExportCandidate] = {}
     barred = benchmark_chains(tx)
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
         name = f"{row.owner}/{row.name}"
         if options.repository and name.lower() != options.repository.lower():
+            continue
+        if of_strategy is not None and row.chain_id not in of_strategy:
             continue
         context = row.options.get("context", "chain")
         # Few different values, many trajectories: each value is in memory once.
@@ -196,6 +208,22 @@ def chain_pulls(tx: Transaction, chains: Collection[str]) -> Iterator[tuple[str,
     for chain, repository, number in tx.rows(ChainStage, "chain_id", "repository_id", "number"):
         if chain in chains:
             yield chain, (repository, number)
+
+
+def chain_works(tx: Transaction, chains: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What the stages of chains do again: pairs of a chain's id and the name of a pull request (``owner/name#7``), or,
+    of a task of others whose pull request nobody tells, of its instance. In lower case, and of whichever host: it is
+    the same work."""
+    query = (
+        select(ChainStage.chain_id, Repository.owner, Repository.name, ChainStage.number, ImportedTask.instance_id)
+        .join(Repository, Repository.id == ChainStage.repository_id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == ChainStage.chain_id)
+        .order_by(ChainStage.chain_id, ChainStage.position)
+    )
+    for row in tx.connection.execute(query):
+        if row.chain_id in chains:
+            work = f"#{row.number}" if row.number else f" {row.instance_id or row.chain_id}"
+            yield row.chain_id, f"{row.owner}/{row.name}{work}".lower()
 
 
 def read_sample(

@@ -19,7 +19,7 @@ from trajectories.export.reading import (
     BENCHMARK,
     ExportCandidate,
     candidates,
-    chain_pulls,
+    chain_works,
     read_sample,
     response_lengths,
 )
@@ -193,7 +193,7 @@ class SampleSelection:
             group = {candidate.id: candidate.repository.lower() for candidate in found}
         else:
             chains = {candidate.chain_id for candidate in found}
-            related = related_chains(chains, chain_pulls(self._tx, chains))
+            related = related_chains(chains, chain_works(self._tx, chains))
             group = {candidate.id: related[candidate.chain_id] for candidate in found}
         sizes: Counter[str] = Counter()
         for name, (_, count) in kept.items():

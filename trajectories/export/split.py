@@ -27,14 +27,22 @@ def validation_groups(sizes: Mapping[str, int], share: float, seed: int) -> froz
     return frozenset(chosen or {min(order, key=lambda group: sizes[group])})
 
 
-def related_chains(chains: Iterable[str], pulls: Iterable[tuple[str, Hashable]]) -> dict[str, str]:
+def related_chains(chains: Iterable[str], works: Iterable[tuple[str, Hashable]]) -> dict[str, str]:
     """Chain id to the name of its group: chains that share a pull request, also through other chains, are one group.
 
-    `pulls` are pairs of a chain's id and one of its pull requests. Chains (1, 2, 3) and (2, 3, 4) hold the same work:
+    `works` are pairs of a chain's id and one of its pull requests. Chains (1, 2, 3) and (2, 3, 4) hold the same work:
     in different files, they would let a model be tested on its training data.
     """
     groups: UnionFind[str] = UnionFind(chains)
     first: dict[Hashable, str] = {}
-    for chain, pull in pulls:
-        groups.union(first.setdefault(pull, chain), chain)
+    for chain, work in works:
+        groups.union(first.setdefault(work, chain), chain)
     return {chain: min(members) for members in groups.to_sets() for chain in members}
+
+
+def shared_works(works: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The pull requests that several chains hold, with the chains; sorted. `works` as in `related_chains`."""
+    chains: dict[str, set[str]] = {}
+    for chain, work in works:
+        chains.setdefault(work, set()).add(chain)
+    return {work: sorted(chains[work]) for work in sorted(chains) if len(chains[work]) > 1}

@@ -124,9 +124,10 @@ def run(
     from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)
-    options = (
-        _options(settings, flags, unsafe=unsafe) if like is None else _stored_options(settings, like, flags, unsafe)
-    )
+    if like is None:
+        options = _options(settings, flags, unsafe=unsafe)
+    else:
+        options = _stored_options(settings, like, flags, unsafe=unsafe)
     parent = _parent(settings, branch)
     choice = RolloutChoice(strategy, repository, limit, chain, samples, parent, reuse, proof=ProofFilter(proof))
     with (

@@ -10,8 +10,9 @@ from environments.suites.outcomes import Grade, StateCheck, check_state, grade
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import RefreshFailed
+from trajectories.rollouts.chain_context import ChainContext, Suite
 from trajectories.rollouts.state import RolloutContext
-from trajectories.task import StageTask
+from trajectories.task import ProvedTests, StageTask
 
 
 class HiddenTests:
@@ -39,33 +40,40 @@ class HiddenTests:
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()
         }
-        check = StateCheck(**fields)
-        classes = self._tests.classes
-        expected = {*classes.f2p, *classes.p2p} - {*check.carried_failure}
-        earlier = self._rollout.chain_context.task.earlier_f2p(self._stage.position)
-        run = self._run(tree, expected)
-        return grade(classes, check, run.statuses, earlier_f2p=earlier, cheats=run.cheats, taken_back=run.taken_back)
+        return graded(self._rollout.chain_context, self._stage, self._tests, tree, StateCheck(**fields))
 
     def _run(self, tree: str, expected: Collection[str]) -> TestRun:
-        """What the tests say of a tree; nothing where the tree cannot be made ready to run.
+        return _run(self._rollout.chain_context.suite(self._stage), tree, expected)
 
-        There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
-        does not pass; a test that passes in one of them counts as passed, but not where its canary passes in the other:
-        work could let the one pass first and then the other. Some tests that always passed in validation are flaky
-        (measured: a test of click's pager failed once in ten runs of the reference). There are two more also where the
-        first shows a cheat, which stands if one of these does: by chance a value may be the one that a canary asks for.
-        """
-        suite = self._rollout.chain_context.suite(self._stage)
-        try:
-            first = suite.run(tree)
-            if not first.cheats and first.usable and all(first.statuses.get(it) is Status.passed for it in expected):
-                return first
-            second = suite.run(tree)
-            if first.cheats:
-                return second if second.cheats else suite.run(tree)
-        except RefreshFailed:
-            return TestRun({}, "", 0.0, None)
-        return replace(second, statuses=united(first, second)) if first.usable else second
+
+def graded(chain: ChainContext, stage: StageTask, tests: ProvedTests, tree: str, check: StateCheck) -> Grade:
+    """What the proved `tests` of a stage say of a tree, with the `check` of the state that it was begun on."""
+    classes = tests.classes
+    expected = {*classes.f2p, *classes.p2p} - {*check.carried_failure}
+    run = _run(chain.suite(stage), tree, expected)
+    earlier = chain.task.earlier_f2p(stage.position)
+    return grade(classes, check, run.statuses, earlier_f2p=earlier, cheats=run.cheats, taken_back=run.taken_back)
+
+
+def _run(suite: Suite, tree: str, expected: Collection[str]) -> TestRun:
+    """What the tests say of a tree; nothing where the tree cannot be made ready to run.
+
+    There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
+    does not pass; a test that passes in one of them counts as passed, but not where its canary passes in the other:
+    work could let the one pass first and then the other. Some tests that always passed in validation are flaky
+    (measured: a test of click's pager failed once in ten runs of the reference). There are two more also where the
+    first shows a cheat, which stands if one of these does: by chance a value may be the one that a canary asks for.
+    """
+    try:
+        first = suite.run(tree)
+        if not first.cheats and first.usable and all(first.statuses.get(it) is Status.passed for it in expected):
+            return first
+        second = suite.run(tree)
+        if first.cheats:
+            return second if second.cheats else suite.run(tree)
+    except RefreshFailed:
+        return TestRun({}, "", 0.0, None)
+    return replace(second, statuses=united(first, second)) if first.usable else second
 
 
 def united(first: TestRun, second: TestRun) -> dict[str, Status]:

@@ -15,9 +15,10 @@ from environments.images.image_settings import BuildSettings
 from environments.images.images import ensure_base_image, find_tagged
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.layers import is_unfit, lay, lay_tools, layer_name, tools_name
+from environments.images.registry import registry_has
 from environments.images.wanted_python import OLDEST, Minor, era_of
 from environments.sandboxes.engine import BASE_LABEL, engine_failures
-from prchain.core.errors import BuildFailed, ImageError, PrchainError, SandboxError
+from prchain.core.errors import BuildFailed, PrchainError
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +29,6 @@ RELEASES: dict[str, Minor] = {"bullseye": (3, 9), "bookworm": (3, 11), "trixie":
 
 OFFICIAL: tuple[Minor, ...] = tuple((3, minor) for minor in range(6, 15))
 """Of these there are official images, ``python:X.Y-slim``."""
-
-_PATIENCE = 15.0
-"""Seconds in which a registry answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,27 +153,9 @@ def _official(engine: Any) -> Iterable[Offer]:
     """Official images: those that the engine has, and all where a registry answers."""
     names = {minor: f"python:{minor[0]}.{minor[1]}-slim" for minor in OFFICIAL}
     there = {minor for minor, name in names.items() if find_tagged(engine, name)}
-    if len(there) < len(names) and _registry_answers(engine, names[OFFICIAL[0]]):
+    if len(there) < len(names) and registry_has(engine, names[OFFICIAL[0]]):
         there = set(names)
     return [Offer(minor, REGISTRY, name) for minor, name in names.items() if minor in there]
-
-
-def _registry_answers(engine: Any, name: str) -> bool:
-    answered = threading.Event()
-
-    def ask() -> None:
-        try:
-            with engine_failures():
-                engine.images.get_registry_data(name)
-        except (ImageError, SandboxError) as error:
-            log.info("no registry answers for %s: %s", name, error)
-        else:
-            answered.set()
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_PATIENCE)
-    return answered.is_set()
 
 
 def _of_bases(engine: Any) -> Iterable[Offer]:

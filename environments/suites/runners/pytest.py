@@ -128,6 +128,7 @@ RUNNER = Runner(
     template="python {tools}/python_reporter.py",
     # Before pytest 3.3 -o takes all words up to the next option.
     options=("-o", "cache_dir={tools}/cache", "-p", "no:randomly", "--continue-on-collection-errors"),
+    curt=("--tb=no",),
     # Statuses without what tests printed and without tracebacks: a line of those could look like a status.
     plain="python -m pytest -rfEsxXp --tb=no --color=no -p no:randomly --continue-on-collection-errors {files}",
     typed="python -m pytest FILES",

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prchain.core.cli_options import db_option, json_option, repository_option, strategy_option
-from prchain.core.console.terminal import counted, present, say
+from environments.backends import BACKENDS, chosen_backend
+from prchain.core.cli_options import (
+    backend_options,
+    db_option,
+    json_option,
+    repository_option,
+    strategy_option,
+    workers_option,
+)
+from prchain.core.console.progress import open_progress
+from prchain.core.console.terminal import counted, present, say, say_prose, say_some, tally
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError, no_room
 from prchain.core.settings import Settings
@@ -18,6 +27,11 @@ from sql.store import Store
 
 if TYPE_CHECKING:
     from trajectories.studies.evaluation.evaluation import By
+    from trajectories.studies.evaluation.graded_runs import GradedReport
+    from trajectories.studies.evaluation.stored import EvaluatedRun, TaskSet
+
+_MOST_TOLD = 100
+"""Lines of rows that cannot be graded."""
 
 
 @click.command()
@@ -27,14 +41,17 @@ if TYPE_CHECKING:
 @click.option("--model", metavar="NAME", help="Only rollouts of this agent's model.")
 @click.option(
     "--by",
-    type=click.Choice(["model", "option", "repository", "difficulty", "position", "source"]),
+    type=click.Choice(["model", "option", "carry", "repository", "difficulty", "position", "source"]),
     default="model",
     show_default=True,
-    help="What parts the runs of each model.",
+    help="What parts the runs of each model. carry: whose work stages began with, on the same stages side by side.",
 )
 @click.option("--k", "ks", metavar="LIST", default="1", show_default=True, help="Which Pass@k, as in 1,2,5.")
 @click.option(
-    "--compare", nargs=2, metavar="ONE OTHER", help="Two groups beside each other, on the instances that both have."
+    "--compare",
+    nargs=2,
+    metavar="ONE OTHER",
+    help="Two groups beside each other, on the instances that both have; by name, or its number in the tables.",
 )
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Write Pass@1 as a drawing, too.")
 @click.option(
@@ -45,6 +62,15 @@ if TYPE_CHECKING:
     help="Write SWE-bench's predictions, too.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option(
+    "--predictions-from",
+    "others",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Grade predictions of others, in SWE-bench's form, by our tests; tell their figures, too.",
+)
+@workers_option("With --predictions-from, patches")
+@backend_options(BACKENDS)
 @db_option
 @json_option
 def evaluate(
@@ -58,6 +84,10 @@ def evaluate(
     svg: Path | None,
     predictions: Path | None,
     force: bool,
+    others: Path | None,
+    workers: int | None,
+    backend: str | None,
+    unsafe: bool,
     db: str | None,
     as_json: bool,
 ) -> None:
@@ -70,27 +100,29 @@ def evaluate(
     Example:
       prchain evaluate --strategy imported
       prchain evaluate --by difficulty --k 1,2,4 --json
+      prchain evaluate --strategy imported --predictions-from theirs.jsonl
     """
     from chains.tasks.export import write_lines
     from trajectories.export.tasks.predictions import MissingPrediction
     from trajectories.export.tasks.predictions import predictions as predicted
     from trajectories.outcomes import FINAL
-    from trajectories.studies.evaluation.evaluation import (
-        beside,
-        drawing,
-        evaluation,
-        print_evaluation,
-        print_sides,
-    )
+    from trajectories.studies.evaluation.evaluation import beside, drawing, evaluation
     from trajectories.studies.evaluation.stored import TaskSet, chains_of, evaluated_runs, with_views
+    from trajectories.studies.evaluation.tables import print_evaluation, print_sides
 
-    settings = Settings.load(db=db)
+    settings = Settings.load(db=db, workers=workers)
     if svg and svg.exists() and not force:
         raise UsageError(f"{svg} is there already; give another name, or --force to replace it")
     left_out: list[MissingPrediction] = []
+    tasks = TaskSet(strategy, repository, source)
+    graded: list[EvaluatedRun] = []
+    report: GradedReport | None = None
+    if others is not None:
+        where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
+        graded, report = _graded(settings, where.name, tasks, others)
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
-        chains = chains_of(tx, TaskSet(strategy, repository, source))
-        runs = evaluated_runs(tx, chains, model)
+        chains = chains_of(tx, tasks)
+        runs = [*evaluated_runs(tx, chains, model), *(it for it in graded if model in (None, it.model))]
         row = evaluation(runs, by=by, ks=_numbers(ks))
         found = beside(with_views(tx, runs), by, *compare) if compare else None
         if svg is not None:
@@ -100,6 +132,10 @@ def evaluate(
                 raise no_room(error, svg) or UsageError(f"{svg} cannot be written: {error.strerror}") from None
         if found is not None and compare is not None:
             row["compared"] = {"one": compare[0], "other": compare[1], **asdict(found)}
+        if report is not None:
+            row["from"] = {"file": str(others), **asdict(report)}
+            if not as_json:
+                _print_graded(report)
         present(as_json, row, print_evaluation, row)
         if found is not None and compare is not None and not as_json:
             say()
@@ -111,13 +147,56 @@ def evaluate(
                 settings.mirrors_dir,
                 settings.data_dir,
                 outcomes=FINAL,
-                only={it.trajectory for it in runs},
+                only={it.trajectory for it in runs if it.trajectory},
                 left_out=left_out.append,
             )
             written = write_lines(lines, predictions, force=force)
             if not as_json:
                 say(f"{counted(written, 'prediction')} written to {predictions}; {len(left_out):,} left out")
-    end_command(done=True, good=len(row["groups"]), nothing="no rollout over these tasks has ended")
+    nothing = "no rollout over these tasks has ended" if report is None else "no prediction was graded"
+    end_command(done=report is None or report.done, good=len(row["groups"]), nothing=nothing)
+
+
+def _graded(settings: Settings, backend: str, tasks: TaskSet, file: Path) -> tuple[list[EvaluatedRun], GradedReport]:
+    """Grade the predictions of a file; what cannot be graded is told in one line each."""
+    from environments.images.provide import Provider
+    from trajectories.studies.evaluation.graded_runs import graded_runs, placed
+    from trajectories.studies.evaluation.grading import PatchGrading
+    from trajectories.studies.evaluation.predictions_of_others import read_predictions
+    from trajectories.studies.evaluation.stored import chains_of, instances_of
+
+    lines: list[str] = []
+    predictions = list(read_predictions(file, lines.append))
+    bad = len(lines)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_progress(secrets=settings.secrets) as progress,
+    ):
+        with store.reading() as tx:
+            instances = instances_of(tx, chains_of(tx, tasks))
+        found = placed(predictions, instances)
+        lines += [f"{file}, row {it.row:,}: no task of these is called {it.instance}" for it in found.unknown]
+        say_some(lines, _MOST_TOLD, indent=0, err=True)
+        where = BACKENDS.named(backend).of(settings)
+        with closing(Provider(settings, images=where.needs_image, store=store)) as provider:
+            where.clear_away()
+            result = PatchGrading(store, settings, where, provider).run(found.units, settings.workers, progress)
+    reasons = [f"{it.unit.key}: {it.outcome}: {it.reason}" for it in result.results if it.reason]
+    say_some(reasons, _MOST_TOLD, indent=0, err=True)
+    runs, report = graded_runs(found, instances, result, file, bad)
+    if report.stopped:
+        say(report.stopped, err=True)
+    return runs, report
+
+
+def _print_graded(report: GradedReport) -> None:
+    words = tally(report.outcomes) or "nothing graded"
+    rows = f"{counted(report.predictions, 'prediction')}: {words}"
+    others = tally({"of no task": report.unknown, "no predictions": report.bad, "not graded": report.left})
+    say_prose(f"{rows}{f'; rows {others}' if others else ''}", width=80)
+    for model, count in report.missing.items():
+        say_prose(f"{model}: {counted(count, 'instance')} of these tasks without a prediction, not counted", width=80)
+    say()
 
 
 def _numbers(words: str) -> tuple[int, ...]:

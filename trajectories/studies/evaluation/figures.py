@@ -14,6 +14,7 @@ from statistics import fmean
 
 from prchain.core.shares import wilson
 from trajectories.studies.bootstrap import RESAMPLES, mean_intervals
+from trajectories.studies.resolved import within
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,13 @@ class InstanceRun:
     resolved: bool
     patch: bool
     """Whether anything was changed, handed in or not."""
-    steps: int
-    calls: int
+    steps: int | None
+    """None, as calls, where only the patch is known."""
+    calls: int | None
     """Of tools."""
-    tokens_in: int = 0
-    tokens_out: int = 0
+    tokens_in: int | None = 0
+    """None where no endpoint told them."""
+    tokens_out: int | None = 0
     usd: float | None = 0.0
     """None where a price is not known."""
     apart: str | None = None
@@ -43,6 +46,11 @@ class InstanceRun:
     means."""
     redundant: float | None = None
     """The share of its views of files that showed nothing new; None where it looked at none."""
+    broke_earlier: bool | None = None
+    """Whether tests of earlier stages that passed when it began fail at its end; None at a first stage, and where no
+    tests ran."""
+    began_broken: bool | None = None
+    """Whether tests that pass on B_t failed when it began: the earlier stages broke them; None as above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ class Estimate:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of a group of runs. Means are of runs that were tried; those of cost are None where a price is not
-    known."""
+    known, those of tokens where none were told."""
 
     instances: int
     runs: int
@@ -85,6 +93,12 @@ class Figures:
     """Of a run."""
     usd_resolved: float | None
     """All that was paid for the runs, for each of them that resolved; None where none did."""
+    later: int
+    """Runs of stages after the first that tests ran on."""
+    broke_earlier: int
+    """Those of them after which tests of earlier stages fail that passed when they began."""
+    began_broken: int
+    """Those of them that began with tests broken by the stages before."""
 
     @property
     def patch_rate(self) -> float | None:
@@ -118,6 +132,7 @@ def figures(
     known = [usd for usd in costs if usd is not None]
     total = sum(known) if len(known) == len(costs) else None
     by_instance = grouped(measured, lambda run: run.instance)
+    later = [run for run in measured if run.broke_earlier is not None]
     return Figures(
         instances=len(by_instance),
         runs=len(measured),
@@ -126,14 +141,17 @@ def figures(
         not_reached=len(measured) - len(tried),
         resolved=len(solved),
         patches=sum(run.patch for run in measured),
-        at_steps={most: sum(run.steps <= most for run in solved) / len(measured) for most in steps if measured},
-        at_calls={most: sum(run.calls <= most for run in solved) / len(measured) for most in calls if measured},
-        steps=_mean(run.steps for run in tried),
-        calls=_mean(run.calls for run in tried),
-        tokens_in=_mean(run.tokens_in for run in tried),
-        tokens_out=_mean(run.tokens_out for run in tried),
+        at_steps=_within(measured, [run.steps for run in solved], steps),
+        at_calls=_within(measured, [run.calls for run in solved], calls),
+        steps=_mean(run.steps for run in tried if run.steps is not None),
+        calls=_mean(run.calls for run in tried if run.calls is not None),
+        tokens_in=_mean(run.tokens_in for run in tried if run.tokens_in is not None),
+        tokens_out=_mean(run.tokens_out for run in tried if run.tokens_out is not None),
         usd=None if total is None or not tried else total / len(tried),
         usd_resolved=None if total is None or not solved else total / len(solved),
+        later=len(later),
+        broke_earlier=sum(run.broke_earlier is True for run in later),
+        began_broken=sum(run.began_broken is True for run in later),
     )
 
 
@@ -154,6 +172,14 @@ def _pass_at(by_instance: Mapping[str, Sequence[InstanceRun]], k: int, resamples
         return Estimate(fmean(values), *wilson(int(sum(values)), len(values)), len(values), "wilson")
     ((low, high),) = mean_intervals([values], [1] * len(values), resamples)
     return Estimate(fmean(values), low, high, len(values), "none" if low is None else "bootstrap")
+
+
+def _within(measured: Sequence[InstanceRun], taken: Sequence[int | None], limits: Sequence[int]) -> dict[int, float]:
+    """The share of the runs that resolved with so many or fewer; none where `taken` is not known of each."""
+    known = [it for it in taken if it is not None]
+    if len(known) < len(taken) or all(run.steps is None for run in measured):
+        return {}
+    return within(known, len(measured), limits)
 
 
 def _mean(values: Iterable[float]) -> float | None:

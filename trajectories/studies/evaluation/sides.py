@@ -14,8 +14,8 @@ RESOLVED = "resolved"
 
 MEASURES: Mapping[str, Callable[[InstanceRun], float | None]] = {
     RESOLVED: lambda run: 100.0 * run.resolved,
-    "steps": lambda run: float(run.steps),
-    "calls": lambda run: float(run.calls),
+    "steps": lambda run: run.steps,
+    "calls": lambda run: run.calls,
     "redundant": lambda run: None if run.redundant is None else 100.0 * run.redundant,
     "usd": lambda run: run.usd,
 }

@@ -14,8 +14,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from environments.suites.outcomes import PASSED
 from prchain.core.errors import UsageError
+from prchain.core.swebench.instances import instance_id
 from sql.chosen import selected_ids
 from sql.store import Transaction
 from sql.tables import (
@@ -29,16 +29,31 @@ from sql.tables import (
 )
 from trajectories.agents.steps.redundancy import exploration
 from trajectories.model import EntryKind
-from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, NOT_REACHED, OF_THE_AGENT, REJECTED, STATE_BROKEN
+from trajectories.options import DEFAULTS
+from trajectories.outcomes import (
+    ACCEPTED,
+    FINAL,
+    INFRASTRUCTURE,
+    NOT_REACHED,
+    OF_THE_AGENT,
+    REJECTED,
+    RUNNING,
+    STATE_BROKEN,
+    SUPERSEDED,
+)
 from trajectories.privileged import PRIVILEGED
 from trajectories.rows import read_entries
 from trajectories.studies.evaluation.figures import InstanceRun
 from trajectories.studies.guidance.difficulty import difficulties, reference_stages
 from trajectories.studies.guidance.stage_runs import reached_stages
+from trajectories.studies.resolved import is_resolved
 from trajectories.studies.statistics.groups import option_labels
 
 _FAILED = frozenset({REJECTED, STATE_BROKEN}) | OF_THE_AGENT
 """Outcomes of a stage after which the later ones are not resolved: the agent failed it."""
+
+_UNDER_WAY = frozenset({RUNNING, SUPERSEDED})
+"""Outcomes of trajectories that say nothing of anybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +74,66 @@ class EvaluatedRun:
     model: str
     option: str
     """What sets its options apart from those of others."""
+    setting: str
+    """The same without whose work the stages began with."""
+    carry: str
+    """Whose work on the earlier stages they began with: ``agent``, ``reference`` or ``none``."""
     source: str
     trajectory: str
+    """Empty where it is a patch that came from elsewhere."""
     name: str = ""
     """Of the instance, for people: data set and published id, which two chains may share."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFacts:
+    """What is known of an instance whoever works on it."""
+
+    key: str
+    """``chain/position``."""
+    position: int
+    published: str
+    """Its name in predictions: the publisher's, else the one that our own exports give it."""
+    name: str
+    """For people: data set and published id, which two chains may share; else the key."""
+    repository: str
+    difficulty: str
+    """The publisher's, else by the size of the reference."""
+    source: str
+
+
+def instances_of(tx: Transaction, chains: Collection[str]) -> dict[str, InstanceFacts]:
+    """The instances of these chains by their keys, sorted."""
+    query = (
+        select(
+            Chain.id,
+            Chain.length,
+            Repository.owner,
+            Repository.name,
+            ImportedTask.source,
+            ImportedTask.difficulty,
+            ImportedTask.instance_id,
+        )
+        .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
+        .order_by(Chain.id)
+    )
+    tiers = {key: str(found.tier) for key, found in difficulties(reference_stages(tx), {})[0].items()}
+    wanted = set(chains)
+    found = {}
+    for row in tx.connection.execute(query):
+        for position in range(1, row.length + 1) if row.id in wanted else ():
+            key, repository = f"{row.id}/{position}", f"{row.owner}/{row.name}"
+            found[key] = InstanceFacts(
+                key,
+                position,
+                row.instance_id or instance_id(repository, row.id, position),
+                f"{row.source} {row.instance_id}" if row.instance_id else key,
+                repository,
+                row.difficulty or tiers.get((row.id, position), "unknown"),
+                row.source or "mined",
+            )
+    return found
 
 
 def chains_of(tx: Transaction, tasks: TaskSet) -> list[str]:
@@ -89,32 +160,27 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
             Trajectory.scaffold,
             Trajectory.outcome,
             Chain.length,
-            Repository.owner,
-            Repository.name,
-            ImportedTask.source,
-            ImportedTask.difficulty,
-            ImportedTask.instance_id,
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
-        .join(Repository, Repository.id == Chain.repository_id)
-        .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
         .where(Trajectory.parent_id.is_(None), Trajectory.scaffold.not_in(sorted(PRIVILEGED)))
         .order_by(Trajectory.id)
     )
     wanted = set(chains)
-    counting = FINAL | INFRASTRUCTURE
     rows = [
         row
         for row in tx.connection.execute(query)
-        if row.chain_id in wanted and row.outcome in counting and model in (None, row.model)
+        if row.chain_id in wanted and row.outcome not in _UNDER_WAY and model in (None, row.model)
     ]
-    labels = option_labels([{**row.options, "scaffold": row.scaffold} for row in rows])
-    tiers = {key: str(found.tier) for key, found in difficulties(reference_stages(tx), {})[0].items()}
+    options = [{**row.options, "scaffold": row.scaffold} for row in rows]
+    labels = option_labels(options)
+    settings = option_labels([{**row, "carry": None} for row in options])
+    instances = instances_of(tx, wanted)
     outcomes = _outcomes(tx, {row.id for row in rows})
     stages = _stages(tx, {row.id for row in rows}, outcomes)
     calls = _calls(tx)
     found = []
-    for row, label in zip(rows, labels, strict=True):
+    for row, label, setting in zip(rows, labels, settings, strict=True):
+        carry = str(row.options.get("carry", DEFAULTS["carry"]))
         before = ACCEPTED
         for position in range(1, row.length + 1):
             run = stages.get((row.id, position))
@@ -123,18 +189,17 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
                 apart = _apart(outcome, before, row.outcome)
                 run = InstanceRun("", 0, resolved=False, patch=False, steps=0, calls=0, apart=apart, reached=False)
             before = before if outcome == NOT_REACHED else outcome
-            key = f"{row.chain_id}/{position}"
-            name = f"{row.source} {row.instance_id}" if row.instance_id else key
+            facts = instances[f"{row.chain_id}/{position}"]
             run = replace(
                 run,
-                instance=key,
+                instance=facts.key,
                 sample=row.sample,
                 calls=calls.get((row.id, position), 0),
-                repository=f"{row.owner}/{row.name}",
-                difficulty=row.difficulty or tiers.get((row.chain_id, position), "unknown"),
+                repository=facts.repository,
+                difficulty=facts.difficulty,
                 position=position,
             )
-            found.append(EvaluatedRun(run, row.model, label, row.source or "mined", row.id, name))
+            found.append(EvaluatedRun(run, row.model, label, setting, carry, facts.source, row.id, facts.name))
     return found
 
 
@@ -145,10 +210,10 @@ def _apart(outcome: str, before: str, ended: str) -> str | None:
     """
     if outcome == STATE_BROKEN:
         return None
+    if outcome in {NOT_REACHED, RUNNING} and ended not in FINAL:
+        return ended
     if outcome != NOT_REACHED:
         return outcome
-    if ended in INFRASTRUCTURE:
-        return ended
     if before in _FAILED:
         return None
     return NOT_REACHED if before == ACCEPTED else before
@@ -157,7 +222,7 @@ def _apart(outcome: str, before: str, ended: str) -> str | None:
 def with_views(tx: Transaction, runs: Collection[EvaluatedRun]) -> list[EvaluatedRun]:
     """The runs with the share of their views of files that showed nothing new; reads their conversations."""
     found, shares = [], dict[tuple[str, int], float | None]()
-    for name in sorted({it.trajectory for it in runs}):
+    for name in sorted({it.trajectory for it in runs if it.trajectory}):
         entries = read_entries(tx, name)
         for position in {entry.position for entry in entries}:
             own = exploration([entry for entry in entries if entry.position == position])
@@ -181,11 +246,15 @@ def _stages(
     tx: Transaction, wanted: Collection[str], outcomes: Mapping[tuple[str, int], tuple[str, int]]
 ) -> Mapping[tuple[str, int], InstanceRun]:
     """What each trajectory did at each stage that it worked on: to its end, or to the failure that cut it off."""
-    tests = {
-        (name, position, attempt): result
-        for name, position, attempt, result in tx.rows(Verdict, "trajectory_id", "position", "attempt", "tests")
-        if name in wanted
-    }
+    columns = ("trajectory_id", "position", "attempt", "tests", "grade")
+    tests: dict[tuple[str, int, int], str | None] = {}
+    broken: dict[tuple[str, int, int], tuple[bool, bool]] = {}
+    for name, position, attempt, result, grade in tx.rows(Verdict, *columns):
+        if name in wanted:
+            tests[name, position, attempt] = result
+            if grade and position > 1:
+                began = grade.get("carried_failure") or grade.get("carried_fixed")
+                broken[name, position, attempt] = (bool(grade.get("earlier_broken")), bool(began))
     costs: dict[tuple[str, int], Any] = {}
     for name, reached in reached_stages(tx, dict.fromkeys(wanted, False)).items():
         costs.update({(name, stage.position): stage for stage in reached})
@@ -198,7 +267,8 @@ def _stages(
         if outcome not in FINAL or (not attempts and outcome not in OF_THE_AGENT):
             continue
         result = tests.get((name, position, attempts))
-        resolved = result == PASSED if result is not None else outcome == ACCEPTED
+        resolved = is_resolved(result, outcome)
+        broke, began = broken.get((name, position, attempts), (None, None))
         said = result is not None or outcome in {ACCEPTED, REJECTED} | OF_THE_AGENT
         found[name, position] = InstanceRun(
             "",
@@ -207,10 +277,12 @@ def _stages(
             patch=stage.patch if stage else False,
             steps=stage.steps if stage else 0,
             calls=0,
-            tokens_in=stage.agent.tokens_in + stage.prm.tokens_in if stage else 0,
-            tokens_out=stage.agent.tokens_out + stage.prm.tokens_out if stage else 0,
+            tokens_in=_tokens(stage, "tokens_in"),
+            tokens_out=_tokens(stage, "tokens_out"),
             usd=_usd(stage),
             apart=None if said else outcome,
+            broke_earlier=broke,
+            began_broken=began,
         )
     return found
 
@@ -220,6 +292,13 @@ def _usd(stage: Any) -> float | None:
         return 0.0
     known: list[float | None] = [stage.agent.usd, stage.prm.usd]
     return None if None in known else sum(usd for usd in known if usd is not None)
+
+
+def _tokens(stage: Any, side: str) -> int | None:
+    if stage is None:
+        return 0
+    told = stage.agent.told and stage.prm.told
+    return int(getattr(stage.agent, side) + getattr(stage.prm, side)) if told else None
 
 
 def _calls(tx: Transaction) -> dict[tuple[str, int], int]:

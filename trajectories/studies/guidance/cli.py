@@ -205,6 +205,7 @@ def report(repository: str | None, difficulty: Path | None, db: str | None, as_j
 @click.option("--trajectory", metavar="ID", help="Of one trajectory only.")
 @click.option("--outcome", metavar="NAME", help="Of trajectories with one outcome only.")
 @click.option("--variant", metavar="NAME", help="Of one variant only.")
+@click.option("--benchmarks", is_flag=True, help="Also of tasks that measure models.")
 @click.option("--force", is_flag=True, help="Replace the file.")
 @db_option
 @json_option
@@ -214,6 +215,7 @@ def labels(
     trajectory: str | None,
     outcome: str | None,
     variant: str | None,
+    benchmarks: bool,
     force: bool,
     db: str | None,
     as_json: bool,
@@ -237,7 +239,7 @@ def labels(
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store:
         if beginnings:
-            counts: Any = write_pairs(store, out, force=force, secrets=settings.secrets)
+            counts: Any = write_pairs(store, out, benchmarks=benchmarks, force=force, secrets=settings.secrets)
         else:
             counts = write_labels(
                 store,
@@ -245,10 +247,18 @@ def labels(
                 trajectory=trajectory,
                 outcome=outcome,
                 variant=variant,
+                benchmarks=benchmarks,
                 force=force,
                 secrets=settings.secrets,
             )
     names = counts.__dataclass_fields__
     row = {name: dict(it) if isinstance(it := getattr(counts, name), Mapping) else it for name in names}
-    present(as_json, row, lambda: say(f"{counted(counts.rows, 'row')} written to {out}") if counts.rows else None)
+    present(as_json, row, _print_written, counts, out)
     end_command(done=True, good=counts.rows, nothing=f"no row to write, so {out} was not written")
+
+
+def _print_written(counts: Any, out: Path) -> None:
+    if counts.rows:
+        say(f"{counted(counts.rows, 'row')} written to {out}")
+    if barred := counts.left_out.get("benchmark"):
+        say(f"{barred:,} left out over tasks that measure models (benchmark); --benchmarks takes them")

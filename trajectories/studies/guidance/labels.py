@@ -4,15 +4,17 @@ on (SWE-PRM, section 6 leaves it to future work)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import select
 
+from sql.benchmarks import benchmark_chains
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory
 from trajectories.agents.guidance.window import StepWindow, stage_entries
+from trajectories.export.reading import BENCHMARK
 from trajectories.export.scrubber import Scrubber
 from trajectories.export.write import Files, JsonLines
 from trajectories.model import Entry, EntryKind
@@ -67,12 +69,14 @@ def write_labels(
     trajectory: str | None = None,
     outcome: str | None = None,
     variant: str | None = None,
+    benchmarks: bool = False,
     force: bool = False,
     secrets: tuple[str, ...] = (),
 ) -> LabelCounts:
     """Write a line of JSON for each window, in the order of trajectory, stage and step.
 
-    `trajectory` is the beginning of an id; `outcome` is the trajectory's. Without windows no file is written, and the
+    `trajectory` is the beginning of an id; `outcome` is the trajectory's. Windows over tasks that measure models are
+    left out, unless `benchmarks` asks for them. Without windows no file is written, and the
     one that is there stays. One trajectory is in memory at a time. Raises `UsageError`, `StoreError` and `DiskFull`.
     """
     counts = LabelCounts()
@@ -80,9 +84,10 @@ def write_labels(
         rows = JsonLines(files.open(out))
         names = read_trajectories(tx) if trajectory is None else [find_trajectory(tx, trajectory)]
         scrubber = Scrubber(secrets)
+        barred = frozenset[str]() if benchmarks else benchmark_chains(tx)
         for name in names:
             before = counts.rows
-            for row in _rows(tx, name, outcome, variant, next_steps, scrubber, counts):
+            for row in _rows(tx, name, outcome, variant, next_steps, scrubber, barred, counts):
                 rows.write(row)
                 counts.rows += 1
             counts.trajectories += counts.rows > before
@@ -99,6 +104,7 @@ def _rows(
     variant: str | None,
     next_steps: int,
     scrubber: Scrubber,
+    barred: Collection[str],
     counts: LabelCounts,
 ) -> Iterator[Json]:
     facts = _facts(tx, trajectory)
@@ -108,6 +114,9 @@ def _rows(
     if found.uncommitted:
         counts.left_out[UNCOMMITTED] += found.uncommitted
     if not found.windows:
+        return
+    if facts["chain_id"] in barred:
+        counts.left_out[BENCHMARK] += len(found.windows)
         return
     told = _read(tx, trajectory, facts)
     for window in found.windows:

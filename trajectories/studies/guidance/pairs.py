@@ -3,8 +3,9 @@ differ: what guidance was worth."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import Any
 from sqlalchemy import select
 
 from environments.suites.outcomes import PASSED
+from sql.benchmarks import benchmark_chains
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, TrajectoryMessage
+from trajectories.export.reading import BENCHMARK
 from trajectories.export.scrubber import Scrubber
 from trajectories.export.write import Files, JsonLines
 from trajectories.model import Entry, EntryKind
@@ -35,6 +38,8 @@ class PairCounts:
     """Pairs of trajectories that are related and of which one was guided somewhere."""
     forked: int = 0
     """Those that part where one is guided; their verdicts differ in `rows` of them."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Trajectories by reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +94,26 @@ def differ(one: VerdictRow, other: VerdictRow) -> bool:
 
 
 def write_pairs(
-    store: Store, out: Path, *, next_steps: int = NEXT_STEPS, force: bool = False, secrets: tuple[str, ...] = ()
+    store: Store,
+    out: Path,
+    *,
+    next_steps: int = NEXT_STEPS,
+    benchmarks: bool = False,
+    force: bool = False,
+    secrets: tuple[str, ...] = (),
 ) -> PairCounts:
     """Write a line of JSON for each pair, in the order of chain and ids.
 
     Pairs are a branch and the trajectory that it was branched off, two branches of one trajectory at one step, and two
-    trajectories of one chain and sample that began at the beginning. Without pairs no file is written, and the one that
+    trajectories of one chain and sample that began at the beginning. Those over tasks that measure models are left out,
+    unless `benchmarks` asks for them. Without pairs no file is written, and the one that
     is there stays. Two conversations are in memory at a time. Raises `UsageError`, `StoreError` and `DiskFull`.
     """
     counts = PairCounts()
     with store.reading() as tx, Files(force=force) as files:
         rows = JsonLines(files.open(out))
         scrubber = Scrubber(secrets)
-        for row in _rows(tx, next_steps, scrubber, counts):
+        for row in _rows(tx, next_steps, scrubber, counts, benchmarks=benchmarks):
             rows.write(row)
             counts.rows += 1
         rows.close()
@@ -110,13 +122,18 @@ def write_pairs(
     return counts
 
 
-def _rows(tx: Transaction, next_steps: int, scrubber: Scrubber, counts: PairCounts) -> Iterator[Json]:
-    guided = _guided(tx)
+def _rows(
+    tx: Transaction, next_steps: int, scrubber: Scrubber, counts: PairCounts, *, benchmarks: bool
+) -> Iterator[Json]:
+    guided, barred = _guided(tx), frozenset[str]() if benchmarks else benchmark_chains(tx)
     columns = (getattr(Trajectory, name) for name in _PairedRollout.__dataclass_fields__)
     query = select(*columns).order_by(Trajectory.chain_id, Trajectory.id)
     rollouts = [_PairedRollout(*row) for row in tx.connection.execute(query)]
-    for _, group in groupby(rollouts, key=attrgetter("chain_id")):
+    for chain, group in groupby(rollouts, key=attrgetter("chain_id")):
         of_chain = list(group)
+        if chain in barred:
+            counts.left_out[BENCHMARK] += len(of_chain)
+            continue
         for place, one in enumerate(of_chain):
             partners = [it for it in of_chain[place + 1 :] if _related(one, it) and guided & {one.id, it.id}]
             if not partners:

@@ -30,14 +30,16 @@ class _Calls:
     usd: float | None = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
+    told: bool = True
+    """Whether the endpoint said of any of them how many tokens it took, or there were none."""
 
     def plus(self, other: _Calls) -> _Calls:
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
         tokens = (self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out)
-        return _Calls(self.count + other.count, usd, *tokens)
+        return _Calls(self.count + other.count, usd, *tokens, self.told and other.told)
 
 
-_UNKNOWN = _Calls(usd=None)
+_UNKNOWN = _Calls(usd=None, told=False)
 """There were calls, and the ledger has none of them."""
 
 
@@ -137,6 +139,7 @@ def _calls(tx: Transaction) -> dict[tuple[str, _Place], _Calls]:
             func.sum(usd),
             func.sum(LlmCall.tokens_in),
             func.sum(LlmCall.tokens_out),
+            func.count(LlmCall.tokens_in),
         )
         .join(Trajectory, Trajectory.id == func.substr(LlmCall.subject, 1, LENGTH))
         .where(
@@ -147,13 +150,13 @@ def _calls(tx: Transaction) -> dict[tuple[str, _Place], _Calls]:
         .group_by(LlmCall.purpose, LlmCall.subject)
     )
     found: dict[tuple[str, _Place], _Calls] = {}
-    for purpose, subject, count, priced, spent, tokens_in, tokens_out in tx.connection.execute(query):
+    for purpose, subject, count, priced, spent, tokens_in, tokens_out, told in tx.connection.execute(query):
         name, _, rest = subject.partition("/")
         position = rest.partition("/")[0]
         if position.isascii() and position.isdecimal():
             key = (purpose, (name, int(position)))
             known = float(spent or 0.0) if priced == count else None
-            calls = _Calls(count, known, int(tokens_in or 0), int(tokens_out or 0))
+            calls = _Calls(count, known, int(tokens_in or 0), int(tokens_out or 0), told > 0)
             found[key] = found.get(key, _Calls()).plus(calls)
     return found
 

@@ -50,7 +50,8 @@ def stats(by: GroupKind | None, steps: str | None, domains: Path | None, db: str
       prchain stats --by model --steps 25,50,100
       prchain stats --by repository --domains domains.toml
     """
-    from trajectories.studies.statistics.groups import STEPS, grouped_stats, read_domains, read_steps
+    from trajectories.studies.resolved import STEPS
+    from trajectories.studies.statistics.groups import grouped_stats, read_domains, read_steps
     from trajectories.studies.statistics.groups_text import print_grouped
     from trajectories.studies.statistics.stats import print_stats
     from trajectories.studies.statistics.stats import stats as figures

@@ -16,22 +16,19 @@ from typing import Any, Literal
 
 from sqlalchemy import func, select
 
-from environments.suites.outcomes import PASSED
 from prchain.core.errors import UsageError
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import Chain, GraphRow, PullRequest, Repository, TaskStage, Trajectory, TrajectoryStage, Verdict
 from trajectories.extensions import extended_prefixes
 from trajectories.options import DEFAULTS
-from trajectories.outcomes import ACCEPTED, FINAL, KEPT
+from trajectories.outcomes import FINAL, KEPT
 from trajectories.privileged import DISCLOSED, PRIVILEGED
+from trajectories.studies.resolved import STEPS, is_resolved, within
 from trajectories.studies.statistics.spent import SpentSum, all_spent, shared_out
 from trajectories.studies.statistics.stats import PAPER
 
 GroupKind = Literal["model", "option", "repository"]
-
-STEPS = (10, 25, 50, 100, 200, 400)
-"""Numbers of steps at which is told what was resolved."""
 
 UNKNOWN_DOMAIN = "unknown"
 
@@ -61,11 +58,12 @@ class _Resolved:
     steps: list[int] = field(default_factory=list)
 
     def row(self, steps: Iterable[int]) -> dict[str, Any]:
-        shares = {str(most): sum(taken <= most for taken in self.steps) for most in steps}
+        limits = tuple(steps)
+        shares = within(self.steps, self.all, limits)
         return {
             "of": self.all,
             "resolved": len(self.steps),
-            "at": {most: round(count / self.all, 4) if self.all else None for most, count in shares.items()},
+            "at": {str(most): round(shares[most], 4) if shares else None for most in limits},
         }
 
 
@@ -233,7 +231,7 @@ def _resolved(
         result = tests.get((name, position, attempts))
         found = stages.setdefault(counting[name].group, _Resolved())
         found.all += 1
-        if result == PASSED or (result is None and outcome == ACCEPTED):
+        if is_resolved(result, outcome):
             found.steps.append(steps)
             taken.setdefault(name, []).append(steps)
     chains: dict[str, _Resolved] = {}

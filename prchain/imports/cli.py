@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +32,7 @@ _MOST_TOLD = 20
     metavar="FOLDER",
     help="Git repositories OWNER/NAME, OWNER__NAME or NAME in it, beside those that were mined.",
 )
+@click.option("--images", is_flag=True, help="Take what no repository holds out of the publishers' images.")
 @click.option("--training", is_flag=True, help="Made for training: it gets no mark, and an old one goes.")
 @db_option
 @json_option
@@ -41,6 +41,7 @@ def import_(
     source: str | None,
     form: str | None,
     repositories: Path | None,
+    images: bool,
     training: bool,
     db: str | None,
     as_json: bool,
@@ -48,17 +49,19 @@ def import_(
     """Take in tasks that others published: SWE-bench, SWE-Gym, SWE-rebench, SWE-smith, Multi-SWE-bench and the like.
 
     Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word but
-    secrets. The trees are made where a git repository holds the commit; a task without one waits, and the same command
-    takes it up later. What is not known to be made for training is marked as a benchmark's, and no export of samples
-    takes it unless told.
+    secrets. The trees are made where a git repository holds the commit, and with --images out of the image that the
+    publisher names; a task without either waits, and the same command takes it up later. What is not known to be made
+    for training is marked as a benchmark's, and no export of samples takes it unless told.
 
     \b
     Example:
       prchain tasks import swe-gym-lite.jsonl --repositories clones
+      prchain tasks import swe-gym-lite.jsonl --images
       prchain tasks import ~/.cache/huggingface/hub/datasets--nebius--SWE-rebench
     """
     from chains.imports.importing import Importer
     from chains.imports.reading import read_instances
+    from prchain.imports.trees import ImageTrees
 
     settings = Settings.load(db=db)
     told = 0
@@ -69,12 +72,13 @@ def import_(
         if told <= _MOST_TOLD:
             say(str(row), err=True)
 
-    with closing(Store.open(settings.db)) as store:
-        importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories)
+    with closing(Store.open(settings.db)) as store, ImageTrees(settings.environments_engine) as trees:
+        taken = trees if images else None
+        importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories, taken)
         report = importer.run(read_instances(path, source=source, form=form), tell, training=training)
     if told > _MOST_TOLD:
         say(f"and {counted(told - _MOST_TOLD, 'more row')} that hold no task", err=True)
-    present(as_json, asdict(report), _print, report)
+    present(as_json, report.row(), _print, report)
     nothing = "no task was imported"
     end_command(done=not report.bad and not report.waiting, good=report.good, nothing=nothing)
 
@@ -90,6 +94,6 @@ def _print(report: ImportReport) -> None:
     if report.waiting:
         most = ", ".join(f"{name} ({count:,})" for name, count in report.waiting.most_common(5))
         say(f"  {report.waiting.total():,} wait for a git repository with their commit: {most}")
-        say("  mine them, or give a folder of clones with --repositories, and run the command again")
+        say("  mine them, give a folder of clones with --repositories, or take them from their images with --images")
     if report.imported:
         say("`prchain environments validate --strategy imported` proves them")

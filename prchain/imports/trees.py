@@ -1,0 +1,39 @@
+"""What imported tasks begin on, out of the images that their publishers name."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+from chains.imports.instance import Instance
+from environments.images.published.said import WORKDIR, Published, changed_paths
+from environments.images.published.trees import take_base
+from environments.sandboxes.engine import LONG, connect
+from prchain.core.git.trees import TreeStore
+
+
+class ImageTrees:
+    """Takes trees out of images (`chains.imports.importing.ImageTrees`) of the engine at `url`, which is looked for
+    when the first one is wanted; a context manager."""
+
+    def __init__(self, url: str | None) -> None:
+        self._url = url
+        self._engine: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._engine is not None:
+            self._engine.close()
+
+    def take(self, instance: Instance, store: TreeStore) -> str:
+        """See `chains.imports.importing.ImageTrees`; raises `EngineUnavailable`, too."""
+        if self._engine is None:
+            self._engine = connect(self._url, timeout=LONG)
+        changed = changed_paths(instance.patch, instance.test_patch)
+        workdir = instance.workdir or WORKDIR
+        said = Published(str(instance.image), instance.base_commit, workdir, changed=changed)
+        return take_base(self._engine, instance.repository, said, store)
