@@ -182,6 +182,15 @@ def test_uv_puts_no_project_in_where_the_interpreter_is_too_old_for_it(tmp_path:
     assert (tmp_path / "asked").read_text() == ""
 
 
+def test_extensions_find_the_library_of_an_interpreter_that_was_copied(tmp_path: Path) -> None:
+    script = script_of("interpreter").replace("/opt/python/", f"{tmp_path}/python/")
+    (tmp_path / "python/3.99/lib").mkdir(parents=True)
+    (tmp_path / "python/3.99/bin").mkdir()
+    (tmp_path / "python/3.99/bin/python3.99").symlink_to(sys.executable)
+    ran(script, tmp_path, INTERPRETER="3.99", PYTHON="")
+    assert (tmp_path / "variables").read_text() == f"LIBRARY_PATH={tmp_path}/python/3.99/lib\n"
+
+
 def ran_inside(script: str, folder: Path, python: str) -> list[str]:
     """As `ran`, with the scripts of ``inside`` and a stand-in for the environment's Python."""
     for file in (resources.files("environments.images") / "inside").iterdir():
