@@ -283,12 +283,12 @@ def print_chains(rows: Sequence[ListedChain], total: int, others: Mapping[str, i
         task = f"  task {row.task}" if row.task else ""
         task += f"  proof {row.proof}" if row.proof else ""
         figures = (f"{row.score:.2f}", f"{row.confidence:.2f}", f"{row.lines:,}")
-        lines.append((row.id, *figures, _span_text(row), f"{row.repository}  {numbers}{task}"))
+        lines.append((row.id, *figures, f"{row.repository}  {numbers}  {_span_text(row)}{task}"))
         for stage in row.stages:
             untested = "" if stage.tested else "  (no tests)"
-            lines.append(("", "", "", "", "", f"  #{stage.number}  {_without_number(stage)}{untested}"))
+            lines.append(("", "", "", "", f"  #{stage.number}  {_without_number(stage)}{untested}"))
     if rows:
-        say_table(("id", "score", "weakest", "lines", "landed", "repository and pull requests"), lines)
+        say_table(("id", "score", "weakest", "lines", "repository, pull requests, months"), lines)
     if total:
         say(f"{len(rows):,} of {counted(total, 'chain')}")
     else:

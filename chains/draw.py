@@ -45,7 +45,7 @@ PassOver = Callable[[MinedRepository, LandedPullRequest], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DrawnPlace:
     """A landed pull request as the draw sees it; `landed_at` is ISO 8601."""
 
     repository: str
@@ -86,21 +86,23 @@ def period_of(landed_at: str) -> str:
     return PERIODS[(year >= 2020) + (year >= 2024)]
 
 
-def drawn(seed: int, places: Iterable[Place], usable: Callable[[str, Sequence[int]], Iterator[int]]) -> Iterator[Place]:
+def drawn(
+    seed: int, places: Iterable[DrawnPlace], usable: Callable[[str, Sequence[int]], Iterator[int]]
+) -> Iterator[DrawnPlace]:
     """The places in the order in which they are drawn, but for those that are not usable.
 
     `usable` takes a repository and its numbers in that order, and gives those that can be drawn, as they are asked for.
     """
-    cells: dict[str, dict[str, list[Place]]] = {period: defaultdict(list) for period in PERIODS}
+    cells: dict[str, dict[str, list[DrawnPlace]]] = {period: defaultdict(list) for period in PERIODS}
     for place in places:
         cells[period_of(place.landed_at)][place.repository].append(place)
 
-    def of_cell(repository: str, found: Sequence[Place]) -> Iterator[Place]:
+    def of_cell(repository: str, found: Sequence[DrawnPlace]) -> Iterator[DrawnPlace]:
         by_number = {place.number: place for place in found}
         for number in usable(repository, sorted(by_number, key=lambda it: _rank(seed, repository, it))):
             yield by_number[number]
 
-    def of_period(period: str, found: Mapping[str, Sequence[Place]]) -> Iterator[Place]:
+    def of_period(period: str, found: Mapping[str, Sequence[DrawnPlace]]) -> Iterator[DrawnPlace]:
         names = sorted(found, key=lambda name: _rank(seed, period, name))
         return _in_turn([of_cell(name, found[name]) for name in names])
 
@@ -125,7 +127,7 @@ def _in_turn(sources: Sequence[Iterator[T]]) -> Iterator[T]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _PatchReader:
     """Says which pull requests of a repository can be drawn."""
 
     mined: MinedRepository
@@ -167,11 +169,11 @@ def draw_landings(
     options = BuildOptions(strategy="single", shortest=1, filters=FILTERS)
     builder = ChainBuilder(store, mirrors=mirrors, progress=progress, options=options)
     task = progress.task("landings")
-    readers: dict[str, _Reader] = {}
+    readers: dict[str, _PatchReader] = {}
     for mined in _named(store, names):
-        readers[f"{mined.host}/{mined.full_name}".lower()] = _Reader(mined, builder.opened(mined, task), pass_over)
+        readers[f"{mined.host}/{mined.full_name}".lower()] = _PatchReader(mined, builder.opened(mined, task), pass_over)
     places = [
-        Place(name, number, landed.landed_at)
+        DrawnPlace(name, number, landed.landed_at)
         for name, reader in readers.items()
         for number, landed in reader.survey.landed.items()
     ]
@@ -209,7 +211,7 @@ def _named(store: Store, names: Sequence[str]) -> list[MinedRepository]:
     return [mined for mined in every if mined.full_name.lower() in wanted]
 
 
-def _landing(place: Place, reader: _Reader, languages: Mapping[tuple[str, int], str | None]) -> DrawnLanding:
+def _landing(place: DrawnPlace, reader: _PatchReader, languages: Mapping[tuple[str, int], str | None]) -> DrawnLanding:
     mined, landed = reader.mined, reader.survey.landed[place.number]
     return DrawnLanding(
         mined.full_name,

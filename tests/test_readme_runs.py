@@ -197,6 +197,8 @@ MODULES = {
 
 ELSEWHERE = {
     "make check": (".ci/run", "make check"),
+    "make help": ("Makefile", "help: ##"),
+    "python -m research.bench": ("tests/research/test_bench.py", "main(["),
     "make test": (".ci/run", "make test\n"),
     "make test-fast": ("Makefile", "-m tests.fast $(ARGS)"),
     "make test-all": ("Makefile", "test-all: test "),
@@ -488,7 +490,13 @@ def test_the_settings_that_the_docs_show_are_the_ones_that_there_are(
 def test_the_readme_leads_from_the_demo_through_the_pipeline_in_its_order() -> None:
     assert readme().index("\n    make demo\n") < readme().index("\n    prchain mine my-repos.txt\n")
     stages = ["mine", "chains", "tasks", "environments", "rollouts", "export"]
-    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == [*stages[:-1], "curate", "curate", "export"]
+    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == [
+        *stages[:-1],
+        "curate",
+        "curate",
+        "evaluate",
+        "export",
+    ]
     own = readme().partition("## Your own repositories")[2].partition("\n| ")[0]
     assert list(dict.fromkeys(re.findall(r"^    prchain ([a-z]+)", own, re.M))) == [*stages, "status"]
 

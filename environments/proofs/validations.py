@@ -184,7 +184,13 @@ class ValidateRun:
     def run(self, workers: int = 1) -> ValidateReport:
         """Prove what is left. Raises as `prchain.core.runs.run_units`."""
         units, before = self.pending()
-        ended = run_units(self, self.sifted(units), workers=workers, progress=self._progress, secrets=self._secrets)
+        ended = run_units(
+            self,
+            self.sifted(units) if units else units,
+            workers=workers,
+            progress=self._progress,
+            secrets=self._secrets,
+        )
         return ValidateReport(ended.results, ended.left, ended.stopped, before)
 
     def sifted(self, units: list[ProofUnit]) -> list[ProofUnit]:

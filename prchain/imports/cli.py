@@ -61,7 +61,7 @@ def import_(
     """
     from chains.imports.importing import Importer
     from chains.imports.reading import read_instances
-    from prchain.imports.trees import ImageTrees
+    from prchain.imports.trees import EngineTrees
 
     settings = Settings.load(db=db)
     told = 0
@@ -72,7 +72,7 @@ def import_(
         if told <= _MOST_TOLD:
             say(str(row), err=True)
 
-    with closing(Store.open(settings.db)) as store, ImageTrees(settings.environments_engine) as trees:
+    with closing(Store.open(settings.db)) as store, EngineTrees(settings.environments_engine) as trees:
         taken = trees if images else None
         importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories, taken)
         report = importer.run(read_instances(path, source=source, form=form), tell, training=training)

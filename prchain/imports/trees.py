@@ -12,7 +12,7 @@ from environments.sandboxes.engine import LONG, connect
 from prchain.core.git.trees import TreeStore
 
 
-class ImageTrees:
+class EngineTrees:
     """Takes trees out of images (`chains.imports.importing.ImageTrees`) of the engine at `url`, which is looked for
     when the first one is wanted; a context manager."""
 

@@ -26,7 +26,7 @@ from environments.stages import open_git, open_trees, read_chain
 from environments.workplace import Workplace
 from prchain.core.errors import ImageMissing
 from prchain.core.settings import Settings
-from prchain.imports.trees import ImageTrees
+from prchain.imports.trees import EngineTrees
 from sql.chosen import selected_ids
 from sql.outcomes import PROVED
 from sql.store import Store
@@ -134,7 +134,7 @@ def repository(folder: Path) -> dict[str, Any]:
     )
 
 
-def taken(store: Store, folder: Path, row: dict[str, Any], images: ImageTrees | None = None) -> ImportReport:
+def taken(store: Store, folder: Path, row: dict[str, Any], images: EngineTrees | None = None) -> ImportReport:
     (folder / "swe-rebench.jsonl").write_text(json.dumps(row))
     importer = Importer(store, folder / "data", folder / "mirrors", images=images)
     return importer.run(read_instances(folder / "swe-rebench.jsonl"), lambda row: None)
@@ -147,8 +147,8 @@ def client() -> Iterator[Any]:
 
 
 @pytest.fixture
-def images() -> Iterator[ImageTrees]:
-    with ImageTrees(None) as images:
+def images() -> Iterator[EngineTrees]:
+    with EngineTrees(None) as images:
         yield images
 
 
@@ -182,7 +182,7 @@ def published(tmp_path_factory: pytest.TempPathFactory, client: Any) -> Iterator
 
 @pytest.mark.docker
 def test_a_stage_without_a_mirror_begins_on_what_its_image_holds_and_shows_nothing_that_lies_after(
-    tmp_path: Path, published: tuple[Path, dict[str, Any]], client: Any, images: ImageTrees
+    tmp_path: Path, published: tuple[Path, dict[str, Any]], client: Any, images: EngineTrees
 ) -> None:
     folder, row = published
     store = open_new(tmp_path / "p.db")
@@ -228,7 +228,7 @@ def test_a_stage_without_a_mirror_begins_on_what_its_image_holds_and_shows_nothi
 
 
 @pytest.mark.docker
-def test_an_image_without_the_folder_is_said_so_and_the_task_waits(tmp_path: Path, images: ImageTrees) -> None:
+def test_an_image_without_the_folder_is_said_so_and_the_task_waits(tmp_path: Path, images: EngineTrees) -> None:
     with contextlib.closing(open_new(tmp_path / "p.db")) as store:
         row = swe_rebench_v2(image_name=IMAGE)
         report = taken(store, tmp_path, row, images)

@@ -49,6 +49,8 @@ NAMES_RUNNERS = {
     # The modules of that name: the one that a skip needs, and those that no setup script may put something before.
     "environments/suites/canaries/python.py": {"pytest"},
     "environments/suites/setup_script.py": {"pytest", "unittest"},
+    # What a publisher's command runs.
+    "environments/images/published/commands.py": {"cargo", "go", "jest", "pytest", "surefire", "unittest", "vitest"},
     # The requirement of that name, which every image for Python has.
     "environments/images/plans.py": {"pytest"},
 }

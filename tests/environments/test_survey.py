@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from chains.build import ChainBuilder
-from chains.draw import FILTERS, PERIODS, Draw, Place, draw_landings, drawn, period_of
+from chains.draw import FILTERS, PERIODS, Draw, DrawnPlace, draw_landings, drawn, period_of
 from chains.options import BuildOptions
 from environments.proofs.proof_rows import ChainProof, StageProof, write_proof
 from environments.proofs.validate import ValidateOptions
@@ -50,11 +50,11 @@ YEARS = {1: "2018", 2: "2021", 3: "2025"}
 Landings = Mapping[tuple[str, int], int]
 
 
-def places(years: Landings) -> list[Place]:
-    return [Place(name, number, f"{year}-06-01T00:00:00+00:00") for (name, number), year in years.items()]
+def places(years: Landings) -> list[DrawnPlace]:
+    return [DrawnPlace(name, number, f"{year}-06-01T00:00:00+00:00") for (name, number), year in years.items()]
 
 
-def sequence(years: Landings, seed: int = 1, unusable: Sequence[int] = ()) -> list[Place]:
+def sequence(years: Landings, seed: int = 1, unusable: Sequence[int] = ()) -> list[DrawnPlace]:
     return list(drawn(seed, places(years), lambda _, numbers: (it for it in numbers if it not in unusable)))
 
 

@@ -10,7 +10,9 @@ ONE_NOUN = {
     "Chain": {"prchain/api.py", "sql/tables/chained.py"},
     "ChainStage": {"prchain/api.py", "sql/tables/chained.py"},
     "Citation": {"miner/citations/model.py", "sql/tables/mined.py"},
+    "Proof": {"prchain/api.py", "environments/proofs/proof.py"},
     "Repository": {"prchain/api.py", "sql/tables/mined.py"},
+    "Trajectory": {"prchain/api.py", "sql/tables/rolled.py"},
 }
 """Names that several classes have because they are views of one thing: its table, and what is handed out of it."""
 

@@ -46,7 +46,7 @@ FORMS: dict[Callable[[Any], str], str] = {
         process_graphs.options tasks.prompts trajectories.decided_by trajectories.options trajectories.prompts
     """,
     readable: """
-        imports.f2p imports.p2p imports.test_command
+        graded_patches.grade imports.f2p imports.p2p imports.test_command
         task_stages.files task_stages.findings task_stages.interface tasks.findings trajectory_messages.details
         trajectory_messages.tool_calls trajectory_stages.check trajectory_stages.conflicts trajectory_stages.endings
         trajectory_stages.reset_tests verdicts.findings verdicts.grade

@@ -8,7 +8,7 @@ from environments.report import size_text
 from prchain.core.console.progress_state import duration_text
 from prchain.core.console.terminal import counted, listed, say, say_prose, say_table, shortened, tally
 from trajectories.curation.graphs.svg import bars_svg
-from trajectories.studies.survey.survey import Group, Share, SurveyedLanding, SurveyReport, Took
+from trajectories.studies.survey.survey import SurveyedGroup, SurveyedShare, SurveyedLanding, SurveyReport, Took
 
 _WIDTH = 80
 _LONGEST = 200
@@ -65,7 +65,7 @@ def _failure(it: SurveyedLanding) -> tuple[str, str, str, str]:
     return f"{it.repository}#{it.number}", it.landed_at[:10], str(it.outcome), shortened(it.cause or "", _LONGEST)
 
 
-def _ended(group: Group) -> str:
+def _ended(group: SurveyedGroup) -> str:
     return f"{group.ended:,}" + (f" of {group.drawn:,}" if group.ended < group.drawn else "")
 
 
@@ -94,7 +94,7 @@ def _took_lines(took: Took, ended: int) -> Iterator[str]:
 
 def drawing(report: SurveyReport) -> str:
     """The shares as bars, as SVG."""
-    bars: dict[str, Share] = {
+    bars: dict[str, SurveyedShare] = {
         "built": report.all.built,
         "tests ran": report.all.ran,
         "proved": report.all.proved,
@@ -107,15 +107,15 @@ def drawing(report: SurveyReport) -> str:
     return bars_svg(title, counts, [_words(share) for share in bars.values()])
 
 
-def _bars(groups: Sequence[Group]) -> dict[str, Share]:
+def _bars(groups: Sequence[SurveyedGroup]) -> dict[str, SurveyedShare]:
     return {f"proved, {group.name}": group.proved for group in groups}
 
 
-def _words(share: Share) -> str:
+def _words(share: SurveyedShare) -> str:
     return f"{share.count:,}: {_interval(share)}"
 
 
-def _interval(share: Share) -> str:
+def _interval(share: SurveyedShare) -> str:
     if share.value is None or share.low is None or share.high is None:
         return "-"
     return f"{100 * share.value:.0f} ({100 * share.low:.0f} to {100 * share.high:.0f})"

@@ -63,7 +63,7 @@ class SurveyedLanding:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SurveyedShare:
     """A part of the landings that ended, with its 95 % Wilson interval; nulls where none ended."""
 
     count: int
@@ -72,7 +72,7 @@ class Share:
     high: float | None
 
     @classmethod
-    def of(cls, count: int, total: int) -> Share:
+    def of(cls, count: int, total: int) -> SurveyedShare:
         """The share of `count` in `total`."""
         if not total:
             return cls(count, None, None, None)
@@ -81,30 +81,30 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SurveyedGroup:
     """The shares of some of the landings."""
 
     name: str
     drawn: int
     ended: int
-    built: Share
-    ran: Share
-    proved: Share
+    built: SurveyedShare
+    ran: SurveyedShare
+    proved: SurveyedShare
 
     @classmethod
-    def of(cls, name: str, landings: Sequence[SurveyedLanding]) -> Group:
+    def of(cls, name: str, landings: Sequence[SurveyedLanding]) -> SurveyedGroup:
         """The group of these landings."""
         ended = [it for it in landings if it.outcome is not None]
         counts = (sum(it.built for it in ended), sum(it.ran for it in ended), sum(it.proved for it in ended))
-        return cls(name, len(landings), len(ended), *(Share.of(count, len(ended)) for count in counts))
+        return cls(name, len(landings), len(ended), *(SurveyedShare.of(count, len(ended)) for count in counts))
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FirstCause:
     """How many landings were not proved for one kind of reason."""
 
     name: str
-    share: Share
+    share: SurveyedShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,11 @@ class SurveyReport:
     landed: int
     left_out: Mapping[str, int]
     """Of the landings that were looked at, why some are not in the sample: outcome to number."""
-    all: Group
-    by_period: tuple[Group, ...]
-    by_language: tuple[Group, ...]
-    by_repository: tuple[Group, ...]
-    causes: tuple[Cause, ...]
+    all: SurveyedGroup
+    by_period: tuple[SurveyedGroup, ...]
+    by_language: tuple[SurveyedGroup, ...]
+    by_repository: tuple[SurveyedGroup, ...]
+    causes: tuple[FirstCause, ...]
     took: Took
     landings: tuple[SurveyedLanding, ...]
 
@@ -174,21 +174,22 @@ def survey_report(
         backend,
         draw.landed,
         draw.left_out,
-        Group.of("all", landings),
+        SurveyedGroup.of("all", landings),
         tuple(sorted(periods, key=lambda group: PERIODS.index(group.name))),
         _groups(landings, lambda it: it.language),
         _groups(landings, lambda it: it.repository),
         tuple(
-            Cause(name, Share.of(kinds[name], len(ended))) for name in sorted(kinds, key=lambda it: (-kinds[it], it))
+            FirstCause(name, SurveyedShare.of(kinds[name], len(ended)))
+            for name in sorted(kinds, key=lambda it: (-kinds[it], it))
         ),
         _took(tx, ended, image_bytes),
         landings,
     )
 
 
-def _groups(landings: Sequence[SurveyedLanding], key: Callable[[SurveyedLanding], str]) -> tuple[Group, ...]:
+def _groups(landings: Sequence[SurveyedLanding], key: Callable[[SurveyedLanding], str]) -> tuple[SurveyedGroup, ...]:
     names = sorted({key(it) for it in landings})
-    return tuple(Group.of(name, [it for it in landings if key(it) == name]) for name in names)
+    return tuple(SurveyedGroup.of(name, [it for it in landings if key(it) == name]) for name in names)
 
 
 def _landings(
