@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,11 @@ def samples(draw: st.DrawFn) -> Sample:
     turns: list[SampleMessage] = []
     for number in range(draw(st.integers(1, 5))):
         kind = draw(st.sampled_from(list(EntryKind)))
-        place = {"position": draw(st.integers(1, 2)), "attempt": draw(st.integers(1, 2)), "step": number}
+        place: dict[str, Any] = {
+            "position": draw(st.integers(1, 2)),
+            "attempt": draw(st.integers(1, 2)),
+            "step": number,
+        }
         at = draw(st.sampled_from(["", "2026-01-02T03:04:05Z"]))
         told: dict[str, Any] = {**place, "at": at, "copied": draw(st.booleans()), "seconds": draw(st.floats(0, 9))}
         if kind is EntryKind.TURN:
@@ -87,9 +90,11 @@ def samples(draw: st.DrawFn) -> Sample:
             train = draw(st.booleans())
             reason = Reason.TURN if train else Reason.REFINEMENT
             turns.append(SampleMessage("assistant", draw(ANY_TEXT), kind, train, reason, **told))
-            answer = partial(SampleMessage, kind=EntryKind.OBSERVATION, train=False, reason=Reason.OBSERVATION, **place)
+            observed: dict[str, Any] = {"kind": EntryKind.OBSERVATION, "train": False, "reason": Reason.OBSERVATION}
             answered = draw(st.lists(st.sampled_from(ids), max_size=3)) if ids else []
-            turns += [answer("tool", draw(ANY_TEXT), tool_call_id=name, name="bash") for name in answered]
+            turns += [
+                SampleMessage("tool", draw(ANY_TEXT), tool_call_id=name, **observed, **place) for name in answered
+            ]
         else:
             role: Role = "system" if kind is EntryKind.SYSTEM else "user"
             told["tool_call_id"] = draw(st.none() | ANY_TEXT)
