@@ -87,7 +87,7 @@ def chains() -> None:
     "--span",
     heading="Chains",
     metavar="DAYS",
-    type=click.FloatRange(min=0),
+    type=click.IntRange(min=0),
     help="Most days from the first landing of a chain to its last.",
 )
 @option("--shared", heading="Chains", is_flag=True, help="A pull request may be in several chains.")
@@ -162,7 +162,7 @@ def build(
     floor: float | None,
     worth: float | None,
     with_tests: bool,
-    span: float | None,
+    span: int | None,
     shared: bool,
     reselect: bool,
     side_by_side: bool,
@@ -240,7 +240,7 @@ def _options(
     limits: tuple[int, int],
     floors: tuple[float | None, float | None],
     with_tests: bool,
-    span: float | None,
+    span: int | None,
     shared: bool,
     reselect: bool,
     side_by_side: bool,
@@ -330,7 +330,7 @@ def yield_(repository: str | None, db: str | None, as_json: bool) -> None:
 @click.option("--length", type=click.IntRange(min=1), help="Only chains of so many stages.")
 @click.option("--language", metavar="NAME", help="Only chains mostly in this language.")
 @click.option("--min-score", type=float, help="Only chains of at least this total confidence.")
-@click.option("--span", metavar="DAYS", type=click.FloatRange(min=0), help="Only chains that landed in so many days.")
+@click.option("--span", metavar="DAYS", type=click.IntRange(min=0), help="Only chains that landed in so many days.")
 @click.option("--with-tests", is_flag=True, help="Only chains of which each stage changes tests.")
 @click.option("--retired", is_flag=True, help="List those that were retired instead.")
 @choice_option(
@@ -347,7 +347,7 @@ def list_chains(
     length: int | None,
     language: str | None,
     min_score: float | None,
-    span: float | None,
+    span: int | None,
     with_tests: bool,
     retired: bool,
     sort: str,

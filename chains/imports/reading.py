@@ -94,4 +94,7 @@ def _storable(name: str) -> str:
 
 def _form_of(row: Row) -> Reader | None:
     found = [form for form in FORMS.values() if form.fits(row.keys())]
-    return found[0] if len(found) == 1 else None
+    # A wrapping has the columns of what it wraps beside its own.
+    wrapping = [form for form in found if form is FORMS["nemotron"]]
+    chosen = wrapping or found
+    return chosen[0] if len(chosen) == 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 from prchain.core.git import GitRepository
@@ -25,6 +25,21 @@ _MAX_STARTS = 20
 _POINTED = re.compile(r"(?<![\w./:-])(?:\./)?(?:[\w.-]{1,80}/){1,4}[\w-]{1,40}(?:\.[A-Za-z]{2,8})?(?![\w/])")
 """A path of a file in a folder, in a text."""
 _MOST_POINTED = 3
+_POINTING = re.compile(
+    "a|and|are|at|be|by|can|code|conditions|copy|copyright|details|distributed|file|for|found|full|here|in|information|"
+    "is|it|its|licen[cs](?:e|es|ing|ed)|located|more|notice|of|package|please|project|refer|released|repository|see|"
+    "software|stands|terms|text|the|this|to|under|which"
+)
+"""A word of a text that only says where the licence stands, besides the names of its project."""
+_MOST_OTHER_WORDS = 3
+_TAKES_BACK = re.compile(
+    "alone|business|but|commercial|confidential|covers|except|no|non|not|only|otherwise|parts?|portions?|proprietary|"
+    "reserved|restricted|restrictions|rights"
+)
+_OTHERS_FOLDER = re.compile(
+    r"(?i)(?:third|3rd)\W?part(?:y|ies)|vendor\w*|external\w*|extern|deps|dependenc\w*|node_modules|bundled|libs?|contrib"
+)
+"""Folders that hold the work of others."""
 _FILES = ("100644", "100755")
 _MAX_POINTER = 1500
 """A licence file with fewer characters and no known text only says which of the other files apply."""
@@ -61,8 +76,7 @@ def licence_of(repository: GitRepository, commit: str) -> str | None:
     texts.extend(_text(repository, blob) for blob in named)
     known = {licence for licence in map(licence_of_text, texts) if licence}
     if not known:
-        pointers = [*(_text(repository, blob) for blob in links), *(text for text in texts if len(text) < _MAX_POINTER)]
-        known = _pointed_to(repository, commit, pointers)
+        known = {it for it in [_pointed_to(repository, commit, [_text(repository, one) for one in links], texts)] if it}
     if {"GPL-3.0", "LGPL-3.0"} <= known:
         known.remove("GPL-3.0")  # COPYING.LESSER adds permissions to the text in COPYING
     return " OR ".join(sorted(known)) or None
@@ -163,26 +177,28 @@ def _text(repository: GitRepository, blob: str) -> str:
     return content.decode("utf-8", "replace").replace("\0", "")
 
 
-def _pointed_to(repository: GitRepository, commit: str, pointers: Iterable[str]) -> set[str]:
-    """The licence of the files in folders that these texts name; none where one is missing, unknown or another's."""
-    paths = {match[0].removeprefix("./") for text in pointers for match in _POINTED.finditer(text)}
-    if not paths or len(paths) > _MOST_POINTED or any(_OTHER_PART.search(f"-{part}") for part in _parts(paths)):
-        return set()
+def _pointed_to(repository: GitRepository, commit: str, links: Iterable[str], texts: Iterable[str]) -> str | None:
+    """The licence of the files in folders that links lead to and texts point to; None where a text says anything else,
+    and where a file is missing, unknown or another's."""
+    paths = {link.strip().removeprefix("./") for link in links}
+    for text in texts:
+        pointed = [match[0].removeprefix("./") for match in _POINTED.finditer(text)]
+        others = [word for word in _words(_POINTED.sub(" ", text)) if not _POINTING.fullmatch(word)]
+        if not pointed or len(others) > _MOST_OTHER_WORDS or any(map(_TAKES_BACK.fullmatch, others)):
+            return None
+        paths |= {*pointed}
     found = set()
     for path in sorted(paths):
         *folders, name = path.split("/")
         match = _FILE.fullmatch(_ENDINGS.sub("", name))
-        if match is None or {".", ".."} & {*folders}:
-            return set()
+        of_others = any(_OTHERS_FOLDER.fullmatch(folder) for folder in folders)
+        if len(paths) > _MOST_POINTED or match is None or of_others or {".", "..", ""} & {*folders}:
+            return None
         entry = repository.run("ls-tree", "-z", commit, "--", path).partition("\t")[0].split(" ")
         if entry[0] not in _FILES:
-            return set()
+            return None
         found.add(licence_of_text(_text(repository, entry[2])))
-    return set() if None in found or len(found) != 1 else {name for name in found if name}
-
-
-def _parts(paths: Iterable[str]) -> Iterator[str]:
-    return (part for path in paths for part in path.split("/"))
+    return found.pop() if len(found) == 1 else None
 
 
 def _reuse(repository: GitRepository, commit: str) -> str | None:

@@ -344,18 +344,20 @@ def _findings(rows: Sequence[dict[str, Any]]) -> tuple[FindingRecord, ...]:
 
 def cost_of(tx: Transaction, chain_id: str) -> CostRecord:
     """The cost of the calls for a chain's task. Calls in flight and lost calls count as what was reserved."""
-    query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
+    columns = (LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out, LlmCall.state)
+    query = select(*columns).where(
         LlmCall.subject.startswith(f"{chain_id}/", autoescape=True),
         LlmCall.state != "released",
         LlmCall.purpose.in_(TASK_PURPOSES),
     )
     calls = list(tx.connection.execute(query))
-    amounts = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
+    amounts = [reserved if usd is None else usd for usd, reserved, *_ in calls]
     return CostRecord(
         calls=len(calls),
-        tokens_in=sum(tokens or 0 for _, _, tokens, _ in calls),
-        tokens_out=sum(tokens or 0 for _, _, _, tokens in calls),
+        tokens_in=sum(tokens or 0 for _, _, tokens, *_ in calls),
+        tokens_out=sum(tokens or 0 for _, _, _, tokens, _ in calls),
         usd=None if any(amount is None for amount in amounts) else round(sum(amount or 0.0 for amount in amounts), 6),
+        unanswered=sum(state != "stored" for *_, state in calls),
     )
 
 

@@ -155,6 +155,10 @@ class CostRecord(_Record):
     tokens_in: int
     tokens_out: int
     usd: float | None = Field(description="null where a price is not known")
+    unanswered: int = Field(
+        default=0,
+        description="calls without a stored reply, as of runs that were killed; they count as what they may cost",
+    )
 
 
 class TaskRecord(_Record):

@@ -220,6 +220,12 @@ def _stage_report(
     )
 
 
+def _unanswered(calls: int) -> str:
+    if not calls:
+        return ""
+    return f"; {calls:,} of them without a reply, as killed runs leave, counted as the most that they may cost"
+
+
 def print_task(report: TaskReport, references: Sequence[bytes] = ()) -> None:
     """Print the page of a task, with a patch after each stage where there are some.
 
@@ -234,7 +240,8 @@ def print_task(report: TaskReport, references: Sequence[bytes] = ()) -> None:
             "outcome": _task_outcome(report),
             "language": f"{report.language or 'unknown'}, licence {report.licence or 'unknown'}",
             "made": f"{report.created} by {report.model or 'no model'}",
-            "cost": f"{counted(cost['calls'], 'call')}, {tokens}, {dollars(cost['usd'])}",
+            "cost": f"{counted(cost['calls'], 'call')}, {tokens}, {dollars(cost['usd'])}"
+            + _unanswered(cost["unanswered"]),
             "checked by": "the leak check, and the reviewer (queries)" if report.reviewed else "the leak check",
         }
     )

@@ -121,7 +121,7 @@ def make_plan(
     )
 
 
-_INSIDE = ("forget_tree.py", "wanted.py", "lacking.py", "as_pip.sh", "runner.sh", "plugins.txt")
+_INSIDE = ("forget_tree.py", "wanted.py", "lacking.py", "told_metadata.py", "as_pip.sh", "runner.sh", "plugins.txt")
 _NO_PYTHON = {"INTERPRETER": "", "ERA": ""}
 
 

@@ -34,7 +34,7 @@ from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
 from environments.images.tried_again import hangs_on
-from environments.images.wanted_python import OLDEST, era_of
+from environments.images.wanted_python import OLDEST, can_come, era_of
 from environments.sandboxes.engine import LONG, connect
 from prchain.core.errors import BuildFailed, GitError
 from prchain.core.git.repository import GitRepository
@@ -253,7 +253,9 @@ class Provider:
                 raise self._failed[name].with_traceback(None)
             try:
                 settings, as_of = self._build_settings, order.landed_at
-                python = order.plan.python
+                python, requires = order.plan.python, order.plan.variables.get("PYTHON", "")
+                if python is None and not can_come(requires):
+                    raise BuildFailed(f"the project asks for Python {requires}: from 3.6 on there is none", step="plan")
                 if python is not None and self._interpreters is not None:
                     as_of = max(as_of, era_of(python.minor)) if python.minor == OLDEST else as_of
                     if rebuild or find_image(self.engine(), name) is None:

@@ -11,6 +11,8 @@ Minor = tuple[int, int]
 
 OLDEST: Minor = (3, 6)
 """The oldest Python that our reporters run on."""
+_NEWEST = 20
+"""Minor version of a Python that is not there yet."""
 
 # Files are hostile: every repetition is bounded, and so is what is read of a file.
 _CLASSIFIER = re.compile(r"Programming Language :: Python :: (3\.\d{1,2})\b")
@@ -112,6 +114,11 @@ def choose_python(
         if among:
             return Choice(_of_the_day(among, newest, default), source)
     return Choice(_of_the_day(fitting, newest, default), "requires-python" if requires else "the day")
+
+
+def can_come(requires: str) -> bool:
+    """Whether some Python that tests can run on is one that a project asks for by its ``requires-python``."""
+    return any(_meets((3, minor), requires) for minor in range(OLDEST[1], _NEWEST + 1))
 
 
 def _of_the_day(fitting: Sequence[Minor], newest: Minor, default: Minor) -> Minor:

@@ -62,8 +62,8 @@ def test_list_filters_and_show_explains(database: str) -> None:
     assert rows("list", "--db", database, "--min-score", "5") == []
     assert [stage["tested"] for stage in chain["stages"]] == [False, False, False]
     assert rows("list", "--db", database, "--with-tests") == []
-    assert rows("list", "--db", database, "--span", f"{chain['days'] + 1}") == [chain]
-    assert rows("list", "--db", database, "--span", f"{chain['days'] / 2}") == []
+    assert rows("list", "--db", database, "--span", f"{int(chain['days']) + 1}") == [chain]
+    assert rows("list", "--db", database, "--span", "0") == []
     page = call("show", chain["id"][:5], "--db", database).stdout
     assert "builds on the one before (follow up)" in page
     assert "line_dependency" in page
@@ -81,6 +81,7 @@ def test_list_filters_and_show_explains(database: str) -> None:
     [
         (("build", "--min", "4", "--max", "3"), "--min 4 is more than --max 3"),
         (("build", "--min", "1"), "--strategy single"),
+        (("build", "--span", "nan"), "'nan' is not a valid integer range"),
         (("build", "--keep", "nonsense"), "nonsense is no filter"),
         (("build", "--language", "Klingon"), "Klingon is no language"),
         (("build", "--licence", "nope"), "nope is no licence"),

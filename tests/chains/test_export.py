@@ -69,7 +69,8 @@ def test_a_record_holds_what_a_rollout_needs(world: TaskWorld) -> None:
     assert record.repository.model_dump() == {"host": "github.com", "name": "shop/till", "location": None}
     assert (record.language, record.licence, record.strategy, record.score) == ("python", "MIT", "reference", 1.0)
     assert (record.outcome, record.overview, record.model) == ("ready", OVERVIEW, "fake")
-    assert record.cost.model_dump() == {"calls": 7, "tokens_in": 700, "tokens_out": 70, "usd": pytest.approx(0.00084)}
+    cost = {"calls": 7, "tokens_in": 700, "tokens_out": 70, "usd": pytest.approx(0.00084), "unanswered": 0}
+    assert record.cost.model_dump() == cost
     first, second, third = record.stages
     assert [stage.query for stage in record.stages] == list(QUERIES.values())
     assert (second.number, second.url) == (2, "https://github.com/shop/till/pull/2")

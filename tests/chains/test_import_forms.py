@@ -346,3 +346,49 @@ def test_a_file_of_no_known_kind_is_told(tmp_path: Path, name: str, content: str
 def test_a_folder_without_a_file_of_a_data_set_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no file that ends in"):
         list(read_instances(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda row: {**row, "responses_create_params": {"input": []}, "agent_ref": {"type": "a"}},
+        lambda row: {**row, "responses_create_params": {"input": []}, "subset": "verified", "split": "test"},
+        lambda row: {
+            "responses_create_params": {
+                "input": [],
+                "metadata": {
+                    "dataset_name": "SWE-Gym/SWE-Gym",
+                    "golden_patch": PATCH,
+                    "instance_dict": json.dumps({**row, "dataset_name": "x", "split": "train", "golden_patch": PATCH}),
+                },
+            }
+        },
+    ],
+    ids=["columns beside", "a subset", "all of it inside"],
+)
+@pytest.mark.parametrize("make", [import_rows.verified, import_rows.swe_gym])
+def test_a_row_in_a_wrapping_is_read_wherever_its_columns_stand(tmp_path: Path, make: Any, wrap: Any) -> None:
+    (found,) = read_instances(write_lines(tmp_path / "rows.jsonl", wrap(make())))
+    assert found.instance is not None, found.reason
+    assert (found.instance.form, found.instance.instance_id, found.instance.f2p) == (
+        "nemotron",
+        "shop__till-12",
+        tuple(F2P),
+    )
+
+
+def test_rows_of_a_leaderboard_with_an_interface_and_an_image_are_those_of_the_first_swe_rebench(
+    tmp_path: Path,
+) -> None:
+    row = import_rows.swe_rebench(
+        interface="def total(): ...", docker_image="swerebench/x:latest", created_at="2024-05-01"
+    )
+    (found,) = read_instances(write_lines(tmp_path / "rows.jsonl", row))
+    assert found.instance is not None and (found.instance.form, found.instance.workdir) == ("swe-rebench", "/testbed")
+
+
+def test_the_name_of_the_data_set_tells_whose_image_a_row_without_an_environment_has(tmp_path: Path) -> None:
+    (own,) = read_instances(write_lines(tmp_path / "SWE-Gym.jsonl", import_rows.swe_gym()))
+    (other,) = read_instances(write_lines(tmp_path / "SWE-bench_Multilingual.jsonl", import_rows.swe_gym()))
+    assert own.instance is not None and str(own.instance.image).startswith("xingyaoww/")
+    assert other.instance is not None and str(other.instance.image).startswith("swebench/")

@@ -39,6 +39,12 @@ def licence(folder: Path, files: dict[str, str]) -> str | None:
             None,
         ),
         ({"LICENSE": "See ../other/LICENSE.", "other/LICENSE": TEXTS["MIT"]}, None),
+        ({"LICENSE": "See doc/LICENSE for the licence.", "doc/LICENSE": TEXTS["MIT"]}, "MIT"),
+        ({"LICENSE": "sdk/LICENSE alone is MIT; all else is proprietary.", "sdk/LICENSE": TEXTS["MIT"]}, None),
+        ({"LICENSE": "All rights reserved. Parts: ext/foo/LICENSE.", "ext/foo/LICENSE": TEXTS["MIT"]}, None),
+        ({"LICENSE": "Free for non-commercial use, else as legal/LICENSE.", "legal/LICENSE": TEXTS["MIT"]}, None),
+        ({"LICENSE": "This is of Acme. foo/LICENSE covers foo only.", "foo/LICENSE": TEXTS["MIT"]}, None),
+        ({"LICENSE": "deps/foo/LICENSE", "deps/foo/LICENSE": TEXTS["MIT"]}, None),
         ({"LICENSE": "See https://example.org/a/LICENSE.", "a/LICENSE": TEXTS["MIT"]}, None),
     ],
 )

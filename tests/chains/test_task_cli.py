@@ -264,6 +264,12 @@ class TestPages:
         assert [stage["query"] for stage in page["stages"]] == list(QUERIES.values())
         assert page["stages"][0]["plan"].startswith("why: ") and page["cost"]["calls"] == 7
 
+    def test_calls_of_killed_runs_are_told_with_what_they_count(self, world: TaskWorld) -> None:
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(LlmCall).where(LlmCall.ordinal == 0).values(state="lost"))
+        page = call(world, "show", world.chains[0]).stdout
+        assert "of them without a reply, as killed runs leave, counted as the most that they may cost" in page
+
     @pytest.mark.parametrize("prefix", ["zz", "", "%"])
     def test_an_id_that_names_no_task_is_said(self, world: TaskWorld, prefix: str) -> None:
         call(world, "show", prefix, fails=UsageError)

@@ -25,7 +25,7 @@ from environments.images.interpreters.copies import write_tar
 from environments.images.interpreters.elf import library_path, with_library_path
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.offered import BASE, HOST, OTHER_BASE, REGISTRY, Interpreters
-from environments.images.wanted_python import choose_python, era_of, named_pythons, newest_at
+from environments.images.wanted_python import can_come, choose_python, era_of, named_pythons, newest_at
 from environments.report import interpreter_rows, print_interpreters
 from environments.sandboxes.engine import IMAGE_LABEL, LAYER_LABEL
 from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing
@@ -496,3 +496,8 @@ def test_every_interpreter_that_is_found_says_its_version() -> None:
 )
 def test_the_day_of_an_image_is_that_of_the_try_that_worked(written: str, dated: str | None, notes: list[str]) -> None:
     assert read_notes(written, "2016-01-01T00:00:00Z", "2017-06-01T00:00:00Z") == (dated, notes)
+
+
+@pytest.mark.parametrize(("requires", "comes"), [("", True), (">=2.7,<3", False), ("==2.7.*", False), ("~=3.9", True)])
+def test_a_python_that_cannot_come_is_known_from_what_the_project_asks_for(requires: str, comes: bool) -> None:
+    assert can_come(requires) is comes

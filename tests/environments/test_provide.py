@@ -252,12 +252,11 @@ def test_every_build_that_ends_leaves_a_row(shop: Workshop) -> None:
     (failed,) = rows.keys() - {built}
     assert rows[built] == ("built", None, ["why"], 3.0, 0, "2024-05-01T12:00:00+00:00")
     assert rows[failed][0] == "build_failed"
-    reason = rows[failed][1]
-    assert reason.pop("hangs_on")
-    assert reason == {
+    assert rows[failed][1] == {
         "message": "the step dependencies failed: no x.h",
         "step": "dependencies",
         "lines": ["no x.h"],
+        "hangs_on": provider.hangs_on(REPOSITORY, "python"),
     }
 
 
@@ -332,6 +331,13 @@ def test_a_tree_without_a_recipe_is_named_so_and_leaves_no_row(shop: Workshop) -
     with pytest.raises(NoRecipe):
         shop.provide(shop.provider(), shop.commit(README="x"))
     assert shop.rows() == {}
+
+
+def test_for_a_python_that_cannot_come_no_container_is_started(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup(python_requires='>=2.7,<3')")
+    with pytest.raises(BuildFailed, match="asks for Python >=2"):
+        shop.provide(shop.provider(), stage)
+    assert shop.builds.plans == []
 
 
 def test_the_version_is_that_of_the_nearest_tag_that_looks_like_one(shop: Workshop) -> None:

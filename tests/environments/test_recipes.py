@@ -176,9 +176,19 @@ def test_packages_are_dated_only_where_the_index_has_the_one_that_every_index_ha
 def test_uv_puts_no_project_in_where_the_interpreter_is_too_old_for_it(tmp_path: Path, index: int) -> None:
     (step,) = (it for it in choose({"setup.py"}, "o/n").build if it.name == "dependencies")
     (tmp_path / "constraints.txt").write_text("a==1\n")
+    (tmp_path / "as_pip.sh").write_text('uv_install() { "$UV"; }')
     with pytest.raises(subprocess.CalledProcessError):
         ran(step.run[index], tmp_path, INTERPRETER="3.7", EDITABLE="--editable .", EDITABLE_FEWER="--editable .")
     assert (tmp_path / "asked").read_text() == ""
+
+
+def test_extensions_find_the_library_of_an_interpreter_that_was_copied(tmp_path: Path) -> None:
+    script = script_of("interpreter").replace("/opt/python/", f"{tmp_path}/python/")
+    (tmp_path / "python/3.99/lib").mkdir(parents=True)
+    (tmp_path / "python/3.99/bin").mkdir()
+    (tmp_path / "python/3.99/bin/python3.99").symlink_to(sys.executable)
+    ran(script, tmp_path, INTERPRETER="3.99", PYTHON="")
+    assert (tmp_path / "variables").read_text() == f"LIBRARY_PATH={tmp_path}/python/3.99/lib\n"
 
 
 def ran_inside(script: str, folder: Path, python: str) -> list[str]:

@@ -54,7 +54,9 @@ def test_a_proposal_adds_to_the_recipe_and_takes_nothing_away(recipe: Recipe) ->
     assert changed.packages == (*recipe.packages, "libx-dev")
     assert changed.requirements == (*recipe.requirements, "numpy<2")
     assert changed.environment == {**recipe.environment, "FOO": "1"}
-    assert [step.name for step in changed.build] == ["uv", "date", "interpreter", "repair", "dependencies", "forget"]
+    assert [step.name for step in changed.build] == [
+        *("uv", "date", "interpreter", "repair", "dependencies", "wishes", "runner", "plugins", "forget")
+    ]
     assert (changed.check, changed.runner, changed.refresh) == (recipe.check, recipe.runner, recipe.refresh)
 
 

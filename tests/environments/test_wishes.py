@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 
+from environments.images.dated_indexes import uv_configuration
 from environments.images.inside.lacking import lacking
+from environments.images.inside.told_metadata import main
 from environments.images.plans import make_plan
 from environments.images.wishes import ci_installs, named_files, wished_extras, wishes
 from tests.environments.test_manifests import Tree
@@ -75,5 +81,33 @@ def test_many_installs_on_a_line_take_no_time() -> None:
 
 
 def test_of_wishes_only_packages_that_are_not_there_are_put_in() -> None:
-    lines = ["Mock>=1", "zope.interface[test]", "lxml"]
+    lines = ["Mock>=1", "zope.interface[test]", "lxml", "-e ./other", "./x", "lxml"]
     assert lacking(lines, {"mock", "zope-interface"}) == ["lxml"]
+
+
+SAID = """hint: Metadata for `pandas` (v0.20.1) could not be parsed:
+  after parsing `2011`, found `k`, which is not part of a valid version
+"""
+METADATA = """Name: pandas
+Requires-Dist: pytz (>=2011k)
+Requires-Dist: numpy (>=1.7.0,!=1.9.*,>dev)
+Requires-Dist: lxml[x] (>=4.0rc1) ; extra == 'xml'
+Requires-Dist: ;bad
+
+Requires-Dist: text
+"""
+
+
+def test_uv_is_told_what_a_package_needs_whose_metadata_it_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("environments.images.inside.told_metadata._metadata", lambda name, version: METADATA)
+    (tmp_path / "said").write_text(SAID)
+    (tmp_path / "uv.toml").write_bytes(uv_configuration(datetime(2016, 1, 1, tzinfo=UTC), installs=True))
+    assert main(str(tmp_path / "said"), [str(tmp_path / "uv.toml")])
+    told = tomllib.loads((tmp_path / "uv.toml").read_text())
+    assert told["exclude-newer-package"]
+    needs = ["pytz", "numpy>=1.7.0,!=1.9.*", "lxml[x]>=4.0rc1 ; extra == 'xml'"]
+    assert told["dependency-metadata"] == [{"name": "pandas", "version": "0.20.1", "requires-dist": needs}]
+    (tmp_path / "said").write_text("error: No solution found")
+    assert not main(str(tmp_path / "said"), [])

@@ -277,6 +277,8 @@ class TestCommands:
         _, said = dry("--agent", "temperature=1", "--refinements", "0")
         assert "had --agent temperature none, not 1: " in said
         assert dry("--samples", "3", "--refinements", "0") == ("2 rollouts to run; 4 done before", ""), "not others"
+        _, said = dry("--gate", "tests", "--refinements", "0")
+        assert "had --gate judge, not tests: `--like" in said, "that no judge is asked follows from the gate"
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         others = json.loads(capsys.readouterr().out)["with_other_options"]
         assert (others["over"], others["begun"]) == (4, 0)

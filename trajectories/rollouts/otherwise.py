@@ -107,10 +107,9 @@ def _other_choices(known: Mapping[str, Any], current: Mapping[str, Any], *, whol
     if before != now:
         yield OtherChoice("--observer", " ".join(before) or "none", " ".join(now) or "none")
     models, asked = (each.get("models") or {} for each in (known, current))
-    for purpose in sorted({*models, *asked}):
-        if purpose not in models and not whole:
-            continue
-        before, now = models.get(purpose) or {}, asked.get(purpose) or {}
+    # A purpose that one side alone asks follows from an option that is told already.
+    for purpose in sorted(models.keys() & asked.keys()):
+        before, now = models[purpose] or {}, asked[purpose] or {}
         for name in sorted({*before, *now}):
             if before.get(name) != now.get(name) and (whole or name in before):
                 own = purpose == AGENT and name in ELSEWHERE

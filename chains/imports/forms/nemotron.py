@@ -16,7 +16,8 @@ from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
 from prchain.core.errors import BadInstance
 
-_WRAPPING = frozenset({"container_formatter", "container_id", "dataset_name", "responses_create_params", "agent_ref"})
+_MARKS = frozenset({"responses_create_params", "container_formatter"})
+_WRAPPING = _MARKS | {"container_id", "dataset_name", "agent_ref", "subset", "split", "golden_patch"}
 
 
 class Nemotron:
@@ -26,14 +27,14 @@ class Nemotron:
 
     def fits(self, columns: Collection[str]) -> bool:
         """See `Reader`."""
-        return bool({"responses_create_params", "container_formatter"} & {*columns})
+        return bool(_MARKS & {*columns})
 
     def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
         outer = dict(row)
         outer |= reader.mapping(reader.mapping(row, "responses_create_params"), "metadata")
         inside = reader.mapping(outer, "instance_dict") or reader.mapping(outer, "original_row")
-        inside = inside or {name: value for name, value in outer.items() if name not in _WRAPPING}
+        inside = {name: value for name, value in (inside or outer).items() if name not in _WRAPPING}
         form = next((form for form in FORMS.values() if form is not self and form.fits(inside.keys())), None)
         if form is None:
             raise BadInstance("the row that is wrapped in it is of no form that is read")

@@ -16,7 +16,7 @@ _OWN = frozenset({"install_config", "docker_image"})
 _HIGHEST = 1_000
 """Beyond it a score is none: they go from 0 to 3."""
 
-_SECOND = frozenset({"pr_description", "interface"})
+_SECOND = frozenset({"pr_description"})
 
 
 class SweRebench:
@@ -27,6 +27,8 @@ class SweRebench:
     def fits(self, columns: Collection[str]) -> bool:
         """See `Reader`."""
         others = {"container_formatter", "fix_patch", *_SECOND}
+        if "interface" in columns and "docker_image" not in columns:
+            return False  # the second has it; of the first only the leaderboard's rows, which name their image
         return "test_patch" in columns and bool(_OWN & {*columns}) and not others & {*columns}
 
     def read(self, row: Row, where: DataSet) -> Instance:

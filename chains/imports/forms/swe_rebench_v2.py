@@ -21,7 +21,8 @@ class SweRebenchV2:
     def fits(self, columns: Collection[str]) -> bool:
         """See `Reader`."""
         own = {"pr_description", "interface"}
-        return "install_config" in columns and bool(own & {*columns}) and "container_formatter" not in columns
+        others = {"container_formatter", "docker_image"}
+        return "install_config" in columns and bool(own & {*columns}) and not others & {*columns}
 
     def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""

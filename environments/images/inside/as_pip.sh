@@ -9,13 +9,28 @@ as_pip() {
     "$UV" pip uninstall --quiet --python /opt/env setuptools wheel || true
     "$UV" pip install --quiet --python /opt/env pip setuptools wheel
     "$UV" pip install --python /opt/env --requirements "$BUILD/build.txt" || true
-    : > "$BUILD/of_metadata.txt"
-    for folder in $FOLDERS; do
-        pip_editable "$folder"
-        (cd "$folder" && /opt/env/bin/python "$BUILD/wanted.py" . "$@") >> "$BUILD/of_metadata.txt"
-    done
+    for folder in $FOLDERS; do pip_editable "$folder"; done
+    of_metadata "$@" > "$BUILD/of_metadata.txt"
     touch "$BUILD/with_pip"
-    "$UV" pip install --python /opt/env --no-sources --requirements "$BUILD/of_metadata.txt" --requirements "$requirements"
+    uv_install --no-sources --requirements "$BUILD/of_metadata.txt" --requirements "$requirements"
+}
+
+# As uv installs. Where it cannot read the metadata of a package, it is told what that needs, and asked again; that is a
+# matter of packages of before 2020 or so.
+uv_install() {
+    local round
+    for round in 1 2 3 4 5; do
+        if "$UV" pip install --python /opt/env "$@" 2>&1 | tee "$BUILD/said.txt"; then return 0; fi
+        if [ -z "${UV_CONFIG_FILE:-}" ]; then return 1; fi
+        /opt/env/bin/python "$BUILD/told_metadata.py" "$BUILD/said.txt" "$BUILD/uv.toml" "$BUILD/uv-builds.toml" || return 1
+    done
+    return 1
+}
+
+# What the projects need by the metadata that putting them in has made, with the extras that patterns name.
+of_metadata() {
+    local folder
+    for folder in $FOLDERS; do (cd "$folder" && /opt/env/bin/python "$BUILD/wanted.py" . "$@") || true; done
 }
 
 pip_editable() {
@@ -24,19 +39,26 @@ pip_editable() {
     $pip install --no-deps --no-build-isolation --editable "$1"
 }
 
-# Installs packages without the version that the project is told, which they would take for theirs.
+# Installs packages, in $PATIENCE seconds at most, without the version that the project is told: they would take it for
+# theirs.
 alone() {
     env -u SETUPTOOLS_SCM_PRETEND_VERSION -u PBR_VERSION -u PDM_BUILD_SCM_VERSION \
-        "$UV" pip install --python /opt/env --no-sources "$@"
+        timeout "${PATIENCE:-1800}" "$UV" pip install --python /opt/env --no-sources "$@"
 }
 
-# Each line of a file alone, or else in any version; what cannot be had is noted.
+# Each line of a file alone, or else in any version; what cannot be had is noted, and where there is $PATIENCE what is not
+# begun after twice that.
 each_alone() {
     local line name
     while read -r line; do
         printf '%s\n' "$line" > "$BUILD/one.txt"
-        if alone --quiet --requirements "$BUILD/one.txt"; then continue; fi
-        name=$(printf '%s\n' "$line" | sed -nE 's/^([A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?) *(==|~=|<|!=|>|\().*/\1/p')
+        if [ "$SECONDS" -gt "$((${PATIENCE:-100000} * 2))" ]; then
+            name=
+        elif alone --quiet --requirements "$BUILD/one.txt"; then
+            continue
+        else
+            name=$(printf '%s\n' "$line" | sed -nE 's/^([A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?) *(==|~=|<|!=|>|\().*/\1/p')
+        fi
         if [ -n "$name" ] && alone --quiet "$name"; then
             printf 'relaxed:%s\n' "$(printf %s "$line" | tr -d '[:space:]')" >> "$BUILD/notes"
         else

@@ -4,12 +4,18 @@ it prints the packages that bring plugins of pytest."""
 import os
 import re
 import sys
-from typing import Iterator, List, Set, Tuple
+from typing import Dict, Iterator, List, Set, Tuple
 
 
 def lacking(lines: List[str], installed: Set[str]) -> List[str]:
-    """The requirements of packages that are not installed, by names as `plain` writes them."""
-    return [line for line in lines if plain(re.split(r"[^A-Za-z0-9._-]", line.strip())[0]) not in installed]
+    """The requirements of packages that are not installed, by names as `plain` writes them, each once; without options
+    and paths."""
+    named = [(plain(re.split(r"[^A-Za-z0-9._-]", line.strip())[0]), line) for line in lines if line[:1].isalnum()]
+    found: Dict[str, None] = {}
+    for name, line in named:
+        if name not in installed:
+            found[line] = None
+    return list(found)
 
 
 def plain(name: str) -> str:
