@@ -6,6 +6,7 @@ the Long set of its Short one (section 6.3).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import func, select
@@ -13,6 +14,7 @@ from sqlalchemy.orm import aliased
 
 from sql.store import Transaction
 from sql.tables import Trajectory, TrajectoryMessage
+from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import ACCEPTED_PREFIX, KEPT
 
 
@@ -46,3 +48,14 @@ def not_extended() -> Any:
 def extended_prefixes(tx: Transaction) -> dict[str, str]:
     """The id of each extension to that of the prefix that it extends."""
     return {str(longer): str(shorter) for shorter, longer in tx.connection.execute(extension_rows())}
+
+
+def shared_entries(entries: Sequence[Entry], step: int) -> list[Entry]:
+    """What a branch or an extension begins with: the entries up to the end of a step, without a query or comment after
+    it. Empty where there is no such step."""
+    places = [
+        place
+        for place, entry in enumerate(entries)
+        if entry.step == step and entry.kind in (EntryKind.TURN, EntryKind.OBSERVATION)
+    ]
+    return list(entries[: places[-1] + 1]) if places else []

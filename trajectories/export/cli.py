@@ -67,7 +67,7 @@ _SHARED_SHOWN = 5
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
     heading="File",
-    help="JSON lines, or Parquet where the name ends in .parquet; with mini a folder; - is standard output.",
+    help="JSON lines, or Parquet where the name ends in .parquet; with atif and mini a folder; - is standard output.",
 )
 @option("--force", is_flag=True, heading="File", help="Replace files that are there.")
 @told_options(ExportOptions, "rows", "recipe")

@@ -27,6 +27,8 @@ class Format:
     takes_reasoning: bool = True
     trains: bool = True
     """Whether readers train on it; formats for viewers hold whole conversations."""
+    tells_signs: bool = False
+    """Whether it writes what the audit finds (`Sample.signs`), which costs a reading of each conversation."""
     file_name: Callable[[Mapping[str, Any]], str] | None = None
     """From a line to the name of its file, where each has one of its own in a folder; None: all are in one file."""
     file_pattern: str = ""

@@ -15,7 +15,6 @@ from sqlalchemy import func, select
 from sql.benchmarks import benchmark_chains
 from sql.chosen import selected_ids
 from sql.store import Transaction
-from sql.strength import read_strengths, worst
 from sql.tables import (
     Chain,
     ChainStage,
@@ -25,16 +24,20 @@ from sql.tables import (
     TrajectoryMessage,
     TrajectoryStage,
 )
+from trajectories.audit.auditing import audit
+from trajectories.audit.finding import AuditFinding
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
-from trajectories.export.samples import Sample, SampleMessage, SampleStage, with_missing_answers, without_untrained_tail
+from trajectories.export.samples import Sample, SampleMessage, with_missing_answers, without_untrained_tail
 from trajectories.export.scrubber import Scrubber
 from trajectories.export.shortest import ResponseLength
+from trajectories.export.verdicts import stages_of
+from trajectories.extensions import shared_entries
 from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED_PREFIX, KEPT
 from trajectories.rollouts.prefix import retold
-from trajectories.rows import VerdictRow, read_entries, read_stages, read_verdicts, stored_trajectory
+from trajectories.rows import read_entries, stored_trajectory
 from trajectories.task import read_overview
 
 NO_MESSAGES = "no_messages"
@@ -233,26 +236,34 @@ def read_sample(
     *,
     whole: bool = False,
     secrets: tuple[str, ...] = (),
+    audited: bool = False,
 ) -> Sample | str:
     """The sample of a trajectory, scrubbed, with loss decisions, cut to its accepted stages and after its last turn
-    under loss; or the reason why there is none. `whole` keeps what comes after that turn."""
-    entries = [entry for entry in read_entries(tx, candidate.id) if entry.position <= candidate.stages]
+    under loss; or the reason why there is none. `whole` keeps what comes after that turn; `audited` looks for signs of
+    cheating."""
+    trajectory = stored_trajectory(tx, candidate.id)
+    stored, step = read_entries(tx, candidate.id), trajectory.parent_step
+    copied = 0 if step is None else len(shared_entries(stored, step))
+    entries = [entry for entry in stored if entry.position <= candidate.stages]
+    signs = audit(entries, candidate.repository) if audited else None
     cut = candidate.outcome == ACCEPTED_PREFIX and options.retold
     if cut:
         entries = retold(entries)
     if not entries:
         return NO_MESSAGES
-    stages, accepted = _verdicts(tx, candidate)
-    if options.refinements == "drop" and has_rejected_rounds(entries, accepted):
+    told = stages_of(tx, candidate.id, candidate.chain_id, candidate.stages)
+    if options.refinements == "drop" and has_rejected_rounds(entries, told.accepted):
         return REFINED
     ungrounded = ungrounded_steps(entries) if options.grounded else frozenset()
-    decisions = loss_decisions(entries, accepted, options.masks, options.refinements, ungrounded)
+    decisions = loss_decisions(entries, told.accepted, options.masks, options.refinements, ungrounded)
     decided = zip(entries, decisions, strict=True)
     kept = [pair for pair in decided if options.guidance == "keep" or pair[0].kind is not EntryKind.GUIDANCE]
     scrubber = Scrubber(secrets)
-    trajectory = stored_trajectory(tx, candidate.id)
     overview, task_overview = trajectory.overview, read_overview(tx, candidate.chain_id)
-    turns = [scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop") for entry, decision in kept]
+    turns = [
+        scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop", copied=entry.ordinal < copied)
+        for entry, decision in kept
+    ]
     if cut:
         rewritten = _with_overview(turns, scrubber.text(task_overview or ""), scrubber.text(overview or ""))
         if rewritten is None:
@@ -263,33 +274,19 @@ def read_sample(
         candidate.id,
         candidate.chain_id,
         with_missing_answers(turns),
-        stages,
+        told.stages,
         tuple(trajectory.tools),
         scrubber.text((overview if options.retold else None) or task_overview or "") or None,
         _facts(candidate),
+        told.verdicts,
+        None if signs is None else tuple(_scrubbed(sign, Scrubber(secrets)) for sign in signs),
+        None if trajectory.parent_id is None or step is None else (trajectory.parent_id, step),
     )
     return sample if whole else without_untrained_tail(sample)
 
 
-def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[SampleStage, ...], dict[int, int]]:
-    """The exported stages, and the accepted attempt by position."""
-    verdicts: dict[int, list[VerdictRow]] = {}
-    for verdict in read_verdicts(tx, candidate.id):
-        verdicts.setdefault(verdict.position, []).append(verdict)
-    stages: list[SampleStage] = []
-    accepted: dict[int, int] = {}
-    proofs = read_strengths(tx, candidate.chain_id).get(candidate.chain_id, {})
-    for stage in read_stages(tx, candidate.id):
-        if stage.position > candidate.stages:
-            continue
-        found = verdicts.get(stage.position, [])
-        last = next((verdict for verdict in reversed(found) if verdict.accepted), found[-1] if found else None)
-        if last is not None and last.accepted:
-            accepted[stage.position] = last.attempt
-        score, tests, tree = (last.score, last.tests, last.tree) if last else (None, None, None)
-        proof = str(worst([proofs[stage.position]])) if stage.position in proofs else None
-        stages.append(SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree, proof))
-    return tuple(stages), accepted
+def _scrubbed(sign: AuditFinding, scrubber: Scrubber) -> AuditFinding:
+    return replace(sign, evidence=scrubber.text(sign.evidence))
 
 
 def _with_overview(turns: Sequence[SampleMessage], old: str, new: str) -> list[SampleMessage] | None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from prchain.core.llm.model import Role, ToolCall
+from trajectories.audit.finding import AuditFinding
 from trajectories.model import EntryKind
 
 
@@ -61,6 +62,34 @@ class SampleMessage:
     """How many of its texts had special tokens broken (`prchain.core.llm.special_tokens`)."""
     replaced: Mapping[str, int] = field(default_factory=dict)
     """How many secrets and addresses of each kind were replaced in it (`prchain.core.secrets.scrub`)."""
+    fault: str | None = None
+    """`Entry.error`: what was wrong with a turn, or why a tool did not do what was asked."""
+    copied: bool = False
+    """Whether it came with the beginning of the trajectory that this one was branched off, or extends."""
+    tokens_in: int | None = None
+    """Of the turn's prompt, cached ones included; None where its endpoint did not tell."""
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    usd: float | None = None
+    """What the turn's call cost; None where its price is not known."""
+    seconds: float = 0.0
+    """Of a turn: waiting for the model; of an observation: running the tool."""
+    at: str = ""
+    """When it was stored (`prchain.core.timestamps`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleVerdict:
+    """What was said of one round of a stage: `sql.tables.rolled.Verdict`, without the judge's own words, which may tell
+    of the reference."""
+
+    position: int
+    attempt: int
+    accepted: bool | None
+    gate: str
+    score: float | None = None
+    tests: str | None = None
+    tree: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +120,12 @@ class Sample:
     overview: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Further metadata: repository, model, licence ... (`trajectories.export.reading`)."""
+    verdicts: tuple[SampleVerdict, ...] = ()
+    """Those on all rounds of its stages, also where it is a part of a sample."""
+    signs: tuple[AuditFinding, ...] | None = None
+    """What the audit finds in it; None where that was not asked."""
+    parent: tuple[str, int] | None = None
+    """The trajectory that it was branched off, or extends, and the last step that both share."""
 
     @property
     def trained(self) -> int:

@@ -37,8 +37,10 @@ class Scrubber:
         """Whether a text stays as it is. What it holds is counted where its parts are scrubbed."""
         return without_special_tokens(scrub_mined(text, self._secrets)) == text
 
-    def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> SampleMessage:
-        """The message of an entry; `reasoning` says whether its reasoning stays.
+    def turn(
+        self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool, copied: bool = False
+    ) -> SampleMessage:
+        """The message of an entry; `reasoning` says whether its reasoning stays, `copied` is the message's.
 
         Thoughts in the content of an assistant, of before they were told apart when they came, are reasoning too.
         """
@@ -68,6 +70,14 @@ class Scrubber:
             elided=bool(entry.details.get("dropped")),
             broken_marks=self._broken - broken_before,
             replaced=self._replaced,
+            fault=entry.error,
+            copied=copied,
+            tokens_in=entry.tokens_in,
+            tokens_cached=entry.tokens_cached,
+            tokens_out=entry.tokens_out,
+            usd=entry.usd,
+            seconds=entry.seconds,
+            at=entry.at,
         )
 
     def _name(self, name: str) -> str:

@@ -150,7 +150,9 @@ class SampleSelection:
         """The samples of one trajectory; `reasons` counts why samples are left out. `conversations` are those before
         it, None: all are written; `wanted` holds ids, None: all."""
         options, whole = self._options, not self._form.trains
-        sample = read_sample(self._tx, candidate, options, whole=whole, secrets=self._secrets)
+        sample = read_sample(
+            self._tx, candidate, options, whole=whole, secrets=self._secrets, audited=self._form.tells_signs
+        )
         if isinstance(sample, str):
             reasons[sample] += 1
             return []

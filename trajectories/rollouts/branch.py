@@ -6,14 +6,13 @@ is made from the step's tree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from prchain.core.errors import StepUnknown, UsageError
 from sql.store import Transaction
 from trajectories.agents.scaffolds.scaffold import Scaffold
+from trajectories.extensions import shared_entries
 from trajectories.identity import Identity
-from trajectories.model import Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rollouts.standing import is_of_another_task
@@ -60,20 +59,20 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
     assert identity.parent is not None
     name, step = identity.parent
     entries = read_entries(tx, name)
-    shared_entries = _up_to(entries, step)
-    if not shared_entries:
+    begun = shared_entries(entries, step)
+    if not begun:
         if step == 0:
             return RolloutState()
         raise StepUnknown(
             f"trajectory {name} has no step {step}; its last is {max((e.step for e in entries), default=0)}"
         )
-    last = shared_entries[-1]
+    last = begun[-1]
     following = next(
-        (entry for entry in entries[len(shared_entries) :] if entry.position == last.position and entry.step > step),
+        (entry for entry in entries[len(begun) :] if entry.position == last.position and entry.step > step),
         None,
     )
     stage_is_whole = following is None
-    state = RolloutState(shared_entries)
+    state = RolloutState(begun)
     verdicts = {(verdict.position, verdict.attempt): verdict for verdict in read_verdicts(tx, name)}
     for row in read_stages(tx, name):
         if row.position < last.position or (
@@ -91,16 +90,6 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
                 key: verdict for key, verdict in verdicts.items() if key[0] == row.position and key[1] < last.attempt
             }
     return state
-
-
-def _up_to(entries: Sequence[Entry], step: int) -> list[Entry]:
-    """The entries up to the end of a step, without a query or comment after it."""
-    places = [
-        place
-        for place, entry in enumerate(entries)
-        if entry.step == step and entry.kind in (EntryKind.TURN, EntryKind.OBSERVATION)
-    ]
-    return list(entries[: places[-1] + 1]) if places else []
 
 
 def _reopened(row: StageRow, attempt: int) -> StageRow:

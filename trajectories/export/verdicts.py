@@ -1,0 +1,48 @@
+"""What judge and tests said of the stages of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sql.store import Transaction
+from sql.strength import read_strengths, worst
+from trajectories.export.samples import SampleStage, SampleVerdict
+from trajectories.rows import VerdictRow, read_stages, read_verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class StagesOfSample:
+    """The exported stages of a trajectory."""
+
+    stages: tuple[SampleStage, ...]
+    verdicts: tuple[SampleVerdict, ...]
+    accepted: Mapping[int, int] = field(default_factory=dict)
+    """The accepted attempt by position."""
+
+
+def stages_of(tx: Transaction, trajectory_id: str, chain_id: str, last: int) -> StagesOfSample:
+    """The stages of a trajectory up to position `last`, with their verdicts."""
+    verdicts: dict[int, list[VerdictRow]] = {}
+    for verdict in read_verdicts(tx, trajectory_id):
+        if verdict.position <= last:
+            verdicts.setdefault(verdict.position, []).append(verdict)
+    stages: list[SampleStage] = []
+    accepted: dict[int, int] = {}
+    proofs = read_strengths(tx, chain_id).get(chain_id, {})
+    for stage in read_stages(tx, trajectory_id):
+        if stage.position > last:
+            continue
+        found = verdicts.get(stage.position, [])
+        final = next((verdict for verdict in reversed(found) if verdict.accepted), found[-1] if found else None)
+        if final is not None and final.accepted:
+            accepted[stage.position] = final.attempt
+        score, tests, tree = (final.score, final.tests, final.tree) if final else (None, None, None)
+        proof = str(worst([proofs[stage.position]])) if stage.position in proofs else None
+        stages.append(SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree, proof))
+    told = tuple(_verdict(verdict) for found in verdicts.values() for verdict in found)
+    return StagesOfSample(tuple(stages), told, accepted)
+
+
+def _verdict(row: VerdictRow) -> SampleVerdict:
+    return SampleVerdict(row.position, row.attempt, row.accepted, row.gate, row.score, row.tests, row.tree)
