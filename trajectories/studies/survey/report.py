@@ -8,7 +8,7 @@ from environments.report import size_text
 from prchain.core.console.progress_state import duration_text
 from prchain.core.console.terminal import counted, listed, say, say_prose, say_table, shortened, tally
 from trajectories.curation.graphs.svg import bars_svg
-from trajectories.studies.survey.survey import SurveyedGroup, SurveyedShare, SurveyedLanding, SurveyReport, Took
+from trajectories.studies.survey.survey import SurveyedGroup, SurveyedLanding, SurveyedShare, SurveyReport, Took
 
 _WIDTH = 80
 _LONGEST = 200
