@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -14,12 +15,14 @@ from environments.images.provide import Provider
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import EngineUnavailable, UsageError
+from prchain.core.git.process import git_failure
+from prchain.core.git.trees import TreeStore
 from prchain.core.runs import RunResult
 from sql.tables import GradedPatch
 from tests.miner.gitworld import git
 from tests.trajectories.graphworld import GraphWorld
 from tests.trajectories.rolloutworld import RolloutWorld, rollout_world
-from trajectories.outcomes import TESTS_UNPROVED
+from trajectories.outcomes import INFRASTRUCTURE, TESTS_UNPROVED
 from trajectories.studies.evaluation.evaluation import evaluation
 from trajectories.studies.evaluation.graded_runs import graded_runs, placed
 from trajectories.studies.evaluation.grading import PATCH_EMPTY, PATCH_FAILED, PatchGrading, PatchUnit
@@ -153,6 +156,8 @@ HOSTILE = {
     "modules": new_file(".gitmodules", "120000", "x"),
     "no patch": "Sure! Here is the patch you asked for.\n",
     "does not apply": PATCH,
+    "wrong counts, which git calls corrupt": PATCH.replace("-1 +1", "-1,4 +1"),
+    "a path like a failure": PATCH.replace("/x", "/missing: not found"),
     "garbage": "diff --git a/x b/x\nGIT binary patch\nliteral 5\nzzzzz\n",
     "bomb": "diff --git a/x b/x\nGIT binary patch\nliteral 99999999999\nAa\n",
 }
@@ -164,6 +169,17 @@ def test_a_patch_that_git_does_not_take_fails_and_runs_nothing(world: RolloutWor
     (ended,) = grading(world, ran).run([PatchUnit(world.chains[0], 1, HOSTILE[name])]).results
     assert (ended.outcome, ran) == (PATCH_FAILED, []) and ended.reason and "\n" not in ended.reason
     assert not list(world.folder.rglob("pre-commit"))
+
+
+@pytest.mark.parametrize(("stderr", "status"), [("fatal: x: No space left on device\n", 128), ("", -9)])
+def test_a_full_disk_and_a_killed_git_are_not_the_patch_s_fault(
+    world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, stderr: str, status: int
+) -> None:
+    cause = git_failure("apply", stderr, status)
+    assert cause.name in INFRASTRUCTURE
+    monkeypatch.setattr(TreeStore, "_call", MagicMock(side_effect=cause))
+    with pytest.raises(type(cause)):
+        grading(world, []).work_on(PatchUnit(world.chains[0], 1, new_file("src/full.py")), print)
 
 
 def test_what_is_not_the_model_s_fault_stands_apart(world: RolloutWorld) -> None:

@@ -18,7 +18,7 @@ from environments.images.stage_image import StageImage
 from environments.suites.outcomes import StateCheck
 from environments.workplace import Workplace
 from prchain.core.console.progress import SILENT, Progress
-from prchain.core.errors import GitError, GitMissing, IncompleteRepository
+from prchain.core.errors import GitError, IncompleteRepository
 from prchain.core.git.binary_patches import require_room
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.ledger import Spending
@@ -108,9 +108,11 @@ class PatchGrading:
         )
         try:
             tree = _applied(chain.trees, stage.stage.base, unit.patch)
-        except (GitMissing, IncompleteRepository):
+        except IncompleteRepository:
             raise
         except (GitError, ValueError) as error:
+            if isinstance(error, GitError) and error.infrastructure is not None:
+                raise  # a full disk, no git: not the patch's fault
             return UnitResult(unit, PATCH_FAILED, str(error).removeprefix("git apply: ").removeprefix("error: "))
         if tree == chain.trees.tree_of(stage.stage.base):
             return UnitResult(unit, PATCH_EMPTY)
