@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from click.testing import CliRunner
 
 from environments.backends import BACKENDS
 from environments.images.provide import Provider
@@ -23,6 +24,7 @@ from tests.miner.gitworld import git
 from tests.trajectories.graphworld import GraphWorld
 from tests.trajectories.rolloutworld import RolloutWorld, rollout_world
 from trajectories.outcomes import INFRASTRUCTURE, TESTS_UNPROVED
+from trajectories.studies.evaluation import cli
 from trajectories.studies.evaluation.evaluation import evaluation
 from trajectories.studies.evaluation.graded_runs import graded_runs, placed
 from trajectories.studies.evaluation.grading import PATCH_EMPTY, PATCH_FAILED, PatchGrading, PatchUnit
@@ -86,6 +88,18 @@ def test_a_file_that_is_none_of_predictions_is_refused(tmp_path: Path) -> None:
             read(tmp_path / name, "x")
     with pytest.raises(UsageError, match="no file"):
         list(read_predictions(tmp_path / "none.jsonl", print))
+
+
+@pytest.mark.parametrize("bad", [["--k", "x"], ["--predictions-out", "there"], ["--svg", "none/x.svg"]])
+def test_options_that_cannot_be_are_found_before_anything_is_graded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").touch()
+    grades = MagicMock()
+    monkeypatch.setattr(cli, "_graded", grades)
+    ended = CliRunner().invoke(cli.evaluate, ["--predictions-from", "p.jsonl", *bad])
+    assert isinstance(ended.exception, UsageError) and not grades.called
 
 
 # ---- grades

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from prchain.core.errors import GitError, IncompleteRepository
+from prchain.core.errors import GitError, IncompleteRepository, no_room
 from prchain.core.git.output import path_text, split_nul
 from prchain.core.git.patches import parse_patch
 from prchain.core.git.process import GitStream
@@ -89,13 +89,16 @@ class TreeStore(GitRepository):
 
         Those of last time are kept behind them, as far as they are there: what was written here may need their objects.
         Raises `NotARepository` or `ShallowRepository` for an
-        alternate, `GitError` where object formats differ, `GitMissing`.
+        alternate, `GitError` where object formats differ or the folder cannot be made, `GitMissing`, `DiskFull`.
         """
         behind = [GitRepository.open(place) for place in alternates]
         formats = {git_repository.object_format for git_repository in behind}
         if len(formats) > 1:
             raise GitError(f"{path} cannot borrow from repositories of different object formats")
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise no_room(error, path) or GitError(f"{path} cannot be made: {error.strerror}") from None
         store = cls(path)
         with (path / "prchain.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
