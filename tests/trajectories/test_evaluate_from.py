@@ -196,6 +196,16 @@ def test_a_full_disk_and_a_killed_git_are_not_the_patch_s_fault(
         grading(world, []).work_on(PatchUnit(world.chains[0], 1, new_file("src/full.py")), print)
 
 
+def test_a_grade_from_a_run_that_a_machine_ended_is_not_stored(
+    world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(world.rows(GradedPatch, "tree"))
+    lost = TestRun({}, "", 0.0, None, infra="sandbox_lost")
+    monkeypatch.setattr(PartSuite, "run", lambda _self, _tree: lost)
+    (ended,) = grading(world, []).run([PatchUnit(world.chains[0], 1, new_file("src/lost.py"))]).results
+    assert ended.outcome == "sandbox_lost" and len(world.rows(GradedPatch, "tree")) == before
+
+
 def test_what_is_not_the_model_s_fault_stands_apart(world: RolloutWorld) -> None:
     (unproved,) = grading(world, []).run([PatchUnit(world.chains[1], 1, reference(world, 3))]).results
     assert unproved.outcome == TESTS_UNPROVED and "validate" in str(unproved.reason)

@@ -16,6 +16,7 @@ from environments.backend import Backend
 from environments.images.provide import Provider
 from environments.images.stage_image import StageImage
 from environments.suites.outcomes import StateCheck
+from environments.suites.testruns import RUNNER_MISSING
 from environments.workplace import Workplace
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.errors import GitError, IncompleteRepository
@@ -28,7 +29,7 @@ from prchain.core.timestamps import now
 from sql.store import Store
 from sql.tables import GradedPatch
 from trajectories.identity import digest
-from trajectories.outcomes import TESTS_UNPROVED
+from trajectories.outcomes import INFRASTRUCTURE, OF_THE_AGENT, TESTS_UNPROVED
 from trajectories.rollouts.chain_context import ChainContext, MakeSuite, stage_suite
 from trajectories.rollouts.hidden_tests import graded
 from trajectories.task import ProvedTests, StageTask, read_task
@@ -144,7 +145,13 @@ class PatchGrading:
         chain.require_proof(stage)
         tell("tests")
         # S_t is B_t, so there is nothing that earlier stages could have broken.
-        found = graded(chain, stage, tests, tree, StateCheck())
+        found, run = graded(chain, stage, tests, tree, StateCheck())
+        if not run.usable:
+            # The next run grades it anew. A runner that the reference starts in this image, and this tree does not, is
+            # the patch's doing; so is a run without end.
+            own = run.infra == RUNNER_MISSING and self._backend.needs_image
+            named = run.infra in INFRASTRUCTURE | OF_THE_AGENT and not own
+            return str(run.infra) if named else found.outcome, bool(found.earlier_broken)
         row = {**key, "outcome": found.outcome, "grade": asdict(found), "graded_at": now()}
         with self._store.transaction() as tx:
             tx.upsert(GradedPatch, [row])
