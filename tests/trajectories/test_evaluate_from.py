@@ -71,9 +71,10 @@ def test_a_malformed_row_is_one_line_with_its_number_and_the_others_are_read(tmp
 def test_the_forms_that_the_harness_takes_are_read(tmp_path: Path) -> None:
     expected, _ = read(tmp_path / "p.jsonl", json.dumps(GOOD))
     as_list, _ = read(tmp_path / "list.json", json.dumps([GOOD], indent=1))
+    alone, _ = read(tmp_path / "one.json", json.dumps(GOOD, indent=2))
     by_instance = {"shop__till-1": {"model_name_or_path": "theirs", "model_patch": PATCH}, "bad": 3}
     as_object, lines = read(tmp_path / "object.json", json.dumps(by_instance, indent=1))
-    assert expected == as_list == as_object == [Prediction("shop__till-1", "theirs", PATCH, 0, 1)]
+    assert expected == alone == as_list == as_object == [Prediction("shop__till-1", "theirs", PATCH, 0, 1)]
     assert len(lines) == 1 and "row 2" in lines[0]
     for nothing in ("", " \n", None):
         (empty,), _ = read(tmp_path / "p.jsonl", json.dumps({**GOOD, "model_patch": nothing}))
