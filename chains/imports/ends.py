@@ -14,8 +14,8 @@ from pathlib import Path
 
 from chains.imports.instance import Instance
 from prchain.core.code.kinds import FileKind, kind_of
-from prchain.core.errors import BadInstance, GitError, GitMissing, IncompleteRepository
-from prchain.core.git import GitRepository, parse_patch
+from prchain.core.errors import BadInstance, GitError, IncompleteRepository
+from prchain.core.git import GitRepository
 from prchain.core.git.binary_patches import require_room
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import TreeStore
@@ -70,25 +70,13 @@ def _without_tests(store: TreeStore, tree: str, tests: Sequence[str]) -> str:
     return store.edit(tree, {path: None for path in files if kind_of(path_text(path)) is FileKind.TEST})
 
 
-def _require_files(store: TreeStore, tree: str, patch: str) -> None:
-    """Raise `IncompleteRepository` where the repository lacks what a patch changes: a clone without blobs or trees."""
-    try:
-        paths = {path for file in parse_patch(patch) for path in (file.path, file.old_path)}
-    except GitError:
-        return
-    try:
-        blobs = [entry.blob for path, entry in store.entries(tree).items() if path_text(path) in paths]
-    except GitError:
-        raise IncompleteRepository(f"the repository does not hold all of the tree {tree}") from None
-    if store.missing(blobs):
-        raise IncompleteRepository(f"the repository does not hold all files of {tree} that are to be patched")
-
-
 def _commit(store: TreeStore, name: str) -> tuple[str, int]:
     """The whole id of a commit, and its time."""
     try:
         answer = store.run("log", "-1", "--no-walk", "--format=%H %ct", f"{name}^{{commit}}", "--")
-    except GitError:
+    except GitError as error:
+        if error.infrastructure is not None:
+            raise
         raise IncompleteRepository(f"the repository does not hold the commit {name}") from None
     sha, _, seconds = answer.strip().partition(" ")
     return sha, int(seconds)
@@ -103,9 +91,8 @@ def _applied(store: TreeStore, tree: str, patch: str, column: str) -> str:
         raise BadInstance(f"{column}: {error}") from None
     except IncompleteRepository:
         raise
-    except GitMissing:
-        raise
     except GitError as error:
-        _require_files(store, tree, patch)
+        if error.infrastructure is not None:  # a full disk, no git: nothing is wrong with the row
+            raise
         words = str(error).removeprefix("git apply: ").removeprefix("error: ")
         raise BadInstance(f"{column} does not apply to its commit: {words[:200]}") from None

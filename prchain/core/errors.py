@@ -17,6 +17,7 @@
     |-- RowUnreadable         a row holds what its column cannot: what needs the row fails, and nothing else
     |-- GitError              a git repository
     |   |-- GitMissing        no git, or one that is too old
+    |   |-- GitKilled         somebody ended git: the system for want of memory, say
     |   |-- NotARepository
     |   |-- CloneFailed
     |   |-- ShallowRepository
@@ -216,6 +217,12 @@ class GitError(PrchainError):
 
 class GitMissing(GitError):
     """There is no git, or one that is too old."""
+
+    infrastructure: ClassVar[str | None] = "git"
+
+
+class GitKilled(GitError):
+    """A git process was killed: by the system for want of memory, or by somebody."""
 
     infrastructure: ClassVar[str | None] = "git"
 

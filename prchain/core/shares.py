@@ -11,4 +11,6 @@ def wilson(hits: float, total: float, z: float = 1.96) -> tuple[float, float]:
     middle = hits / total + z * z / (2 * total)
     half = z * sqrt(hits / total * (1 - hits / total) / total + z * z / (4 * total * total))
     scale = 1 + z * z / total
-    return (middle - half) / scale, (middle + half) / scale
+    # Exact at the ends, where the formula leaves what rounding does.
+    low = 0.0 if hits <= 0 else max(0.0, (middle - half) / scale)
+    return low, 1.0 if hits >= total else min(1.0, (middle + half) / scale)

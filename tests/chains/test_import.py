@@ -291,6 +291,7 @@ def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_
             "diff --git a/.git/x b/.git/x\nnew file mode 100755\n--- /dev/null\n+++ b/.git/x\n@@ -0,0 +1 @@\n+x\n",
         ),
         ("patch", "diff --git a/x b/x\n@@ nothing @@\n"),
+        ("patch", "diff --git a/missing b/missing\n--- a/missing\n+++ b/missing\n@@ -1,4 +1 @@\n-a\n+b\n"),
     ],
 )
 def test_a_patch_that_does_not_apply_is_told_by_its_row(

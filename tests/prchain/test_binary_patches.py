@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prchain.core.git.binary_patches import unpacked_size
+from prchain.core.git.binary_patches import require_room, unpacked_size
 from tests.miner.gitworld import World, git
 
 HEAD = b"diff --git a/x b/x\nindex 1111111..2222222 100644\nGIT binary patch\n"
@@ -54,3 +54,13 @@ def test_what_a_part_says_of_itself_counts_also_where_it_is_a_lie() -> None:
 )
 def test_what_git_would_refuse_is_no_error_here(tail: bytes) -> None:
     assert unpacked_size(HEAD + tail) in {0, 4}
+
+
+@pytest.mark.parametrize(
+    "size", [b"157286400 ", b"+157286400", b" 157286400", b"0" * 20 + b"157286400", b"157286400\t"]
+)
+def test_a_size_that_git_reads_and_does_not_write_is_refused(size: bytes) -> None:
+    for kind in (b"literal ", b"delta "):
+        with pytest.raises(ValueError, match="size that git does not write"):
+            require_room(HEAD + kind + size + b"\n" + lines(b"x"))
+    require_room(HEAD + b"literal 1\n" + lines(b"x") + b"\n-literal x\n+literal y\n literal z\n")

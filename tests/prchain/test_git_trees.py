@@ -113,6 +113,10 @@ class TestStore:
         with pytest.raises(NotARepository):
             TreeStore.open(tmp_path / "store", [tmp_path])
 
+    def test_a_place_that_cannot_be_made_is_named(self) -> None:
+        with pytest.raises(GitError, match="/dev/null/store cannot be made"):
+            TreeStore.open(Path("/dev/null/store"))
+
     def test_says_what_is_missing(self, store: TreeStore) -> None:
         with pytest.raises(IncompleteRepository, match="no tree 1111"):
             store.tree_of(COMMIT)

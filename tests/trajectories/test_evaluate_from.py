@@ -6,20 +6,25 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from click.testing import CliRunner
 
 from environments.backends import BACKENDS
 from environments.images.provide import Provider
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import EngineUnavailable, UsageError
+from prchain.core.git.process import git_failure
+from prchain.core.git.trees import TreeStore
 from prchain.core.runs import RunResult
 from sql.tables import GradedPatch
 from tests.miner.gitworld import git
 from tests.trajectories.graphworld import GraphWorld
 from tests.trajectories.rolloutworld import RolloutWorld, rollout_world
-from trajectories.outcomes import TESTS_UNPROVED
+from trajectories.outcomes import INFRASTRUCTURE, TESTS_UNPROVED
+from trajectories.studies.evaluation import cli
 from trajectories.studies.evaluation.evaluation import evaluation
 from trajectories.studies.evaluation.graded_runs import graded_runs, placed
 from trajectories.studies.evaluation.grading import PATCH_EMPTY, PATCH_FAILED, PatchGrading, PatchUnit
@@ -66,9 +71,10 @@ def test_a_malformed_row_is_one_line_with_its_number_and_the_others_are_read(tmp
 def test_the_forms_that_the_harness_takes_are_read(tmp_path: Path) -> None:
     expected, _ = read(tmp_path / "p.jsonl", json.dumps(GOOD))
     as_list, _ = read(tmp_path / "list.json", json.dumps([GOOD], indent=1))
+    alone, _ = read(tmp_path / "one.json", json.dumps(GOOD, indent=2))
     by_instance = {"shop__till-1": {"model_name_or_path": "theirs", "model_patch": PATCH}, "bad": 3}
     as_object, lines = read(tmp_path / "object.json", json.dumps(by_instance, indent=1))
-    assert expected == as_list == as_object == [Prediction("shop__till-1", "theirs", PATCH, 0, 1)]
+    assert expected == alone == as_list == as_object == [Prediction("shop__till-1", "theirs", PATCH, 0, 1)]
     assert len(lines) == 1 and "row 2" in lines[0]
     for nothing in ("", " \n", None):
         (empty,), _ = read(tmp_path / "p.jsonl", json.dumps({**GOOD, "model_patch": nothing}))
@@ -83,6 +89,18 @@ def test_a_file_that_is_none_of_predictions_is_refused(tmp_path: Path) -> None:
             read(tmp_path / name, "x")
     with pytest.raises(UsageError, match="no file"):
         list(read_predictions(tmp_path / "none.jsonl", print))
+
+
+@pytest.mark.parametrize("bad", [["--k", "x"], ["--predictions-out", "there"], ["--svg", "none/x.svg"]])
+def test_options_that_cannot_be_are_found_before_anything_is_graded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").touch()
+    grades = MagicMock()
+    monkeypatch.setattr(cli, "_graded", grades)
+    ended = CliRunner().invoke(cli.evaluate, ["--predictions-from", "p.jsonl", *bad])
+    assert isinstance(ended.exception, UsageError) and not grades.called
 
 
 # ---- grades
@@ -153,6 +171,8 @@ HOSTILE = {
     "modules": new_file(".gitmodules", "120000", "x"),
     "no patch": "Sure! Here is the patch you asked for.\n",
     "does not apply": PATCH,
+    "wrong counts, which git calls corrupt": PATCH.replace("-1 +1", "-1,4 +1"),
+    "a path like a failure": PATCH.replace("/x", "/missing: not found"),
     "garbage": "diff --git a/x b/x\nGIT binary patch\nliteral 5\nzzzzz\n",
     "bomb": "diff --git a/x b/x\nGIT binary patch\nliteral 99999999999\nAa\n",
 }
@@ -164,6 +184,27 @@ def test_a_patch_that_git_does_not_take_fails_and_runs_nothing(world: RolloutWor
     (ended,) = grading(world, ran).run([PatchUnit(world.chains[0], 1, HOSTILE[name])]).results
     assert (ended.outcome, ran) == (PATCH_FAILED, []) and ended.reason and "\n" not in ended.reason
     assert not list(world.folder.rglob("pre-commit"))
+
+
+@pytest.mark.parametrize(("stderr", "status"), [("fatal: x: No space left on device\n", 128), ("", -9)])
+def test_a_full_disk_and_a_killed_git_are_not_the_patch_s_fault(
+    world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, stderr: str, status: int
+) -> None:
+    cause = git_failure("apply", stderr, status)
+    assert cause.name in INFRASTRUCTURE
+    monkeypatch.setattr(TreeStore, "_call", MagicMock(side_effect=cause))
+    with pytest.raises(type(cause)):
+        grading(world, []).work_on(PatchUnit(world.chains[0], 1, new_file("src/full.py")), print)
+
+
+def test_a_grade_from_a_run_that_a_machine_ended_is_not_stored(
+    world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(world.rows(GradedPatch, "tree"))
+    lost = TestRun({}, "", 0.0, None, infra="sandbox_lost")
+    monkeypatch.setattr(PartSuite, "run", lambda _self, _tree: lost)
+    (ended,) = grading(world, []).run([PatchUnit(world.chains[0], 1, new_file("src/lost.py"))]).results
+    assert ended.outcome == "sandbox_lost" and len(world.rows(GradedPatch, "tree")) == before
 
 
 def test_what_is_not_the_model_s_fault_stands_apart(world: RolloutWorld) -> None:

@@ -8,6 +8,7 @@ from statistics import fmean
 
 import pytest
 
+from prchain.core.shares import wilson
 from trajectories.studies.evaluation.carried import carried
 from trajectories.studies.evaluation.figures import Estimate, InstanceRun, figures, pass_at_k
 from trajectories.studies.evaluation.sides import sides
@@ -50,6 +51,11 @@ def test_the_figures_of_runs_whose_figures_are_known() -> None:
     assert found.at_steps == {10: 0.2, 12: 0.4, 50: 0.6} and found.at_calls == {2: 0.0, 11: 0.6}
     assert (found.steps, found.calls, found.tokens_in, found.tokens_out) == (16, 14.4, 100, 10)
     assert found.usd == pytest.approx(0.7) and found.usd_resolved == pytest.approx(3.5 / 3)
+
+
+@pytest.mark.parametrize("total", range(1, 60))
+def test_wilson_s_interval_stays_between_nothing_and_all(total: int) -> None:
+    assert str(wilson(0, total)[0]) == "0.0" and wilson(total, total)[1] <= 1
 
 
 def test_one_run_an_instance_has_wilson_s_interval() -> None:
@@ -144,6 +150,13 @@ def test_one_way_to_carry_or_no_common_stage_is_no_comparison() -> None:
     assert carried({"agent": [run("a/1", True)]}) is None
     assert carried({"agent": [run("a/1", True)], "none": [run("b/1", True)]}) is None
     assert carried({}) is None
+
+
+def test_a_way_to_carry_that_only_machines_ended_is_left_out_of_the_comparison() -> None:
+    lost = run("a/1", False, position=1, apart="endpoint_unreachable")
+    others = {way: [run("a/1", way == "agent", position=1)] for way in ("agent", "reference")}
+    found = carried({**others, "none": [lost]})
+    assert found is not None and found == carried(others) and list(found.carries) == ["agent", "reference"]
 
 
 def test_tokens_that_no_endpoint_told_are_unknown_and_not_none() -> None:

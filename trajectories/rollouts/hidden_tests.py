@@ -40,19 +40,23 @@ class HiddenTests:
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()
         }
-        return graded(self._rollout.chain_context, self._stage, self._tests, tree, StateCheck(**fields))
+        return graded(self._rollout.chain_context, self._stage, self._tests, tree, StateCheck(**fields))[0]
 
     def _run(self, tree: str, expected: Collection[str]) -> TestRun:
         return _run(self._rollout.chain_context.suite(self._stage), tree, expected)
 
 
-def graded(chain: ChainContext, stage: StageTask, tests: ProvedTests, tree: str, check: StateCheck) -> Grade:
-    """What the proved `tests` of a stage say of a tree, with the `check` of the state that it was begun on."""
+def graded(
+    chain: ChainContext, stage: StageTask, tests: ProvedTests, tree: str, check: StateCheck
+) -> tuple[Grade, TestRun]:
+    """What the proved `tests` of a stage say of a tree, with the `check` of the state that it was begun on; and the run
+    that says it, which may not be usable."""
     classes = tests.classes
     expected = {*classes.f2p, *classes.p2p} - {*check.carried_failure}
     run = _run(chain.suite(stage), tree, expected)
     earlier = chain.task.earlier_f2p(stage.position)
-    return grade(classes, check, run.statuses, earlier_f2p=earlier, cheats=run.cheats, taken_back=run.taken_back)
+    found = grade(classes, check, run.statuses, earlier_f2p=earlier, cheats=run.cheats, taken_back=run.taken_back)
+    return found, run
 
 
 def _run(suite: Suite, tree: str, expected: Collection[str]) -> TestRun:

@@ -11,6 +11,9 @@ MOST_UNPACKED = 64 << 20
 """Bytes that the binary files of somebody else's patch may hold."""
 
 _PART = re.compile(rb"^(literal|delta) ([0-9]{1,19})\r?\n", re.M)
+_LINE = re.compile(rb"^(?:literal|delta) [^\n]*(?:\n|\Z)", re.M)
+"""Any line that git may take for a part's first: in a text hunk, lines begin with ``+``, ``-`` or a blank."""
+_BINARY = b"GIT binary patch"
 _ENOUGH = 32
 """Bytes at a delta's beginning that hold both of its sizes."""
 
@@ -26,7 +29,10 @@ def unpacked_size(patch: bytes) -> int:
 
 
 def require_room(patch: bytes) -> None:
-    """Refuse a patch whose binary files hold more than `MOST_UNPACKED`. Raises `ValueError`."""
+    """Refuse a patch whose binary files hold more than `MOST_UNPACKED`, or have sizes that git does not write: it
+    reads them by strtoul(3), which takes blanks, signs and any number of zeros. Raises `ValueError`."""
+    if _BINARY in patch and any(not _PART.fullmatch(line[0]) for line in _LINE.finditer(patch, patch.index(_BINARY))):
+        raise ValueError("a binary file has a size that git does not write")
     if (size := unpacked_size(patch)) > MOST_UNPACKED:
         raise ValueError(f"its binary files unpack to {size >> 20:,} MB")
 

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -19,7 +20,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from prchain.core.errors import DiskFull, GitError, GitMissing, IncompleteRepository
+from prchain.core.errors import DiskFull, GitError, GitKilled, GitMissing, IncompleteRepository
 from prchain.core.git.environment import NOWHERE, local_environment, options
 from prchain.core.git.output import BLOCK
 from prchain.core.processes.children import forget_child, start_child
@@ -200,14 +201,26 @@ def _start(
     return wrapper(process, command), process
 
 
+_NO_ROOM = "No space left on device|Disk quota exceeded"
+_KILLED = (-signal.SIGKILL, -signal.SIGTERM)
+"""Statuses of a process that somebody else ended; other signals are git's own failures."""
+
+
 def git_failure(verb: str, errors: str, status: int) -> GitError:
-    """The error for git's standard error and exit status, in one line without credentials."""
+    """The error for git's standard error and exit status, in one line without credentials.
+
+    What ``git apply`` says is about the patch, which may name its paths after any failure: only a full disk is read
+    from it, where the system's words end a line. Whether objects are missing is for `TreeStore.apply` to look up.
+    """
     lines = [line for line in errors.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     last = redact(telling[0].strip()) if telling else f"exit status {status}"
-    if re.search(r"No space left on device|Disk quota exceeded", errors):
+    patches = verb == "apply"
+    if status in _KILLED:
+        return GitKilled(f"git {verb} was killed by signal {-status}; run the command again")
+    if re.search(rf": (?:{_NO_ROOM})$" if patches else _NO_ROOM, errors, re.M):
         return DiskFullGit(f"git {verb}: no room is left on the disk; make room and run the command again")
-    if re.search(
+    if not patches and re.search(
         r"unable to read|(?:bad|invalid) object|missing|[cC]ould not read|not found|corrupt|bad tree",
         errors,
     ):

@@ -18,8 +18,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from prchain.core.errors import GitError, IncompleteRepository
+from prchain.core.errors import GitError, IncompleteRepository, no_room
 from prchain.core.git.output import path_text, split_nul
+from prchain.core.git.patches import parse_patch
 from prchain.core.git.process import GitStream
 from prchain.core.git.repository import GitRepository
 
@@ -88,13 +89,16 @@ class TreeStore(GitRepository):
 
         Those of last time are kept behind them, as far as they are there: what was written here may need their objects.
         Raises `NotARepository` or `ShallowRepository` for an
-        alternate, `GitError` where object formats differ, `GitMissing`.
+        alternate, `GitError` where object formats differ or the folder cannot be made, `GitMissing`, `DiskFull`.
         """
         behind = [GitRepository.open(place) for place in alternates]
         formats = {git_repository.object_format for git_repository in behind}
         if len(formats) > 1:
             raise GitError(f"{path} cannot borrow from repositories of different object formats")
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise no_room(error, path) or GitError(f"{path} cannot be made: {error.strerror}") from None
         store = cls(path)
         with (path / "prchain.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -240,7 +244,8 @@ class TreeStore(GitRepository):
     def apply(self, tree: str, patch: bytes) -> str:
         """The tree with a patch applied, as git's own format has it; an empty patch changes nothing.
 
-        Raises `GitError` where it does not apply.
+        Raises `GitError` where it does not apply, `IncompleteRepository` where what it changes is not there: a clone
+        without blobs or trees. A failure of the machine has a kind (`PrchainError.infrastructure`).
         """
         if not patch.strip():
             return self.tree_of(tree)
@@ -248,8 +253,23 @@ class TreeStore(GitRepository):
             index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
             feed.write(patch)
             self._call("read-tree", self.tree_of(tree), environment=index)
-            self._call("apply", "--cached", "--whitespace=nowarn", feed=feed, environment=index)
+            try:
+                self._call("apply", "--cached", "--whitespace=nowarn", feed=feed, environment=index)
+            except GitError as error:
+                if error.infrastructure is None:
+                    self._require_files(tree, patch)
+                raise
             return self._call("write-tree", "--missing-ok", environment=index).decode().strip()
+
+    def _require_files(self, tree: str, patch: bytes) -> None:
+        """Raise `IncompleteRepository` where what a patch changes is missing; nothing for one that cannot be read."""
+        try:
+            files = parse_patch(patch.decode("utf-8", "surrogateescape"))
+        except GitError:
+            return
+        paths = {path for file in files for path in (file.path, file.old_path)}
+        if self.missing(entry.blob for path, entry in self.entries(tree).items() if path_text(path) in paths):
+            raise IncompleteRepository(f"the repository does not hold all files of {tree} that are to be patched")
 
     def pack(self, commit: str, folder: Path) -> str:
         """Write one pack, and its index, of the commit and all that it reaches into `folder`; returns its hash."""

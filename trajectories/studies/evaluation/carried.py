@@ -65,10 +65,11 @@ class Carried:
 
 def carried(runs: Mapping[str, Sequence[InstanceRun]], *, resamples: int = RESAMPLES) -> Carried | None:
     """The runs of each way to carry, by its name, on the stages that all have runs of. Runs that are counted apart are
-    left out first. None where there are not two ways, or no such stage."""
+    left out first, and ways that have no others. None where there are not two ways, or no such stage."""
     by_carry = {
         carry: grouped((run for run in runs[carry] if run.apart is None), lambda run: run.instance)
         for carry in sorted(runs, key=lambda it: (_ORDER.index(it) if it in _ORDER else len(_ORDER), it))
+        if any(run.apart is None for run in runs[carry])
     }
     common = sorted(set.intersection(*map(set, by_carry.values()))) if len(by_carry) > 1 else []
     if not common:

@@ -111,8 +111,9 @@ def evaluate(
     from trajectories.studies.evaluation.tables import print_evaluation, print_sides
 
     settings = Settings.load(db=db, workers=workers)
-    if svg and svg.exists() and not force:
-        raise UsageError(f"{svg} is there already; give another name, or --force to replace it")
+    numbers = _numbers(ks)
+    for out in (svg, predictions):
+        _require_place(out, force=force)
     left_out: list[MissingPrediction] = []
     tasks = TaskSet(strategy, repository, source)
     graded: list[EvaluatedRun] = []
@@ -123,7 +124,7 @@ def evaluate(
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
         chains = chains_of(tx, tasks)
         runs = [*evaluated_runs(tx, chains, model), *(it for it in graded if model in (None, it.model))]
-        row = evaluation(runs, by=by, ks=_numbers(ks))
+        row = evaluation(runs, by=by, ks=numbers)
         found = beside(with_views(tx, runs), by, *compare) if compare else None
         if svg is not None:
             try:
@@ -197,6 +198,16 @@ def _print_graded(report: GradedReport) -> None:
     for model, count in report.missing.items():
         say_prose(f"{model}: {counted(count, 'instance')} of these tasks without a prediction, not counted", width=80)
     say()
+
+
+def _require_place(out: Path | None, *, force: bool) -> None:
+    """Refuse a file that cannot be written, before patches are graded for hours. Raises `UsageError`."""
+    if out is None:
+        return
+    if not out.parent.is_dir():
+        raise UsageError(f"{out} cannot be written: there is no folder {out.parent}")
+    if out.exists() and not force:
+        raise UsageError(f"{out} is there already; give another name, or --force to replace it")
 
 
 def _numbers(words: str) -> tuple[int, ...]:

@@ -16,9 +16,10 @@ from environments.backend import Backend
 from environments.images.provide import Provider
 from environments.images.stage_image import StageImage
 from environments.suites.outcomes import StateCheck
+from environments.suites.testruns import RUNNER_MISSING
 from environments.workplace import Workplace
 from prchain.core.console.progress import SILENT, Progress
-from prchain.core.errors import GitError, GitMissing, IncompleteRepository
+from prchain.core.errors import GitError, IncompleteRepository
 from prchain.core.git.binary_patches import require_room
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.ledger import Spending
@@ -28,7 +29,7 @@ from prchain.core.timestamps import now
 from sql.store import Store
 from sql.tables import GradedPatch
 from trajectories.identity import digest
-from trajectories.outcomes import TESTS_UNPROVED
+from trajectories.outcomes import INFRASTRUCTURE, OF_THE_AGENT, TESTS_UNPROVED
 from trajectories.rollouts.chain_context import ChainContext, MakeSuite, stage_suite
 from trajectories.rollouts.hidden_tests import graded
 from trajectories.task import ProvedTests, StageTask, read_task
@@ -108,9 +109,11 @@ class PatchGrading:
         )
         try:
             tree = _applied(chain.trees, stage.stage.base, unit.patch)
-        except (GitMissing, IncompleteRepository):
+        except IncompleteRepository:
             raise
         except (GitError, ValueError) as error:
+            if isinstance(error, GitError) and error.infrastructure is not None:
+                raise  # a full disk, no git: not the patch's fault
             return UnitResult(unit, PATCH_FAILED, str(error).removeprefix("git apply: ").removeprefix("error: "))
         if tree == chain.trees.tree_of(stage.stage.base):
             return UnitResult(unit, PATCH_EMPTY)
@@ -142,7 +145,13 @@ class PatchGrading:
         chain.require_proof(stage)
         tell("tests")
         # S_t is B_t, so there is nothing that earlier stages could have broken.
-        found = graded(chain, stage, tests, tree, StateCheck())
+        found, run = graded(chain, stage, tests, tree, StateCheck())
+        if not run.usable:
+            # The next run grades it anew. A runner that the reference starts in this image, and this tree does not, is
+            # the patch's doing; so is a run without end.
+            own = run.infra == RUNNER_MISSING and self._backend.needs_image
+            named = run.infra in INFRASTRUCTURE | OF_THE_AGENT and not own
+            return str(run.infra) if named else found.outcome, bool(found.earlier_broken)
         row = {**key, "outcome": found.outcome, "grade": asdict(found), "graded_at": now()}
         with self._store.transaction() as tx:
             tx.upsert(GradedPatch, [row])

@@ -64,6 +64,9 @@ def _rows(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
     if by_instance is None:
         yield from rows_of(file)
         return
+    if "instance_id" in by_instance:
+        yield 1, by_instance
+        return
     for number, (name, row) in enumerate(by_instance.items(), 1):
         if isinstance(row, dict):
             yield number, {"instance_id": name, **row}
@@ -72,7 +75,7 @@ def _rows(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
 
 
 def _object(file: Path) -> dict[str, Any] | None:
-    """A file that is one object by instance; None where it is something else, or a single prediction."""
+    """A file that is one object, by instance or a single prediction; None where it is something else."""
     try:
         with file.open("rb") as stream:
             if not stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
@@ -86,7 +89,7 @@ def _object(file: Path) -> dict[str, Any] | None:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and "instance_id" not in found else None
+    return found if isinstance(found, dict) else None
 
 
 def _patch(row: Row) -> str:
