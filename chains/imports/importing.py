@@ -197,8 +197,8 @@ class Importer:
     def _mirrors_of(self, repository: str) -> list[GitRepository]:
         """The repository as the user has it, as it was mined, as it was mirrored, and last what the user has under its
         bare name, which may be another one's fork. What cannot be opened is passed over."""
-        key = repository.lower()
-        if key not in self._found:
+        if repository not in self._found:  # as it is written: folders are
+            key = repository.lower()
             owner, _, name = repository.partition("/")
             with self._store.reading() as tx:
                 locations = [place for _, full_name, place in _repositories(tx) if full_name.lower() == key and place]
@@ -209,8 +209,10 @@ class Importer:
                 mirror,
                 *self._own_places(name),
             ]
-            self._found[key] = [git for path in dict.fromkeys(paths) if path.is_dir() if (git := self._open(path))]
-        return self._found[key]
+            self._found[repository] = [
+                git for path in dict.fromkeys(paths) if path.is_dir() if (git := self._open(path))
+            ]
+        return self._found[repository]
 
     def _own_places(self, *names: str) -> list[Path]:
         if self._own is None:

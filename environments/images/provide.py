@@ -29,7 +29,7 @@ from environments.images.interpreters.offered import Interpreters
 from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
 from environments.images.published.images import published_plan
 from environments.images.published.offers import PublishedImages
-from environments.images.published.said import Published, is_published
+from environments.images.published.said import Published, is_outdated, is_published
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
@@ -235,7 +235,9 @@ class Provider:
             query = query.where(StageTests.chain_id == stage.chain, StageTests.position == stage.position)
         with self._store.reading() as tx:
             name = tx.connection.execute(query).scalars().first()
-        return name if name is not None and find_image(self.engine(), name) else None
+        if name is None or is_outdated(name):  # an agent may see in it what today's rules take away
+            return None
+        return name if find_image(self.engine(), name) else None
 
     def _image(self, order: _ImageRequest, *, rebuild: bool = False, repairs: int = 0) -> StageImage:
         # An interpreter that does not run in the base image is offered no more, so that this ends.

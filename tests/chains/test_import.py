@@ -176,6 +176,14 @@ def test_what_a_task_was_made_from_stays_behind_it(tmp_path: Path, world: World)
         assert open_git(chain, tmp_path / "mirrors").patch_text(chain.stages[0].base, chain.stages[0].landed)
 
 
+def test_a_repository_named_in_other_case_takes_no_mirror_from_the_other_rows(tmp_path: Path, world: World) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(world.path, own / "shop__till.git")
+    store = Store.open(new_database(tmp_path / "fresh.db"))
+    report, _ = take(store, tmp_path, row_of(world, 1, repo="SHOP/TILL"), row_of(world, 2), own=own)
+    assert (report.imported, report.waiting) == (1, {"SHOP/TILL": 1})
+
+
 def test_a_folder_that_holds_no_whole_repository_is_passed_over(tmp_path: Path, world: World, store: Store) -> None:
     own = tmp_path / "own"
     (own / "till").mkdir(parents=True)
@@ -278,6 +286,22 @@ def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_
     # One whose name tells no number is known by the commit that it begins on.
     assert imported("c.jsonl", "x/Verified", row_of(world, 2, instance_id="sales")).benchmark == 1
     assert mined[2] in barred()
+
+
+def test_a_benchmark_s_commit_is_barred_of_whichever_host_and_by_the_beginning_of_its_name(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    tasks = TaskWorld(tmp_path, store, world)
+    mined = {number: tasks.add_chain((number,)) for number in (1, 2)}
+    base, _ = landing(world, 1)
+    row = row_of(world, 1, repo="fork/other", instance_id="sales", base_commit=base[:10])
+    (tmp_path / "verified.jsonl").write_text(json.dumps(row))
+    importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+    report = importer.run(read_instances(tmp_path / "verified.jsonl"), lambda row: None)
+    assert (report.waiting, report.benchmark) == ({"fork/other": 1}, 1)
+    with store.reading() as tx:
+        barred = benchmark_chains(tx)
+    assert mined[1] in barred and mined[2] not in barred
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from environments.images.plans import ImagePlan
 from environments.images.provide import Provider, tag_at, version_at
 from environments.images.published import offers
 from environments.images.published.images import own_name
-from environments.images.published.said import Published, is_published
+from environments.images.published.said import RULES, Published, is_outdated, is_published
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
 from environments.images.stage_image import StageImage
@@ -532,9 +532,14 @@ def test_an_imported_stage_works_in_its_publishers_image_where_it_is_there_and_e
     # One that was proved stays in that image, whosever it is.
     monkeypatch.setattr(provide, "find_image", lambda engine, name: name)
     with shop.store.transaction() as tx:
+        tx.connection.execute(update(StageTests).values(image=f"prchain/o--n:published-r{RULES}-0"))
+    found = shop.provide(provider, stage)
+    assert (found.image, found.plan.image, found.cached) == (*[f"prchain/o--n:published-r{RULES}-0"] * 2, True)
+    # But in none from which earlier rules took less.
+    with shop.store.transaction() as tx:
         tx.connection.execute(update(StageTests).values(image="prchain/o--n:published-0"))
     found = shop.provide(provider, stage)
-    assert (found.image, found.plan.image, found.cached) == (*["prchain/o--n:published-0"] * 2, True)
+    assert found.plan.of == "lab/till:2" and not is_outdated(str(found.image))
     with shop.store.transaction() as tx:
         tx.connection.execute(update(StageTests).values(image="gone:1"))
     found = shop.provide(provider, stage)

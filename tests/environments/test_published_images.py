@@ -51,6 +51,9 @@ cd /testbed
 git clone -q --bare . /opt/cache.git
 git clone -q . /srv/second && git -C /srv/second checkout -q {LATER}
 git bundle create -q /var/all.bundle --all
+git clone -q . upstream && git clone -q --bare . build/mirror.git
+cp /var/all.bundle build/all && cp /var/all.bundle dist.bundle
+git init -q build/other && touch build/other/made
 cp /tmp/fix.patch /home/fix.patch
 printf 'git apply - <<EOF_1\\n%s\\nEOF_1\\n' "$(cat /tmp/fix.patch)" > /eval.sh
 mv /tmp/fix.patch /opt/python.txt

@@ -15,7 +15,11 @@ from sql.tables import ImportedTask
 WORKDIR = "/testbed"
 """Where images have the repository, if nothing else is said."""
 
+RULES = 2
+"""Raised whenever more is taken from an image than before: one that was made by earlier rules is not used again."""
+
 _TAG = "published-"
+_CURRENT = f"{_TAG}r{RULES}-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,17 @@ class Published:
     def image_name(self, repository: str, script: str) -> str:
         """The name of ours for this image as `script` leaves it; it follows from all that decides what it holds."""
         inputs = json.dumps([self.image, self.base_commit, self.workdir, self.changed, script])
-        return image_name(repository, _TAG + hashlib.sha256(inputs.encode()).hexdigest()[:HASH_LENGTH])
+        return image_name(repository, _CURRENT + hashlib.sha256(inputs.encode()).hexdigest()[:HASH_LENGTH])
 
 
 def is_published(name: str) -> bool:
     """Whether a name of an image of ours says that it was made of a publisher's."""
     return name.rpartition(":")[2].startswith(_TAG)
+
+
+def is_outdated(name: str) -> bool:
+    """Whether an image of ours was made of a publisher's by other rules than today's."""
+    return is_published(name) and not name.rpartition(":")[2].startswith(_CURRENT)
 
 
 def changed_paths(*patches: str) -> tuple[str, ...]:

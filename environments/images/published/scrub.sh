@@ -44,18 +44,30 @@ find / -xdev -type f -name HEAD -print0 2>/dev/null | while IFS= read -rd '' hea
         break
     done
 done >>"$OWN/doomed"
-find / -xdev -type f -name '*.bundle' -print0 2>/dev/null | while IFS= read -rd '' file; do
-    if head -c 20 -- "$file" | grep -aq '^# v[0-9] git bundle'; then printf '%s\0' "$file"; fi
-done >>"$OWN/doomed"
-mkdir -p -- "$KEPT" || exit 5
-xargs -0 -r cp -a --parents -t "$KEPT" -- <"$OWN/others" || exit 5
-xargs -0 -r rm -rf -- <"$OWN/others" || exit 5
+# In the work folder a bundle may have any name; what the repository itself knows is a part of the beginning.
+find / -xdev -type f \( -name '*.bundle' -o -path "$place/*" \) -print0 2>/dev/null | while IFS= read -rd '' file; do
+    IFS= read -rd '' -n 15 begin <"$file"
+    [[ $begin == '# v'[0-9]' git bundle' ]] || continue
+    [[ $file == "$place"/* ]] && git ls-files --error-unmatch -- "$file" >/dev/null 2>&1 && continue
+    printf '%s\0' "$file"
+done >>"$OWN/doomed" 2>/dev/null
+# Before anything is kept: what goes may lie among what no commit holds.
 while IFS= read -rd '' doomed; do
     case $doomed in "" | / | "$place") exit 6 ;; esac
     rm -rf -- "$doomed" || exit 6
 done <"$OWN/doomed"
 rm -rf -- .git || exit 6
-find "$KEPT" -name .git -type f -delete
+while IFS= read -rd '' other; do
+    if [[ -e $other || -L $other ]]; then printf '%s\0' "$other"; fi
+done <"$OWN/others" >"$OWN/left"
+mkdir -p -- "$KEPT" || exit 5
+xargs -0 -r cp -a --parents -t "$KEPT" -- <"$OWN/left" || exit 5
+xargs -0 -r rm -rf -- <"$OWN/left" || exit 5
+# Of other projects' repositories the files are kept, and no history.
+find "$KEPT" -name .git -prune -exec rm -rf -- {} + || exit 5
+find "$KEPT" -type f -name HEAD -print0 | while IFS= read -rd '' head; do
+    if [[ -d ${head%/HEAD}/objects && -d ${head%/HEAD}/refs ]]; then rm -rf -- "${head%/HEAD}"; fi
+done
 find / -xdev -path "$place" -prune -o -path "$OWN" -prune -o -type f -size -8192k -print0 2>/dev/null |
     xargs -0 -r grep -alFZ -f "$OWN/texts" -- 2>/dev/null >"$OWN/patches"
 xargs -0 -r rm -f -- <"$OWN/patches" || exit 6
