@@ -20,6 +20,7 @@ from environments.images.requirement_lines import (
     poetry_requirement,
     poetry_specifier,
 )
+from environments.suites.syntax import parsed, unless_too_deep
 
 _TESTS = re.compile(
     r"^(?:unit)?(?:py)?-?test(?:s|ing)?(?:-(?:extra|all|core|base|ci|common|default|deps|unit|requirements?))*$"
@@ -186,7 +187,7 @@ def _is(name: str, *kinds: re.Pattern[str]) -> bool:
 def _toml(text: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # a number may have more digits than Python reads
         return {}
 
 
@@ -200,17 +201,18 @@ def config_sections(text: str) -> dict[str, dict[str, str]]:
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)
-    except configparser.Error:
+    except (configparser.Error, AttributeError):  # the second for a line that goes on where there is no value
         return {}
     return {name: {key: value or "" for key, value in parser.items(name)} for name in parser.sections()}
 
 
 def _setup_call(text: str) -> dict[str, Any]:
     """``python_requires`` and the names of ``extras_require`` of the call of setup(), where they are plain values."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
+    tree = parsed(text)
+    return {} if tree is None else unless_too_deep(lambda: _in_setup(tree)) or {}
+
+
+def _in_setup(tree: ast.Module) -> dict[str, Any]:
     values: dict[str, ast.expr] = {}
     added: dict[str, list[str]] = {}
     for node in tree.body:
@@ -263,7 +265,7 @@ def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     groups: dict[str, list[str]] = {}
     plain = _table(pyproject, "dependency-groups")
     for name in plain:
-        groups.setdefault(name, []).extend(_group(plain, name, ()))
+        groups.setdefault(name, []).extend(_group(plain, name))
     tables = {"dev": _table(poetry, "dev-dependencies")}
     tables |= {name: _table(group, "dependencies") for name, group in _table(poetry, "group").items()}
     for name, table in tables.items():
@@ -310,14 +312,18 @@ def plain_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _group(groups: Mapping[str, Any], name: str, above: tuple[str, ...]) -> list[str]:
-    """The requirements of a group of PEP 735 with those that it includes."""
+def _group(groups: Mapping[str, Any], name: str) -> list[str]:
+    """The requirements of a group of PEP 735 with those that it includes, each group once."""
     lines: list[str] = []
-    for entry in groups.get(name, []) if name not in above else []:
+    waiting: list[Any] = [{"include-group": name}]
+    read = set[str]()
+    while waiting:  # no recursion: files are hostile
+        entry = waiting.pop()
         if isinstance(entry, str):
             lines.append(entry)
-        elif isinstance(entry, Mapping) and "include-group" in entry:
-            lines += _group(groups, str(entry["include-group"]), (*above, name))
+        elif isinstance(entry, Mapping) and (included := str(entry.get("include-group", ""))) not in read:
+            read.add(included)
+            waiting += reversed(groups.get(included, []))
     return lines
 
 

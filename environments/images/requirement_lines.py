@@ -13,6 +13,9 @@ _NAME = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$")
 
 _VERSION = re.compile(r"^[A-Za-z0-9.!+_-]{1,100}$")
 
+_LONGEST_VERSION = 100
+"""Python refuses to read a number of some thousand digits."""
+
 
 def poetry_requirement(name: str, dependency: Any) -> str | None:
     """A dependency of Poetry's table as PEP 508 writes it; None for one by path, or that cannot be written so.
@@ -65,6 +68,8 @@ def _one_specifier(part: str) -> str:
 
 def _up_to(version: str, *, caret: bool) -> str:
     """Caret: the first number that is not 0 stays; tilde: the second one, where it was given."""
+    if len(version) > _LONGEST_VERSION:
+        return ""
     numbers = [int(number) for number in re.findall(r"\d+", re.split(r"[a-zA-Z+-]", version)[0])] or [0]
     if caret:
         keep = next((index for index, number in enumerate(numbers) if number), len(numbers) - 1)
@@ -114,29 +119,39 @@ def plain_lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in lines if line]
 
 
-def flat_lines(path: str, texts: Mapping[str, str], above: tuple[str, ...] = ()) -> list[str]:
+def flat_lines(path: str, texts: Mapping[str, str]) -> list[str]:
     """The lines of a requirement file with those of the files that it includes (``-r``), each once.
 
     `texts` are the files that are known, path to content; an included file that is not there is left out.
     Constraints and other options are left out.
     """
     found: list[str] = []
-    for line in plain_lines(texts.get(path, "")) if path not in above else []:
+    waiting, read = [("", f"-r {path}")], set[str]()
+    while waiting:  # no recursion and no file twice: files are hostile
+        folder, line = waiting.pop()
         included = re.match(r"(?:-r|--requirement)[ =]*(.+)$", line)
         if included:
-            included_path = posixpath.normpath(posixpath.join(posixpath.dirname(path), included[1]))
-            found += flat_lines(included_path, texts, (*above, path))
+            included_path = posixpath.normpath(posixpath.join(folder, included[1]))
+            if included_path not in read:
+                read.add(included_path)
+                of_file = reversed(plain_lines(texts.get(included_path, "")))
+                waiting += [(posixpath.dirname(included_path), it) for it in of_file]
         elif not line.startswith("-") or re.match(r"(?:-e|--editable)\b", line):
             found.append(line)
     return list(dict.fromkeys(found))
 
 
 def is_requirement(line: str) -> bool:
-    """Whether a line is a requirement by name, as PEP 508 writes it, and neither an option nor a path."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415  loaded with the first project
+    """Whether a line is a requirement by name, as PEP 508 writes it, and neither an option nor a path.
 
+    What cannot be printed is none: a line break in it would begin a line of its own in a requirement file.
+    """
+    from packaging.requirements import Requirement  # noqa: PLC0415  loaded with the first project
+
+    if not line.replace("\t", " ").isprintable():
+        return False
     try:
         Requirement(line)
-    except InvalidRequirement:
+    except (ValueError, RecursionError):  # `InvalidRequirement` is a ValueError; a marker may have too many brackets
         return False
     return True

@@ -10,7 +10,7 @@ import ast
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from environments.images.python_project import config_sections, plain_name, tox_deps
@@ -79,7 +79,7 @@ def _lines(texts: Mapping[str, str]) -> Iterator[str]:
 def ci_installs(text: str) -> list[str]:
     """What a file of CI gives to ``pip install``: requirements, and requirement files as ``-r FILE``."""
     found: list[str] = []
-    for given in _INSTALL.findall(text):
+    for given in _INSTALL.findall(re.sub(r"\\\r?\n", " ", text)):
         with suppress(ValueError):  # a quotation that does not end
             found += _installed(shlex.split(given))
     return list(dict.fromkeys(found))
@@ -92,18 +92,52 @@ def nox_installs(text: str) -> list[str]:
     found: list[str] = []
     for call in calls:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "install":
-            given = (it.value for it in call.args if isinstance(it, ast.Constant) and isinstance(it.value, str))
-            found += _installed(list(given))
+            # What is no plain word is still the value of an option before it.
+            found += _installed([str(it.value) if isinstance(it, ast.Constant) else "" for it in call.args])
     return list(dict.fromkeys(found))
 
 
-def _installed(words: Sequence[str]) -> Iterator[str]:
-    """Of the words of an installation the requirements, and requirement files as ``-r FILE``."""
-    for before, word in zip(["", *words], words, strict=False):
-        if before in {"-r", "--requirement"} or word.startswith("--requirement="):
-            yield f"-r {word.removeprefix('--requirement=')}"
-        elif is_requirement(word) or _ITSELF.match(word):
-            yield word
+_LETTERS = re.compile(r"-[A-Za-z]*?([rcetfibdC])=?(.*)", re.DOTALL)
+"""Short options of pip in one word: those before the first that takes a value take none."""
+_WITH_VALUE = re.compile(
+    r"--(?:abi|build|build-option|cache-dir|cert|client-cert|config-settings|constraint|default-timeout|download|editable"
+    r"|exists-action|extra-index-url|find-links|global-option|group|implementation|index-url|install-option"
+    r"|keyring-provider|log|no-binary|only-binary|platform|prefix|progress-bar|proxy|python|python-version|report"
+    r"|requirement|retries|root|root-user-action|src|target|timeout|trusted-host|upgrade-strategy|use-deprecated"
+    r"|use-feature)"
+)
+"""Long options of pip that take a value: https://pip.pypa.io/en/stable/cli/pip_install/"""
+
+
+def _installed(words: Iterable[str]) -> Iterator[str]:
+    """Of the words of an installation by pip the requirements, and requirement files as ``-r FILE``; the values of
+    other options are neither, and what cannot be printed is left out."""
+    waiting = iter(words)
+    for word in waiting:
+        option, value = _option(word)
+        if not value and (len(option) == 1 or _WITH_VALUE.fullmatch(option)):
+            value = next(waiting, "")
+        if not value.isprintable():
+            continue
+        if option in {"r", "--requirement"}:
+            yield f"-r {value}"
+            continue
+        itself = option in {"", "e", "--editable"} and _ITSELF.match(value)
+        # A file of requirements without its option is a slip, and no package to have.
+        if itself or (not option and not value.endswith(".txt") and is_requirement(value)):
+            yield value
+
+
+def _option(word: str) -> tuple[str, str]:
+    """The option that a word is, and the value in the same word. The option is its letter where it is a short one that
+    takes a value; it is empty where the word is none, which is the value then."""
+    if not word.startswith("-"):
+        return "", word
+    if word.startswith("--"):
+        option, _, value = word.partition("=")
+        return option, value
+    found = _LETTERS.fullmatch(word)
+    return (found[1], found[2]) if found else (word, "")
 
 
 def _parsed(text: str) -> ast.Module:

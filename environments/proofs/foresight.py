@@ -13,6 +13,10 @@ from prchain.core.git.trees import SUBMODULE, TreeStore
 
 NO_TEST_FILE = "no test file to run"
 
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What reading a hostile tree raises where it meets a defect of ours. A look ahead leaves such a chain to its unit,
+whose boundary tells the defect (`prchain.core.runs`)."""
+
 
 def whole_patches(git: GitRepository, trees: TreeStore, stages: Sequence[Stage]) -> tuple[StagePatch, ...]:
     """The patches of a chain's stages. Raises `IncompleteRepository` where a file of any stage's trees is missing:

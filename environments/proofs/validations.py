@@ -12,6 +12,7 @@ from environments.backends import BACKENDS
 from environments.images.images import list_images
 from environments.images.provide import Provider
 from environments.images.repair import PURPOSE
+from environments.proofs.foresight import UNREADABLE
 from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import (
     ChainProof,
@@ -198,7 +199,7 @@ class ValidateRun:
         task = self._progress.task("looking at what git tells of chains", len(units))
         told: dict[str, str] = {}
         for unit in units:
-            with suppress(PrchainError):  # the unit itself ends with it
+            with suppress(PrchainError, *UNREADABLE):  # the unit itself ends with it
                 if words := self.prover.foreseen(unit.chain_id):
                     told[unit.chain_id] = words
             task.advance()

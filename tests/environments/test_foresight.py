@@ -56,5 +56,18 @@ def test_a_tree_whose_files_the_mirror_lacks_is_known_before_an_image_is_built(
         assert world.prover().prove(world.chain_id).outcome == "incomplete_repository"
 
 
+@pytest.mark.parametrize("error", [RecursionError("deep"), UnicodeError("bad"), TypeError("5")])
+def test_a_chain_whose_plan_meets_a_defect_is_left_to_its_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    with stage_world(tmp_path, chains=[(1,)]) as world:
+        monkeypatch.setattr(Provider, "runner", fails)
+        run = ValidateRun(world.store, world.prover(), ValidationChoice())
+        assert [unit.chain_id for unit in run.sifted(run.pending()[0])] == [world.chain_id]
+
+
 def lacks(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GitRepository, "missing", lambda self, objects: set(list(objects)[:2]))

@@ -12,7 +12,8 @@ from environments.images.dated_indexes import uv_configuration
 from environments.images.inside.lacking import lacking
 from environments.images.inside.told_metadata import main
 from environments.images.plans import make_plan
-from environments.images.wishes import ci_installs, named_files, wished_extras, wishes
+from environments.images.requirement_lines import flat_lines
+from environments.images.wishes import ci_installs, named_files, nox_installs, wished_extras, wishes
 from tests.environments.test_manifests import Tree
 
 TOX = "[testenv]\ndeps =\n    pretend\n    py27: mock\n    -r{toxinidir}/tests/needs.txt\n    -e.\ncommands = pytest\n"
@@ -55,6 +56,54 @@ deps =
 )
 def test_what_tests_are_said_to_need_is_wished_for(files: dict[str, str], found: list[str]) -> None:
     assert wishes(files) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("-c constraints.txt nose", ["nose"]),
+        ("--constraint constraints.txt --progress-bar off --upgrade-strategy eager nose", ["nose"]),
+        ("-t lib -f wheels --trusted-host pypi.org nose", ["nose"]),
+        ("-Ur more.txt -qr=dev.txt --requirement ci.txt", ["-r more.txt", "-r dev.txt", "-r ci.txt"]),
+        ("nose \\\n  mock -e other -e .[test] -U requirements.txt", ["nose", "mock", ".[test]"]),
+    ],
+)
+def test_values_of_options_of_pip_are_no_packages(given: str, found: list[str]) -> None:
+    assert ci_installs(f"- pip install {given}\n") == found
+    words = ", ".join(map(repr, given.replace("\\\n", " ").split()))
+    assert nox_installs(f"def tests(s): s.install({words})") == found
+    assert nox_installs("def tests(s): s.install('-c', CONSTRAINTS, 'nose')") == ["nose"]
+
+
+MANY = 1500
+SURROGATE = '"foo @ https://x/\\ud800"'
+SMUGGLED = '"foo @ https://x/y.zip\\n--index-url=http://evil/"'
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"setup_dot_py": f"setup(tests_require=[{SURROGATE}, {SMUGGLED}], setup_requires=[{SURROGATE}])"},
+        {"noxfile_dot_py": f"def tests(s): s.install({SURROGATE}, {SMUGGLED}, '-r', '\\ud800.txt')"},
+        {"setup_dot_py": "x" + ".a" * 2000 + "()"},
+        {"tox_dot_ini": "[testenv]\ndeps = pytest; " + "(" * 20_000},
+        {"tox_dot_ini": "[testenv]\ndeps\n  pytest\n"},
+        {"pyproject_dot_toml": "x = " + "1" * 5000},
+        {"pyproject_dot_toml": f"[tool.poetry]\nname = 'x'\ndependencies = {{python = '^{'1' * 5000}'}}"},
+        {
+            "pyproject_dot_toml": "[dependency-groups]\n"
+            + "".join(f"a{it} = [{{include-group = 'a{it + 1}'}}]\n" for it in range(MANY))
+        },
+    ],
+)
+def test_no_hostile_manifest_ends_a_plan_or_smuggles_a_line_into_it(files: dict[str, str]) -> None:
+    plan = make_plan("o/n", Tree(**{"setup_dot_py": "setup()", **files}), base_image="b")
+    assert plan.files["wished.txt"] == b"" and "evil" not in str(plan.files["build.txt"])
+
+
+def test_requirement_files_that_include_each_other_are_each_read_once() -> None:
+    twice = {f"{it}.txt": f"-r {it + 1}.txt\n--requirement={it + 1}.txt\n-r 0.txt\n" for it in range(MANY)}
+    assert flat_lines("0.txt", {**twice, f"{MANY}.txt": "lxml"}) == ["lxml"]
 
 
 def test_files_that_tox_and_ci_name_are_manifests_and_ci_counts_by_what_it_installs() -> None:

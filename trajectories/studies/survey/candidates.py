@@ -8,9 +8,10 @@ from contextlib import closing, contextmanager
 from chains.history import LandedPullRequest, MinedRepository
 from environments.backend import Backend
 from environments.images.provide import Provider
+from environments.proofs.foresight import UNREADABLE
 from environments.stages import ChainStages, Stage, open_git, open_trees, stage_patches
 from environments.workplace import StageSuite, Workplace
-from prchain.core.errors import IncompleteRepository, NoRecipe
+from prchain.core.errors import IncompleteRepository, NoRecipe, PrchainError
 from prchain.core.settings import Settings
 
 NO_TESTS = "no_tests"
@@ -41,6 +42,10 @@ def passing_over(
                 return None
             except IncompleteRepository as error:
                 return error.name
+            except PrchainError:
+                raise
+            except UNREADABLE:  # its proof ends with it, which is a figure of the survey
+                return None
             return None if suite.own_files else NO_TESTS
 
         yield why
