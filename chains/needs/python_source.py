@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from prchain.core.code.needs import NeedKind
+from prchain.core.code.syntax_trees import syntax_tree
 
 Reader = Callable[[str], str | None]
 """From a path of a tree to its text; None where there is none."""
@@ -41,7 +42,7 @@ class PythonModule:
 def parsed(text: str | None) -> ast.Module | None:
     """The tree of a module; None where there is none or it does not parse."""
     try:
-        return None if text is None else ast.parse(text)
+        return None if text is None else syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 
 from prchain.core.code.lexing import is_prose
+from prchain.core.code.syntax_trees import syntax_tree
 from prchain.core.git import FilePatch
 from prchain.core.git.patches import Hunk
 
@@ -46,7 +47,7 @@ def _normalized(text: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the parsed text's own escapes
-            tree = _Normalizer().visit(ast.parse(text))
+            tree = _Normalizer().visit(syntax_tree(text))
         return ast.dump(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from environments.images.python_project import config_sections, plain_name, tox_deps
 from environments.images.requirement_lines import flat_lines, is_requirement, plain_lines
+from prchain.core.code.syntax_trees import syntax_tree
 
 CI = (".travis.yml",)
 """The files of CI that are asked: those of the time before projects had lists of their own for tests."""
@@ -142,7 +143,7 @@ def _option(word: str) -> tuple[str, str]:
 
 def _parsed(text: str) -> ast.Module:
     try:
-        return ast.parse(text)
+        return syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
 

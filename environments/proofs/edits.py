@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from environments.suites.syntax import bare_lines, parsed, unless_too_deep
 from prchain.core.code.kinds import language_of
+from prchain.core.code.syntax_trees import syntax_tree
 from sql.strength import UndoingKind
 
 _COMMENTS = ("//", "/*", "* ", "*/")
@@ -111,7 +112,7 @@ def _unbound(text: str) -> frozenset[str]:
             if it.is_global() and it.is_referenced():
                 read.add(it.get_name())
     attributes, members = set[str](), set[str]()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(syntax_tree(text)):
         if isinstance(node, ast.Attribute):
             (members if isinstance(node.ctx, ast.Store) else attributes).add(node.attr)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from environments.proofs.edits import Function, SourceFile, Undoing, bare, is_text
 from environments.proofs.hunks import changed_lines
 from environments.suites.syntax import bare_lines, parsed, unless_too_deep
+from prchain.core.code.syntax_trees import syntax_tree
 from sql.strength import UndoingKind
 
 _BODIES = {
@@ -76,7 +77,7 @@ def _functions(node: ast.AST, outer: str = "") -> Iterator[tuple[str, Function]]
 
 
 def _dumped(text: str, node: Function) -> object:
-    dumped = unless_too_deep(lambda: ast.dump(bare(ast.parse(ast.unparse(node)))))
+    dumped = unless_too_deep(lambda: ast.dump(bare(syntax_tree(ast.unparse(node)))))
     return bare_lines(text.split("\n")[node.lineno - 1 : node.end_lineno], ("#",)) if dumped is None else dumped
 
 

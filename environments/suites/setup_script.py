@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from prchain.core.code.syntax_trees import syntax_tree
+
 _DECLARED = frozenset(
     {"name", "version", "description", "long_description", "long_description_content_type", "url", "project_urls"}
     | {"author", "author_email", "maintainer", "maintainer_email", "license", "classifiers", "keywords", "platforms"}
@@ -42,7 +44,7 @@ def same_but_declared(one: bytes, other: bytes) -> bool:
 
 
 def _code(text: bytes) -> str:
-    tree = ast.parse(text)
+    tree = syntax_tree(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _name(node.func) == "setup":
             node.keywords = [it for it in node.keywords if not _declares(it)]

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import TypeVar
 
+from prchain.core.code.syntax_trees import syntax_tree
+
 T = TypeVar("T")
 
 
@@ -19,7 +21,7 @@ def unless_too_deep(work: Callable[[], T]) -> T | None:
 
 def parsed(text: str) -> ast.Module | None:
     """The syntax tree of a text; None where it is none of this Python's."""
-    return unless_too_deep(lambda: ast.parse(text))
+    return unless_too_deep(lambda: syntax_tree(text))
 
 
 def bare_lines(lines: list[str], comments: tuple[str, ...]) -> list[str]:

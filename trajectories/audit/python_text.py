@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
+from prchain.core.code.syntax_trees import syntax_tree
+
 _LONGEST = 100_000
 """Characters of a text that is parsed."""
 
@@ -23,7 +25,7 @@ def parsed(text: str) -> ast.Module | None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return ast.parse(candidate)
+                return syntax_tree(candidate)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return None

@@ -12,6 +12,7 @@ from random import Random
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
 from environments.suites.canaries.falsify import FirstAssertion, Patch, assertion, falsified, file_values, patched
 from environments.suites.canaries.names import REASONS, new_name, new_word
+from prchain.core.code.syntax_trees import syntax_tree
 
 FAILING = 6
 """Canaries of a file that must fail, at most, of as many functions under test as there are; one more is skipped."""
@@ -53,7 +54,7 @@ def plant_python(path: str, text: str, planting: Planting) -> PlantedFile:
 def _plant(path: str, text: str, planting: Planting) -> PlantedFile:
     bom, plain = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     lines = _LINE.findall(plain)
-    tree = ast.parse(plain)
+    tree = syntax_tree(plain)
     planting.taken.update(_names(tree))
     donors = list(_donors(tree.body, (), lines))
     order = Random(f"{planting.places} {path} {len(text)}")
