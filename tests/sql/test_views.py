@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from prchain.core.cli_options import SURVEYED
 from sql.store import Store
+from sql.tables import Chain, ChainStage, Repository, Selection
 from tests.sql.rows import citation, fill, landing
 
 LANDED = ("repository", "number", "style", "branch", "base_sha", "landed_sha", "head_sha", "landed_at", "subject")
@@ -135,3 +137,19 @@ def test_fields_and_relations_are_edges_of_their_own(store: Store) -> None:
     with store.transaction() as tx:
         fill(tx, citations=[citation(5, 2), citation(5, 2, field="title"), citation(5, 2, relation="fixes")])
     assert len(view(store, "citation_edges")) == 3
+
+
+def test_what_a_survey_drew_is_no_chosen_stage(store: Store) -> None:
+    stage = {
+        **{"chain_id": "c" * 16, "position": 1, "number": 1, "branch": "main", "base_sha": "b" * 40},
+        **{"landed_sha": "a" * 40, "landed_at": "2024-01-01T00:00:00Z", "subject": "One", "source_files": 1},
+        **{"source_lines": 1, "test_files": 0, "test_lines": 0},
+    }
+    chosen = {"chain_id": "c" * 16, "score": 1.0, "outcome": "selected", "selected_at": "2024-01-01T00:00:00Z"}
+    with store.transaction() as tx:
+        fill(tx, pulls=1)
+        [(repository,)] = tx.rows(Repository, "id")
+        tx.upsert(Chain, [{"id": "c" * 16, "repository_id": repository, "length": 1}])
+        tx.upsert(ChainStage, [{**stage, "repository_id": repository}])
+        tx.upsert(Selection, [{**chosen, "strategy": name} for name in (SURVEYED, "single")])
+    assert [row["strategy"] for row in view(store, "chosen_stages")] == ["single"]

@@ -88,8 +88,8 @@ class TreeStore(GitRepository):
         """Open the store at `path`, made when missing, with the repositories `alternates` behind it.
 
         Those of last time are kept behind them, as far as they are there: what was written here may need their objects.
-        Raises `NotARepository` or `ShallowRepository` for an
-        alternate, `GitError` where object formats differ or the folder cannot be made, `GitMissing`, `DiskFull`.
+        Raises `NotARepository` or `ShallowRepository` for an alternate, `GitError` where object formats differ or the
+        folder cannot be made, `GitMissing`, `DiskFull`.
         """
         behind = [GitRepository.open(place) for place in alternates]
         formats = {git_repository.object_format for git_repository in behind}

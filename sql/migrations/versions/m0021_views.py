@@ -7,7 +7,7 @@ from alembic import op
 revision = "0021"
 down_revision = "0020"
 
-# One row per stage of a chain, and per strategy that chose it.
+# One row per stage of a chain, and per strategy that chose it; what a survey drew is no choice.
 CHAIN_STAGES = """
 CREATE VIEW chosen_stages (
     repository, chain, strategy, score, position, number, subject, landed_at, base_sha, landed_sha, source_lines,
@@ -19,7 +19,7 @@ SELECT
 FROM selections AS c
 JOIN chain_stages AS s ON s.chain_id = c.chain_id
 JOIN repositories AS r ON r.id = s.repository_id
-WHERE c.outcome = 'selected'
+WHERE c.outcome = 'selected' AND c.strategy <> 'survey'
 """
 
 QUERIES = """
