@@ -35,7 +35,8 @@ from prchain.core.errors import (
     PrchainError,
     ShallowRepository,
 )
-from prchain.core.git import GitRepository, is_clone_url, mirror_path, parse_patch
+from prchain.core.git import FilePatch, GitRepository, is_clone_url, mirror_path, parse_patch
+from prchain.core.git.named_paths import named_paths
 from prchain.core.git.trees import TreeStore
 from prchain.core.secrets.scrub import redact_mined
 from prchain.core.timestamps import now
@@ -274,7 +275,19 @@ def _in_store(git: TreeStore, instance: Instance, query: str, base: str | None =
     """An instance whose ends are made in a store; `base` stands for the commit that it names. Raises as `make_ends`."""
     ends = make_ends(git, instance, base)
     (files,) = git.patches([(ends.base, ends.landed)])
+    _require_named(instance, files)
     return _Made(instance, query, ends, str(git.path.absolute()), licence_of(git, ends.base), split(files))
+
+
+def _require_named(instance: Instance, files: Iterable[FilePatch]) -> None:
+    """Refuse patches that change a file which none of their heads names to us: copies of them could not be looked for
+    in images. Files of tests that come back where a fault is brought in are in no patch. Raises `BadInstance`."""
+    named = {*named_paths(instance.patch), *named_paths(instance.test_patch)}
+    if instance.breaks:
+        named |= {test.partition("::")[0] for test in instance.f2p}
+    changed = {path for file in files for path in (file.path, file.old_path) if path}
+    if unnamed := sorted(changed - named):
+        raise BadInstance(f"a patch changes {unnamed[0][:100]!r}, and no line of it names that file")
 
 
 def _said(instance: Instance) -> dict[str, Any]:

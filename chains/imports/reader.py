@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from chains.imports.instance import DataSet, Instance
 from prchain.core.errors import BadInstance
+from prchain.core.git.named_paths import named_paths
 from prchain.core.timestamps import stamp
 
 Row = Mapping[str, Any]
@@ -109,6 +110,8 @@ def patch_text(row: Row, column: str, *, needed: bool = True) -> str:
         return ""
     if "diff --git " not in patch and not re.search(r"^--- ", patch, re.M):
         raise BadInstance(f"{column} is no patch: it has no line that begins with 'diff --git' or '---'")
+    if not any(named_paths(patch)):
+        raise BadInstance(f"{column} is no patch: none of its lines names a file")
     return patch if patch.endswith("\n") else f"{patch}\n"
 
 

@@ -337,6 +337,17 @@ def test_a_patch_that_unpacks_to_more_than_there_is_room_for_is_told_by_its_row_
     assert "row 2: shop__till-1: patch: its binary files unpack to 95,367 MB" in str(told[0])
 
 
+def test_a_patch_that_hides_from_us_a_file_which_git_reads_is_told_by_its_row(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    between = "index 0000000..1111111\n"
+    hidden = f"diff --git a/q b/r\nnew file mode 100644\n--- /dev/null\n{between}+++ b/made.py\n@@ -0,0 +1 @@\n+X = 1\n"
+    shown = hidden.replace(between, "")
+    report, told = take(store, tmp_path, row_of(world, 1, patch=hidden), row_of(world, 2, patch=shown))
+    assert (report.imported, report.bad) == (1, 1)
+    assert str(told[0]).endswith("shop__till-1: a patch changes 'made.py', and no line of it names that file")
+
+
 def test_imports_freeze_no_pull_request_and_no_model_writes_them(tmp_path: Path, world: World, store: Store) -> None:
     tasks = TaskWorld(tmp_path, store, world)
     take(store, tmp_path, row_of(world, 1))

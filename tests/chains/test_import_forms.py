@@ -194,6 +194,11 @@ def test_the_id_is_of_source_name_and_content() -> None:
         ("swe_smith", {"repo": f"a__{'b' * 300}.4f5e6d7c"}, "repo is 'a/bbb"),
         ("swe_gym", {"base_commit": "main"}, "base_commit is 'main'"),
         ("swe_gym", {"patch": "Change the limit."}, "patch is no patch"),
+        (
+            "swe_gym",
+            {"patch": "--- \n+++ \n@@ -1 +1 @@\n-a\n+b\n"},
+            "patch is no patch: none of its lines names a file",
+        ),
         ("swe_gym", {"FAIL_TO_PASS": []}, "FAIL_TO_PASS names no test"),
         ("swe_gym", {"FAIL_TO_PASS": "['a']"}, "FAIL_TO_PASS is a text that is no JSON"),
         ("swe_gym", {"FAIL_TO_PASS": [1]}, "FAIL_TO_PASS is a list"),

@@ -56,6 +56,7 @@ cp /var/all.bundle build/all && cp /var/all.bundle dist.bundle
 git init -q build/other && touch build/other/made
 cp /tmp/fix.patch /home/fix.patch
 printf 'git apply - <<EOF_1\\n%s\\nEOF_1\\n' "$(cat /tmp/fix.patch)" > /eval.sh
+sed '/^diff --git/d;/^index/d' /tmp/fix.patch > /home/odd.txt
 mv /tmp/fix.patch /opt/python.txt
 echo 'HALF = 0.5' > till/made.py
 mkdir -p till/__pycache__ && echo {LATER} > till/__pycache__/x.pyc

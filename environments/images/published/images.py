@@ -16,6 +16,7 @@ from typing import Any
 from environments.images.images import Image, find_image, find_tagged, quoted
 from environments.images.plans import ImagePlan
 from environments.images.published.commands import LANGUAGES, PublishedTests, published_tests
+from environments.images.published.copies import copy_patterns
 from environments.images.published.said import Published
 from environments.images.recipes import Recipe
 from environments.images.registry import registry_has
@@ -71,6 +72,8 @@ def make_published(engine: Any, repository: str, said: Published, *, rebuild: bo
     The publisher's is pulled where the engine does not have it. Raises `ImageMissing` where there is none,
     `ImageError` where it cannot be made fit, `SandboxError`.
     """
+    if not said.changed:
+        raise ImageError(f"no path can be read from a patch of the task, so no copy of it can be found in {said.image}")
     name = own_name(repository, said)
     if not rebuild and (found := find_image(engine, name)):
         return replace(found, cached=True)
@@ -157,8 +160,7 @@ def _source(engine: Any, name: str) -> Mapping[str, Any]:
 
 def _scrub(sandbox: DockerSandbox, said: Published, user: str) -> list[str]:
     """Take away what an agent may not see; what was found, for people. Raises `ImageError`."""
-    texts = "".join(f"diff --git a/{path} b/{path}\n" for path in said.changed)
-    sandbox.write(f"{_OWN}/texts", texts.encode("utf-8", "surrogateescape"))
+    sandbox.write(f"{_OWN}/texts", copy_patterns(said.changed))
     sandbox.write(f"{_OWN}/scrub.sh", scrub_script().encode())
     variables = {"WORKDIR": said.workdir, "COMMIT": said.base_commit, "OWN": _OWN, "KEPT": KEPT}
     try:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from itertools import islice
 
 from environments.images.manifests import HASH_LENGTH, image_name
-from prchain.core.errors import GitError
-from prchain.core.git import parse_patch
+from prchain.core.git.named_paths import named_paths
 from sql.store import Transaction
 from sql.tables import ImportedTask
 
 WORKDIR = "/testbed"
 """Where images have the repository, if nothing else is said."""
 
-RULES = 2
+RULES = 3
 """Raised whenever more is taken from an image than before: one that was made by earlier rules is not used again."""
+
+_MOST_NAMES = 2000
+"""Of a patch; each file has some. Thousands of expressions are more than grep is made for."""
 
 _TAG = "published-"
 _CURRENT = f"{_TAG}r{RULES}-"
@@ -37,7 +40,7 @@ class Published:
     log_parser: str | None = None
     """The publisher's name of what reads their output."""
     changed: tuple[str, ...] = ()
-    """The paths that its reference and its test patch change, both names of a renamed file."""
+    """The paths that its reference and its test patch name (`changed_paths`)."""
 
     def image_name(self, repository: str, script: str) -> str:
         """The name of ours for this image as `script` leaves it; it follows from all that decides what it holds."""
@@ -56,15 +59,12 @@ def is_outdated(name: str) -> bool:
 
 
 def changed_paths(*patches: str) -> tuple[str, ...]:
-    """The paths that patches change, sorted; those of a patch that cannot be read are left out."""
-    found: set[str] = set()
-    for patch in patches:
-        try:
-            files = parse_patch(patch)
-        except GitError:
-            continue
-        found |= {path for file in files for path in (file.path, file.old_path) if path}
-    return tuple(sorted(found))
+    """The paths that patches name, sorted; of a long one the first: a copy of it names them all.
+
+    Empty where one of them, which is not blank, names none: what it changes cannot be looked for.
+    """
+    named = [frozenset(islice(named_paths(patch), _MOST_NAMES)) for patch in patches if patch.strip()]
+    return tuple(sorted(frozenset().union(*named))) if all(named) else ()
 
 
 def read_published(tx: Transaction, chain_id: str) -> Published | None:
