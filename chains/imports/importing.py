@@ -67,6 +67,8 @@ class ImportReport:
     waiting: Counter[str] = field(default_factory=Counter)
     """Repository to the tasks that no repository is there for, new and old."""
     bad: int = 0
+    files_unread: int = 0
+    """Files that could not be read, or not to their end: one of the bad rows of each."""
     benchmark: int = 0
     secrets: int = 0
     """What looks like a secret and was replaced in queries."""
@@ -145,6 +147,7 @@ class Importer:
                     except BadInstance as error:
                         bad = replace(row, reason=f"{row.instance.instance_id}: {error}")
                 report.bad += 1
+                report.files_unread += row.rest_unread
                 tell(bad)
             with self._store.transaction() as tx:
                 self._write(tx, made, report, training=training)

@@ -12,7 +12,7 @@ from chains.imports.forms import FORMS
 from chains.imports.instance import DataSet, Instance
 from chains.imports.marks import is_benchmark
 from chains.imports.reader import Reader, Row
-from chains.imports.rows import files_of, rows_of
+from chains.imports.rows import RestUnread, files_of, rows_of
 from chains.stages.benchmarks import Benchmarks
 from prchain.core.errors import BadInstance, UsageError
 
@@ -31,6 +31,8 @@ class ReadRow:
     row: int
     instance: Instance | None = None
     reason: str = ""
+    rest_unread: bool = False
+    """Whether nothing of the file is read from this row on."""
 
     def __str__(self) -> str:
         return f"{self.file}, row {self.row}: {self.reason}"
@@ -40,8 +42,8 @@ def read_instances(path: Path, *, source: str | None = None, form: str | None = 
     """The rows of a file, or of all files of a folder, in order; one at a time.
 
     `source` is the data set's name where the path does not tell it, `form` a name of `FORMS` where the columns of
-    rows do not tell it. Raises `UsageError` for a file that cannot be read as a whole, and at the end where no row was
-    of a form.
+    rows do not tell it. Raises `UsageError` for a path without a file of a kind that is read, and at the end where no
+    row was of a form.
     """
     given = None if form is None else FORMS.named(form)
     benchmarks, fitting, odd = Benchmarks.load(), False, ""
@@ -49,7 +51,7 @@ def read_instances(path: Path, *, source: str | None = None, form: str | None = 
         where = provenance(path, file, source)
         for number, row in rows_of(file):
             if isinstance(row, BadInstance):
-                yield ReadRow(file, number, reason=str(row))
+                yield ReadRow(file, number, reason=str(row), rest_unread=isinstance(row, RestUnread))
                 continue
             reader = given or _form_of(row)
             if reader is None:

@@ -85,6 +85,8 @@ def import_(
 
 def _print(report: ImportReport) -> None:
     say(f"{counted(report.imported, 'task')} imported, {report.known:,} there before, {report.bad:,} cannot be read")
+    if report.files_unread:
+        say(f"  {counted(report.files_unread, 'file')} could not be read to the end: more rows may be in there")
     if report.benchmark:
         say(f"  {report.benchmark:,} of a benchmark: exports of samples leave them out")
     if report.secrets:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from errno import EIO
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -318,10 +320,37 @@ def test_parquet_gives_the_rows_of_lines(tmp_path: Path) -> None:
     found = list(read_instances(folder.parent))
     where = DataSet("nebius/SWE-rebench", "0123abc", "filtered")
     assert [it.instance for it in found] == [FORMS["swe-rebench"].read(row, where) for row in rows]
-    broken = tmp_path / "broken.parquet"
-    broken.write_bytes(b"PAR1nothing")
-    with pytest.raises(UsageError, match=r"broken\.parquet cannot be read as Parquet"):
-        list(read_instances(broken))
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_is_no_end_of_the_others(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    good = import_rows.swe_gym()
+    (tmp_path / "a.parquet").write_bytes(b"PAR1nothing")
+    (tmp_path / "b.json").write_bytes(b'[{}, {"repo": "\xff"}]')
+    (tmp_path / "c.jsonl").mkdir()  # no file
+    (tmp_path / "d.json").write_text(json.dumps([good])[:-9])
+    write_lines(tmp_path / "e.jsonl", good)
+    *bad, last = read_instances(tmp_path)
+    assert last.instance is not None
+    assert [(it.file.name, it.rest_unread) for it in bad] == [("a.parquet", True), ("b.json", True), ("d.json", True)]
+    lines = [str(it).removeprefix(f"{tmp_path}/") for it in bad]
+    assert lines[0].startswith("a.parquet, row 1: the file cannot be read: as Parquet: ")
+    assert lines[1] == "b.json, row 1: the file cannot be read: it is no UTF-8 text"
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_disk_that_fails_in_a_file_is_told_by_the_row_that_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
+        yield 1, import_rows.swe_gym()
+        raise OSError(EIO, "Input/output error")
+
+    monkeypatch.setattr("chains.imports.rows._lines", failing)
+    write_lines(tmp_path / "a.jsonl", {})
+    first, bad = read_instances(tmp_path / "a.jsonl")
+    assert first.instance is not None and bad.rest_unread
+    assert str(bad).endswith("a.jsonl, row 2: the file cannot be read further: Input/output error")
 
 
 def test_the_path_tells_the_data_set_and_the_split(tmp_path: Path) -> None:
