@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from chains.imports.ends import StageEnds, make_ends, open_store
 from chains.imports.instance import Instance
+from chains.imports.marks import unknown_claims
 from chains.imports.reading import ReadRow
 from chains.stages.licence import licence_of
 from chains.tasks.model import WAITING, StageQuery, TaskDraft
@@ -40,6 +41,7 @@ from prchain.core.git.named_paths import named_paths
 from prchain.core.git.trees import TreeStore
 from prchain.core.secrets.scrub import redact_mined
 from prchain.core.timestamps import now
+from sql.benchmarks import benchmark_chains
 from sql.outcomes import READY, SELECTED
 from sql.repositories import new_repository
 from sql.store import Store, Transaction
@@ -242,13 +244,15 @@ class Importer:
         before = {str(chain): (location, at) for chain, location, at, _ in stored}
         marks = {str(chain) for chain, _, _, marked in stored if marked}
         repositories = {str(name).lower(): id_ for id_, name, _ in _repositories(tx)}
+        own = [it.instance for it in made if it.instance.own is not None]
+        unknown = unknown_claims(tx, own, benchmark_chains(tx)) if own else set()
         fresh: dict[str, _Made] = {}
         imports: dict[str, dict[str, Any]] = {}
         for it in made:
             chain, known = it.instance.chain_id, before.get(it.instance.chain_id)
             if training:
                 marks.discard(chain)
-            elif it.instance.benchmark:
+            elif it.instance.benchmark or chain in unknown:
                 marks.add(chain)
             report.benchmark += chain in marks
             if it.ends is None and (known is None or known[0] is None):

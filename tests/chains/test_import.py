@@ -288,6 +288,46 @@ def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_
     assert mined[2] in barred()
 
 
+def test_a_row_that_says_it_is_ours_is_free_only_where_its_chain_is_here_and_not_barred(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    tasks = TaskWorld(tmp_path, store, world)
+    mined = tasks.add_chain((1,))
+    claim = {"difficulty": "", "chain_benchmark": False, "chain_id": mined}
+
+    def marks(*of: dict[str, Any]) -> int:
+        (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in of))
+        importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+        report = importer.run(read_instances(tmp_path / "mine.jsonl"), lambda row: None)
+        assert (report.bad, report.good + report.waiting.total()) == (0, len(of))
+        return report.benchmark
+
+    assert marks(row_of(world, 1, **claim)) == 0
+    for odd in (
+        row_of(world, 2, **claim),
+        row_of(world, 1, **claim, repo="other/till"),
+        row_of(world, 1, **claim | {"chain_id": "5f0c"}),
+        row_of(world, 1, **claim | {"chain_id": 7}),
+        row_of(world, 1, **claim | {"chain_id": [mined]}),
+        row_of(world, 1, **claim | {"chain_id": "\x00" + mined}),
+    ):
+        assert marks(odd | {"problem_statement": str(odd)}) == 1
+    verified = tmp_path / "verified.jsonl"
+    verified.write_text(json.dumps(row_of(world, 1, problem_statement="As they ask it.")))
+    Importer(store, tmp_path / "data", tmp_path / "mirrors").run(read_instances(verified), lambda row: None)
+    assert marks(row_of(world, 1, **claim, hints_text="later", problem_statement="anew")) == 1
+
+
+def test_a_chain_does_not_vouch_for_itself(tmp_path: Path, world: World, store: Store) -> None:
+    (tmp_path / "mine.jsonl").write_text(json.dumps(row_of(world, 1, difficulty="")))
+    importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+    importer.run(read_instances(tmp_path / "mine.jsonl"), lambda row: None, training=True)
+    ((imported,),) = rows(store, ImportedTask, "chain_id")
+    claim = row_of(world, 1, difficulty="", chain_benchmark=False, chain_id=imported)
+    (tmp_path / "mine.jsonl").write_text(json.dumps(claim))
+    assert importer.run(read_instances(tmp_path / "mine.jsonl"), lambda row: None).benchmark == 1
+
+
 def test_a_benchmark_s_commit_is_barred_of_whichever_host_and_by_the_beginning_of_its_name(
     tmp_path: Path, world: World, store: Store
 ) -> None:

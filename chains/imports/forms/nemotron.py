@@ -47,7 +47,7 @@ class Nemotron:
         found = form.read(inside, inner)
         query = reader.text_or_none(outer, "problem_statement") or found.query
         image, by = _image(outer, found)
-        return replace(found, form="nemotron", query=query, image=image, image_by=by, own=False)
+        return replace(found, form="nemotron", query=query, image=image, image_by=by, own=None)
 
 
 def _image(outer: Row, found: Instance) -> tuple[str | None, str | None]:

@@ -55,7 +55,7 @@ class SweBench:
             difficulty=reader.word_or_none(row, "difficulty"),
             created_at=reader.time_or_none(row),
             benchmark=row.get(_OURS) not in (None, False),
-            own=row.get(_OURS) is False and "chain_id" in row,
+            own=reader.word_or_none(row, "chain_id") if row.get(_OURS) is False else None,
         )
 
 
