@@ -50,7 +50,8 @@ KEPT = frozenset({ACCEPTED, ACCEPTED_PREFIX})
 """Trajectories that exports take by default."""
 
 SANDBOX_KILLED = "sandbox_killed"
-"""The agent's step ended its sandbox, and new ones too: ``pkill python`` ends the process that runs commands."""
+"""The agent's step, or the tests of its work, ended the sandbox, and new ones too: ``pkill python`` ends the process
+that runs commands."""
 
 OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extraction_failed", SANDBOX_KILLED})
 """Names of errors that the agent itself caused: they end its stage."""

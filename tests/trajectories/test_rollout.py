@@ -398,6 +398,36 @@ class TestGates:
         name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3)
 
+    @pytest.mark.parametrize("lost_runs", [2, 6, 100])
+    def test_a_sandbox_that_is_lost_under_the_tests_is_no_failure_of_the_agent(
+        self, world: RolloutWorld, lost_runs: int
+    ) -> None:
+        prove(world)
+        runs: list[int] = []
+
+        def run(tree: str, text: str, position: int) -> TestRun | dict[str, Status]:
+            runs.append(position)
+            lost = position == 1 and runs.count(1) <= lost_runs
+            return TestRun({}, "the channel is gone", 0.0, None, infra="sandbox_lost") if lost else passing(text, 1)
+
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
+        if lost_runs == 100:  # its work ends each of them, tried again and again
+            assert world.outcome(name)[0] == "sandbox_killed" and runs.count(1) == 8
+        else:
+            assert world.stages(name)[0] == (1, "accepted")
+        assert {tests for (tests,) in world.rows(Verdict, "tests", trajectory_id=name)} <= {"passed", "f2p_failed"}
+        assert not world.rows(Verdict, "tests", trajectory_id=name, position=1, tests="f2p_failed")
+
+    def test_a_sandbox_that_is_lost_under_the_tests_of_the_state_breaks_no_state(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def run(tree: str, text: str, position: int) -> TestRun | dict[str, Status]:
+            lost = TestRun({}, "the channel is gone", 0.0, None, infra="sandbox_lost")
+            return lost if position == 2 else passing(text, position)
+
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
+        assert world.outcome(name)[0] == "sandbox_lost" and world.stages(name) == [(1, "accepted")]
+
     def test_a_test_that_fails_once_and_passes_in_a_second_run_counts_as_passed(self, world: RolloutWorld) -> None:
         prove(world)
         runs: list[int] = []

@@ -70,7 +70,8 @@ _KEPT_VARIABLES = ("overview", "query", "workdir", "earlier", "briefing")
 """Variables of a query's text that are stored in its details, besides places in the chain."""
 
 _MOST_LOSSES = 3
-"""After so many lost sandboxes in a row at one step, each of which was made ready, the step itself is the cause."""
+"""After so many lost sandboxes in a row at one step, each of which was made ready, the step itself is the cause; so is
+the agent's work, where hidden tests end theirs."""
 
 
 class StageRun:
@@ -405,7 +406,13 @@ class StageRun:
         start_time = time.monotonic()
         tree, start = str(row.end_tree), str(row.start_tree)
         rollout.tell(f"{self._label(attempt)}: hidden tests")
-        graded = self._tests.grade(tree, row.check)
+        try:
+            graded = self._tests.grade(tree, row.check)
+        except SandboxLost as error:
+            if rollout.losses < _MOST_LOSSES:
+                raise
+            reason = f"the tests of its work ended their sandboxes in {rollout.losses + 1} tries: {error}"
+            return self._end(SANDBOX_KILLED, reason)
         trees = rollout.chain_context.trees
         patch = trees.patch_text(start, tree)
         judgement: Judgement | None = None
