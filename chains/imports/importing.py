@@ -28,11 +28,11 @@ from prchain.core.code.reference import Reference, split
 from prchain.core.errors import (
     BadInstance,
     GitError,
-    GitMissing,
     ImageError,
     ImageMissing,
     IncompleteRepository,
     NotARepository,
+    OtherObjectFormat,
     PrchainError,
     ShallowRepository,
 )
@@ -133,7 +133,7 @@ class Importer:
         """Import what was read; rows that hold no task, and those whose patches do not apply, go to `tell`.
 
         A task that is marked as a benchmark's stays so, whatever a later row says; `training` alone takes the mark off.
-        Raises `StoreError`, `GitError` where a repository is damaged.
+        Raises `StoreError`, and `GitError` where git or the disk fails.
         """
         report = ImportReport()
         left = iter(rows)
@@ -187,15 +187,14 @@ class Importer:
             return {str(chain) for chain in tx.connection.execute(query).scalars()}
 
     def _store_over(self, repository: str, mirror: GitRepository | None) -> TreeStore | None:
-        """The store for a repository's imports over a mirror, or over none; None where it cannot be opened."""
+        """The store for a repository's imports over a mirror, or over none; None where it is there with another object
+        format than the mirror's. Raises `GitError`, `DiskFull`."""
         place = mirror.path if mirror is not None else None
         key = repository.lower(), place
         if key not in self._opened:
             try:
                 self._opened[key] = open_store(self._data_dir, HOST, repository, mirror)
-            except GitMissing:
-                raise
-            except GitError as error:  # of another object format, say
+            except OtherObjectFormat as error:
                 self._pass_over(place or repository, error)
                 self._opened[key] = None
         return self._opened[key]

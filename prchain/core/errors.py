@@ -239,6 +239,10 @@ class ShallowRepository(GitError):
     """The history is cut off."""
 
 
+class OtherObjectFormat(GitError):
+    """Two repositories that are to share objects name them by different hashes."""
+
+
 class IncompleteRepository(GitError):
     """Commits or trees are missing."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from errno import ENOSPC
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -17,8 +19,10 @@ from chains.tasks.export import TaskExportOptions, records
 from chains.tasks.rows import read_task_chain
 from chains.tasks.swebench import HarnessTests, instance
 from environments.stages import open_git, open_trees, read_chain, stage_patches
-from prchain.core.errors import NoRepository, UsageError
+from prchain.core.errors import DiskFull, NoRepository, UsageError
 from prchain.core.git import GitRepository
+from prchain.core.git.process import git_failure
+from prchain.core.git.trees import TreeStore
 from sql.benchmarks import benchmark_chains
 from sql.chosen import selected_ids
 from sql.repositories import new_repository
@@ -65,6 +69,7 @@ def row_of(world: World, number: int, **changes: Any) -> dict[str, Any]:
 def take(
     store: Store, folder: Path, *rows: dict[str, Any], own: Path | None = None
 ) -> tuple[ImportReport, list[ReadRow]]:
+    folder.mkdir(exist_ok=True)
     file = folder / "train.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     told: list[ReadRow] = []
@@ -200,6 +205,35 @@ def test_a_folder_that_holds_no_whole_repository_is_passed_over(tmp_path: Path, 
     (tmp_path / "b").mkdir()
     waits, told = take(elsewhere, tmp_path / "b", row_of(world, 1), own=own)
     assert (waits.waiting, waits.bad, told) == ({"shop/till": 1}, 0, [])
+
+
+def test_a_full_disk_under_the_trees_ends_the_import_and_is_no_reason_to_wait(
+    tmp_path: Path, world: World, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("prchain.core.git.trees._write", full)
+    with pytest.raises(DiskFull, match="no room is left"):
+        take(store, tmp_path, row_of(world, 1))
+    monkeypatch.setattr(
+        TreeStore, "run", MagicMock(side_effect=git_failure("init", "fatal: No space left on device", 128))
+    )
+    with pytest.raises(DiskFull, match="no room is left"):
+        take(store, tmp_path / "other", row_of(world, 1))
+    assert rows(store, ImportedTask, "chain_id") == []
+
+
+def test_a_repository_of_another_object_format_than_the_one_before_is_passed_over(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    take(store, tmp_path, row_of(world, 1))
+    (folder := tmp_path / "own" / "till").mkdir(parents=True)
+    git(folder, "init", "-q", "--object-format=sha256")
+    git(folder, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "Begin")
+    head = git(folder, "rev-parse", "HEAD").strip()
+    report, _ = take(store, tmp_path, row_of(world, 2, base_commit=head), own=tmp_path / "own")
+    assert "another object format" in report.passed_over[str(folder)] and report.waiting.total() == 1
 
 
 def test_a_row_of_a_repository_is_never_that_of_another_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
