@@ -305,6 +305,12 @@ def test_a_time_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
     assert isinstance(bad, BadInstance) and isinstance(good, dict) and good["repo"] == "a/c"
 
 
+def test_the_query_of_multi_swe_bench_is_its_first_issue_word_for_word() -> None:
+    issues = [{"title": "No total", "body": "till.total([])\r\n"}, {"title": "Another", "body": None}]
+    assert read("multi_swe_bench", resolved_issues=issues).query == "No total\ntill.total([])\r\n"
+    assert read("multi_swe_bench", resolved_issues=issues[1:]).query == "Another"
+
+
 def test_tests_of_other_rows_are_none_of_a_row() -> None:
     found = read("multi_swe_bench", f2p_tests={"a": {"run": "FAIL"}, "of another row": None})
     assert "a" in found.f2p and "of another row" not in found.f2p
