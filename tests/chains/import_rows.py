@@ -176,6 +176,26 @@ def nemo_gym(**changes: Any) -> dict[str, Any]:
     return row | changes
 
 
+def nemo_small(**changes: Any) -> dict[str, Any]:
+    """NeMo Gym's ``nv-internal-1``: small letters, lists as JSON texts with a selection beside them."""
+    inside = {
+        **{name: _SHARED[name] for name in ("instance_id", "base_commit", "repo", "test_patch", "problem_statement")},
+        "dataset_name": "nv-internal-1",
+        "split": "train",
+        "golden_patch": PATCH,
+        "before_repo_set_cmd": "git checkout 0123abc -- tests/test_cart.py",
+        "selected_test_files_to_run": '["tests/test_cart.py"]',
+        "fail_to_pass": json.dumps([*F2P, "tests/test_cart.py::test_slow"]),
+        "pass_to_pass": json.dumps(P2P),
+        "fail_to_pass_select": F2P,
+        "run_script.sh": "pytest -rA $1",
+        "parsing_script.py": "import json",
+    }
+    said = ("instance_id", "base_commit", "dataset_name", "split", "problem_statement", "golden_patch")
+    metadata = {name: inside[name] for name in said} | {"instance_dict": json.dumps(inside)}
+    return {"responses_create_params": {"input": [], "metadata": metadata}} | changes
+
+
 def nemo_skills(**changes: Any) -> dict[str, Any]:
     """NeMo Skills: the columns of another form, and a container beside them."""
     row = {

@@ -305,6 +305,25 @@ def test_a_time_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
     assert isinstance(bad, BadInstance) and isinstance(good, dict) and good["repo"] == "a/c"
 
 
+def test_small_letters_and_selected_tests_of_a_blend_are_read() -> None:
+    found = FORMS["nemotron"].read(import_rows.nemo_small(), HERE)
+    assert (found.repository, found.base_commit, found.query) == ("shop/till", BASE, QUERY)
+    assert (found.patch, found.test_patch) == (PATCH, TEST_PATCH)
+    assert (found.f2p, found.p2p) == (tuple(F2P), tuple(P2P))
+    assert (found.image, found.workdir, found.test_command) == (None, "/app", ())
+    named = FORMS["nemotron"].read(import_rows.nemo_small(container_formatter="docker://lab/{instance_id}:1"), HERE)
+    assert (named.image, named.image_by) == ("lab/shop_1776_till-12:1", "column")
+
+
+@pytest.mark.parametrize(
+    ("subset", "marked"), [("verified", True), ("multilingual", True), ("gym", False), ([7], False)]
+)
+def test_a_subset_of_a_benchmark_marks_a_row_of_a_blend(subset: Any, marked: bool) -> None:
+    where = DataSet("nvidia/Nemotron-Blend")
+    found = FORMS["nemotron"].read({**import_rows.swe_gym(), "responses_create_params": {}, "subset": subset}, where)
+    assert is_benchmark(found, where, Benchmarks.load()) is marked
+
+
 def test_the_query_of_multi_swe_bench_is_its_first_issue_word_for_word() -> None:
     issues = [{"title": "No total", "body": "till.total([])\r\n"}, {"title": "Another", "body": None}]
     assert read("multi_swe_bench", resolved_issues=issues).query == "No total\ntill.total([])\r\n"

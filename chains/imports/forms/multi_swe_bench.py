@@ -3,7 +3,8 @@
 Columns and the rule for images are those of its repository (`multi_swe_bench.harness.dataset.Dataset`,
 `Image.image_full_name`). The query is what its publisher's agents ask (MagentLess's `agentless/multilang/utils.py`,
 MSWE-agent's `sweagent/environment/swe_env.py`) and OpenHands does: title and body of the first issue that the pull
-request resolves. Tests that were not there, or were skipped, before the patch and pass after it count as F2P, as in its report.
+request resolves. Tests that were not there, or were skipped, before the patch and pass after it count as F2P, as in its
+report.
 """
 
 from __future__ import annotations
