@@ -20,6 +20,7 @@ from chains.imports.ends import StageEnds, make_ends, open_store
 from chains.imports.instance import Instance
 from chains.imports.marks import unknown_claims
 from chains.imports.reading import ReadRow
+from chains.imports.rows import RestUnread
 from chains.stages.licence import licence_of
 from chains.tasks.model import WAITING, StageQuery, TaskDraft
 from chains.tasks.rows import write_drafts
@@ -31,6 +32,7 @@ from prchain.core.errors import (
     ImageError,
     ImageMissing,
     IncompleteRepository,
+    NoQuery,
     NotARepository,
     OtherObjectFormat,
     PrchainError,
@@ -69,6 +71,8 @@ class ImportReport:
     waiting: Counter[str] = field(default_factory=Counter)
     """Repository to the tasks that no repository is there for, new and old."""
     bad: int = 0
+    no_query: int = 0
+    """Those of the bad rows that ask nothing; of SWE-smith's, faults that no issue was written for."""
     files_unread: int = 0
     """Files that could not be read, or not to their end: one of the bad rows of each."""
     benchmark: int = 0
@@ -147,9 +151,10 @@ class Importer:
                         made.append(self._made(row.instance, located))
                         continue
                     except BadInstance as error:
-                        bad = replace(row, reason=f"{row.instance.instance_id}: {error}")
+                        bad = replace(row, error=BadInstance(f"{row.instance.instance_id}: {error}"))
                 report.bad += 1
-                report.files_unread += row.rest_unread
+                report.no_query += isinstance(row.error, NoQuery)
+                report.files_unread += isinstance(row.error, RestUnread)
                 tell(bad)
             with self._store.transaction() as tx:
                 self._write(tx, made, report, training=training)

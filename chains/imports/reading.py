@@ -12,7 +12,7 @@ from chains.imports.forms import FORMS
 from chains.imports.instance import DataSet, Instance
 from chains.imports.marks import is_benchmark
 from chains.imports.reader import Reader, Row
-from chains.imports.rows import RestUnread, files_of, rows_of
+from chains.imports.rows import files_of, rows_of
 from chains.stages.benchmarks import Benchmarks
 from prchain.core.errors import BadInstance, UsageError
 
@@ -30,12 +30,16 @@ class ReadRow:
     file: Path
     row: int
     instance: Instance | None = None
-    reason: str = ""
-    rest_unread: bool = False
-    """Whether nothing of the file is read from this row on."""
+    error: BadInstance | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it holds none; empty where it holds one."""
+        return "" if self.error is None else str(self.error)
 
     def __str__(self) -> str:
-        return f"{self.file}, row {self.row}: {self.reason}"
+        words = f"{self.file}, row {self.row}: {self.reason}"  # of which a row may have written some
+        return "".join(char if char.isprintable() else "?" for char in words)
 
 
 def read_instances(path: Path, *, source: str | None = None, form: str | None = None) -> Iterator[ReadRow]:
@@ -51,20 +55,20 @@ def read_instances(path: Path, *, source: str | None = None, form: str | None = 
         where = provenance(path, file, source)
         for number, row in rows_of(file):
             if isinstance(row, BadInstance):
-                yield ReadRow(file, number, reason=str(row), rest_unread=isinstance(row, RestUnread))
+                yield ReadRow(file, number, error=row)
                 continue
             reader = given or _form_of(row)
             if reader is None:
                 columns = ", ".join(sorted(map(str, row))[:12])
                 reason = f"of no form that is read (columns {columns[:200]})"
                 odd = odd or f"{file} is {reason}"
-                yield ReadRow(file, number, reason=f"it is {reason}")
+                yield ReadRow(file, number, error=BadInstance(f"it is {reason}"))
                 continue
             fitting = True
             try:
                 found = reader.read(row, where)
             except BadInstance as error:
-                yield ReadRow(file, number, reason=str(error))
+                yield ReadRow(file, number, error=error)
                 continue
             yield ReadRow(file, number, replace(found, benchmark=is_benchmark(found, where, benchmarks)))
     if odd and not fitting:

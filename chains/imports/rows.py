@@ -67,7 +67,10 @@ def rows_of(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
             yield number, row
     except (OSError, BadInstance) as error:
         words = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-        yield number + 1, RestUnread(f"the file cannot be read{' further' if number else ''}: {_line(words)}")
+        yield (
+            number + 1,
+            RestUnread(f"the file cannot be read{' further' if number else ''}: {words.splitlines()[0][:200]}"),
+        )
 
 
 def _rows(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
@@ -78,11 +81,6 @@ def _rows(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
         first = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
         stream.seek(0)
         yield from _list(file) if first == b"[" else _lines(stream)
-
-
-def _line(words: str) -> str:
-    """The first line of what a library says, where it may have quoted the file."""
-    return "".join(char if char.isprintable() else "?" for char in words.split("\n", 1)[0][:200])
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, Row | BadInstance]]:

@@ -158,6 +158,10 @@ class BadInstance(UsageError, ValueError):
     """A row of a data set of others holds no task; says which column is wrong, and how."""
 
 
+class NoQuery(BadInstance):
+    """The row of a data set asks nothing: its publisher wrote no query for it."""
+
+
 class RecipeError(UsageError, ValueError):
     """A recipe cannot be read or says what no recipe may say; names file and key."""
 

@@ -193,7 +193,11 @@ def nemo_small(**changes: Any) -> dict[str, Any]:
     }
     said = ("instance_id", "base_commit", "dataset_name", "split", "problem_statement", "golden_patch")
     metadata = {name: inside[name] for name in said} | {"instance_dict": json.dumps(inside)}
-    return {"responses_create_params": {"input": [], "metadata": metadata}} | changes
+    row = {
+        "responses_create_params": {"input": [], "metadata": metadata},
+        "container_formatter": "docker://lab/{instance_id}:1",
+    }
+    return row | changes
 
 
 def nemo_skills(**changes: Any) -> dict[str, Any]:
@@ -218,6 +222,7 @@ ROWS = {
     "swe_smith": ("swe-smith", swe_smith),
     "multi_swe_bench": ("multi-swe-bench", multi_swe_bench),
     "nemo_gym": ("nemotron", nemo_gym),
+    "nemo_small": ("nemotron", nemo_small),
     "nemo_skills": ("nemotron", nemo_skills),
 }
 """The name of the form, and what makes a row of it."""

@@ -422,12 +422,15 @@ def test_a_patch_that_hides_from_us_a_file_which_git_reads_is_told_by_its_row(
     assert str(told[0]).endswith("shop__till-1: a patch changes 'made.py', and no line of it names that file")
 
 
-def test_the_end_tells_how_many_files_of_a_folder_could_not_be_read(tmp_path: Path, world: World, store: Store) -> None:
+def test_the_end_tells_how_many_files_could_not_be_read_and_how_many_rows_ask_nothing(
+    tmp_path: Path, world: World, store: Store
+) -> None:
     (folder := tmp_path / "set").mkdir()
     (folder / "a.json").write_bytes(b'["\xff"]')
     (folder / "b.jsonl").write_text(f"{{\n{json.dumps(row_of(world, 1))}\n")
+    (folder / "c.jsonl").write_text(json.dumps(row_of(world, 2, problem_statement="")))
     report = Importer(store, tmp_path / "data", tmp_path / "mirrors").run(read_instances(folder), lambda row: None)
-    assert (report.imported, report.bad, report.files_unread) == (1, 2, 1)
+    assert (report.imported, report.bad, report.files_unread, report.no_query) == (1, 3, 1, 1)
 
 
 def test_imports_freeze_no_pull_request_and_no_model_writes_them(tmp_path: Path, world: World, store: Store) -> None:

@@ -16,9 +16,9 @@ from chains.imports.forms import FORMS, multi_swe_bench, swe_bench, swe_gym, swe
 from chains.imports.instance import DataSet, Instance
 from chains.imports.marks import is_benchmark
 from chains.imports.reading import provenance, read_instances
-from chains.imports.rows import rows_of
+from chains.imports.rows import RestUnread, rows_of
 from chains.stages.benchmarks import Benchmarks
-from prchain.core.errors import BadInstance, UsageError
+from prchain.core.errors import BadInstance, NoQuery, UsageError
 from tests.chains import import_rows
 from tests.chains.import_rows import BASE, F2P, P2P, PATCH, QUERY, ROWS, TEST_PATCH
 
@@ -207,9 +207,14 @@ def test_the_id_is_of_source_name_and_content() -> None:
         ("swe_gym", {"PASS_TO_PASS": "[" * 100_000}, "PASS_TO_PASS is a text that is no JSON"),
         ("harness_5", {"image": "a b; rm -rf /"}, "image is 'a b; rm"),
         ("swe_rebench", {"install_config": "[]"}, "install_config is a list"),
+        (
+            "swe_smith",
+            {"instance_id": "shop__till.0a1b2c3d.func"},
+            "instance_id is 'shop__till.0a1b2c3d.func', and repo",
+        ),
         ("swe_smith", {"repo": "shop/till"}, "repo is 'shop/till', which is no copy"),
         ("multi_swe_bench", {"number": "12"}, "number is no number"),
-        ("multi_swe_bench", {"resolved_issues": []}, "resolved_issues is no list of issues"),
+        ("multi_swe_bench", {"resolved_issues": "[]"}, "resolved_issues is no list of issues"),
         ("multi_swe_bench", {"base": None}, "sha is missing"),
         ("nemo_gym", {"responses_create_params": {"metadata": {"instance_dict": '{"a": 1}'}}}, "of no form"),
     ],
@@ -306,13 +311,33 @@ def test_a_time_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
 
 
 def test_small_letters_and_selected_tests_of_a_blend_are_read() -> None:
-    found = FORMS["nemotron"].read(import_rows.nemo_small(), HERE)
+    found = FORMS["nemotron"].read(import_rows.nemo_small(container_formatter=None), HERE)
     assert (found.repository, found.base_commit, found.query) == ("shop/till", BASE, QUERY)
     assert (found.patch, found.test_patch) == (PATCH, TEST_PATCH)
     assert (found.f2p, found.p2p) == (tuple(F2P), tuple(P2P))
     assert (found.image, found.workdir, found.test_command) == (None, "/app", ())
-    named = FORMS["nemotron"].read(import_rows.nemo_small(container_formatter="docker://lab/{instance_id}:1"), HERE)
+    named = FORMS["nemotron"].read(import_rows.nemo_small(), HERE)
     assert (named.image, named.image_by) == ("lab/shop_1776_till-12:1", "column")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        *(
+            (name, {"problem_statement": blank})
+            for name in ("swe_smith", "swe_bench", "swe_gym")
+            for blank in (None, " ")
+        ),
+        ("multi_swe_bench", {"resolved_issues": []}),
+        ("multi_swe_bench", {"resolved_issues": None}),
+    ],
+)
+def test_a_row_that_asks_nothing_is_told_apart_from_one_that_is_wrong(name: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(NoQuery):
+        read(name, **changes)
+    with pytest.raises(BadInstance) as caught:
+        read(name, problem_statement=7, resolved_issues=7)
+    assert not isinstance(caught.value, NoQuery)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +382,9 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_no_end_of_the_others(tmp_path
     write_lines(tmp_path / "e.jsonl", good)
     *bad, last = read_instances(tmp_path)
     assert last.instance is not None
-    assert [(it.file.name, it.rest_unread) for it in bad] == [("a.parquet", True), ("b.json", True), ("d.json", True)]
+    assert [(it.file.name, type(it.error)) for it in bad] == [
+        (name, RestUnread) for name in ("a.parquet", "b.json", "d.json")
+    ]
     lines = [str(it).removeprefix(f"{tmp_path}/") for it in bad]
     assert lines[0].startswith("a.parquet, row 1: the file cannot be read: as Parquet: ")
     assert lines[1] == "b.json, row 1: the file cannot be read: it is no UTF-8 text"
@@ -374,7 +401,7 @@ def test_a_disk_that_fails_in_a_file_is_told_by_the_row_that_is_not_read(
     monkeypatch.setattr("chains.imports.rows._lines", failing)
     write_lines(tmp_path / "a.jsonl", {})
     first, bad = read_instances(tmp_path / "a.jsonl")
-    assert first.instance is not None and bad.rest_unread
+    assert first.instance is not None and isinstance(bad.error, RestUnread)
     assert str(bad).endswith("a.jsonl, row 2: the file cannot be read further: Input/output error")
 
 
@@ -428,7 +455,7 @@ def test_a_folder_without_a_file_of_a_data_set_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [import_rows.verified, import_rows.swe_gym])
 def test_a_row_in_a_wrapping_is_read_wherever_its_columns_stand(tmp_path: Path, make: Any, wrap: Any) -> None:
     (found,) = read_instances(write_lines(tmp_path / "rows.jsonl", wrap(make())))
-    assert found.instance is not None, found.reason
+    assert found.instance is not None, found.error
     assert (found.instance.form, found.instance.instance_id, found.instance.f2p) == (
         "nemotron",
         "shop__till-12",

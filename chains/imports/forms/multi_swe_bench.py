@@ -15,7 +15,7 @@ from typing import Any
 from chains.imports import reader
 from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
-from prchain.core.errors import BadInstance
+from prchain.core.errors import BadInstance, NoQuery
 
 _COLUMNS = frozenset({"org", "repo", "number", "fix_patch", "test_patch"})
 _F2P = ("f2p_tests", "s2p_tests", "n2p_tests")
@@ -68,10 +68,12 @@ def expected_image(owner: str, name: str, number: int) -> str:
 
 def _query(row: Row) -> str:
     issues = row.get("resolved_issues")
-    if not isinstance(issues, list) or not issues or not all(isinstance(issue, dict) for issue in issues):
+    if issues in (None, []):
+        raise NoQuery("resolved_issues holds none: nothing is asked")
+    if not isinstance(issues, list) or not all(isinstance(issue, dict) for issue in issues):
         raise BadInstance("resolved_issues is no list of issues, and the query is what the first says")
     first = issues[0]
-    title, body = reader.text(first, "title"), reader.text_or_none(first, "body")
+    title, body = reader.query_text(first, "title"), reader.text_or_none(first, "body")
     return title if body is None else f"{title}\n{body}"
 
 

@@ -36,14 +36,17 @@ class SweSmith:
             raise BadInstance(f"repo is {named[:60]!r}, which is no copy of SWE-smith: OWNER__NAME.COMMIT")
         repository = reader.repository_name({"repo": f"{copy['owner']}/{copy['name']}"})
         (owner, name), commit = repository.split("/"), copy["commit"]
+        instance_id = reader.instance_name(row)
+        if not instance_id.lower().startswith(f"{owner}__{name}.{commit}.".lower()):
+            raise BadInstance(f"instance_id is {instance_id[:60]!r}, and repo is another copy: {named[:60]!r}")
         image = reader.image_column(row, "image_name")
         return Instance(
             where.source,
             "swe-smith",
-            reader.instance_name(row),
+            instance_id,
             repository,
             commit,
-            reader.text(row, "problem_statement"),
+            reader.query_text(row),
             reader.patch_text(row, "patch"),
             "",
             *reader.lists(row),
