@@ -16,8 +16,8 @@ from prchain.core.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from chains.imports.importing import ImportReport
     from chains.imports.reading import ReadRow
+    from chains.imports.report import ImportReport
 
 _MOST_TOLD = 20
 

@@ -13,8 +13,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from chains.imports.importing import Importer, ImportReport
+from chains.imports.importing import Importer
 from chains.imports.reading import ReadRow, read_instances
+from chains.imports.report import ImportReport
 from chains.tasks.export import TaskExportOptions, records
 from chains.tasks.rows import read_task_chain
 from chains.tasks.swebench import HarnessTests, instance

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from chains.imports.importing import Importer, ImportReport
+from chains.imports.importing import Importer
 from chains.imports.reading import read_instances
+from chains.imports.report import ImportReport
 from environments.images.images import find_image, remove_image
 from environments.images.provide import Provider
 from environments.images.published.commands import PublishedTests, published_tests
