@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from errno import ENOSPC
 from pathlib import Path
 from threading import Thread
@@ -106,6 +107,31 @@ def test_an_import_is_a_chain_of_one_stage_whose_end_is_the_developers_tree(
     queries = {query for (query,) in rows(store, TaskStage, "query")}
     assert queries == {f"{words}\r\n\n  As told.\n" for words in PAIRS.values()}
     assert rows(store, Repository, "id", "location") == [(1, str(world.path))]
+
+
+def test_a_stage_in_the_columns_of_each_form_is_the_same_chain_with_the_same_lists(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    names = [name for name in import_rows.ROWS if name != "swe_smith"]
+    stages = [row_of(world, number) for number in PAIRS]
+    written = [import_rows.in_form(name, row) for row in stages for name in names]
+    (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row, default=str)}\n" for row in written))
+    read = list(read_instances(tmp_path / "mine.jsonl", source="lab/set"))
+    assert [it.error for it in read] == [None] * len(names) * 2
+    inner = {replace(it.instance, source="lab/set").chain_id for it in read if it.instance}
+    assert len(inner) == 2, "one chain for each stage, whichever columns told it"
+    assert {(it.instance.f2p, it.instance.p2p) for it in read if it.instance} == {
+        (tuple(row["FAIL_TO_PASS"]), tuple(row["PASS_TO_PASS"])) for row in stages
+    }
+    own = [it for it in read if it.instance and it.instance.source == "lab/set"]
+    report = Importer(store, tmp_path / "data", tmp_path / "mirrors").run(own, lambda row: None)
+    assert (report.imported, report.known, report.bad) == (2, len(own) - 2, 0)
+    with store.reading() as tx:
+        chains = [read_chain(tx, id_) for id_ in selected_ids(tx, "imported")]
+    for chain in chains:
+        trees = open_trees(chain, open_git(chain, tmp_path / "mirrors"), tmp_path / "data")
+        base, landed = landing(world, chain.stages[0].number)
+        assert (chain.stages[0].base, trees.tree_of(chain.stages[0].landed)) == (base, trees.tree_of(landed))
 
 
 def test_a_second_import_adds_nothing_and_keeps_up_what_the_publisher_says(
