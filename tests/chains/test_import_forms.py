@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from errno import EIO
+from io import BytesIO
 from pathlib import Path
 from time import process_time
 from typing import IO, Any
@@ -432,6 +433,54 @@ def test_a_file_of_no_known_kind_is_told(tmp_path: Path, name: str, content: str
 def test_a_folder_without_a_file_of_a_data_set_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no file that ends in"):
         list(read_instances(tmp_path))
+
+
+def _parquet(*rows: dict[str, Any]) -> bytes:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.Table.from_pylist(rows), buffer := BytesIO())
+    return buffer.getvalue()
+
+
+_GOOD = json.dumps(import_rows.swe_gym()).encode()
+
+
+def _with(**changes: Any) -> bytes:
+    return json.dumps(import_rows.swe_gym(**changes)).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "row", "words"),
+    [
+        ("cut.jsonl", _GOOD + b"\n" + _GOOD[:-9], 2, "ends what can be read as JSON"),
+        ("bytes.jsonl", _GOOD + b"\n\xff\xfe" + _GOOD, 2, "byte 1 is no UTF-8"),
+        ("nul.jsonl", _with(problem_statement="a\0b"), 1, "problem_statement holds U+0000"),
+        ("half.jsonl", b"\n" + _with(test_patch=TEST_PATCH + "\ud800"), 2, "test_patch holds U+D800"),
+        ("deep.jsonl", _GOOD + b"\n" + b"[" * 100_000, 2, "nested too deep"),
+        ("digits.jsonl", b'{"number": ' + b"1" * 5_000 + b"}", 1, "a number that is too long"),
+        ("lists.jsonl", _GOOD + b"\n[" + _GOOD + b"]", 2, "it is no object with columns"),
+        ("quotes.jsonl", _with(FAIL_TO_PASS="['a']"), 1, "FAIL_TO_PASS is a text that is no JSON"),
+        ("patch.jsonl", _with(patch="--- \n+++ \n"), 1, "none of its lines names a file"),
+        ("names.jsonl", b'{"a\\nb\\u001b[2J": 1}\n' + _GOOD, 1, "it is of no form that is read (columns a?b?[2J)"),
+        ("long.jsonl", _GOOD + b"\n{" + b" " * (33 << 20) + b"}\n" + _GOOD, 2, "the line is longer than 32 MB"),
+        ("cut.json", b"[" + _GOOD + b"," + _GOOD[:-9], 2, "the list ends here"),
+        ("bytes.json", b"[" + _GOOD + b', "\xff"]', 1, "the file cannot be read: it is no UTF-8 text"),
+        ("number.parquet", lambda: _parquet(import_rows.swe_gym(patch=7)), 1, "patch is a number"),
+        ("cut.parquet", lambda: _parquet(import_rows.swe_gym())[:-9], 1, "the file cannot be read: as Parquet: "),
+        ("none.parquet", b"PAR1" + b"\0" * 99 + b"PAR1", 1, "the file cannot be read: "),
+    ],
+)
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_malformed_file_is_one_line_that_names_the_row_and_the_other_files_are_read(
+    tmp_path: Path, name: str, content: Any, row: int, words: str, in_folder: bool
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else content())
+    (tmp_path / "whole.jsonl").write_bytes(_GOOD)
+    found = list(read_instances(tmp_path if in_folder else file))
+    (bad,) = [it for it in found if it.instance is None]
+    line = str(bad)
+    assert line.startswith(f"{file}, row {row}: ") and words in line and line.isprintable() and len(line) < 400, line
+    assert not in_folder or found[-1].instance is not None
 
 
 @pytest.mark.parametrize(
