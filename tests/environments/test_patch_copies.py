@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -44,7 +45,7 @@ def found(folder: Path, patch: str, *texts: str | bytes) -> list[bool]:
         ('diff --git a/x "b/\\303\\244"\nrename from x\nrename to "\\303\\244"\n', {"x", "ä"}),
         (_PAIR.format("a/till/x", "b/till/x"), {"till/x"}),
         (_PAIR.format("x.orig\t2024-05-01 12:30:00.0 +0000", "x\t2024-05-01 12:30:00.0 +0000"), {"x.orig", "x"}),
-        (_PAIR.format("a/x 2024-05-01 12:30:00", "b/x 2024-05-01 12:30:00"), {"x"}),
+        (_PAIR.format("a/x 2024-05-01 12:30:00", "b/x 2024-05-01 12:30:00"), {"x", "x 2024-05-01 12:30:00"}),
         (_PAIR.format("/dev/null", "b/x\r"), {"x"}),
         ('--- "a/\\377"\n+++ "b/\\377"\n', {"\\xff"}),
         ("--- a/\n+++ b/\n", set()),
@@ -100,6 +101,20 @@ def test_an_image_is_refused_where_no_path_can_be_read_from_a_patch() -> None:
         make_published(None, "shop/till", Published("made/image:1", "a" * 40, changed=changed_paths(PATCH, odd)))
 
 
-def test_a_long_patch_is_looked_for_by_the_first_of_its_paths() -> None:
-    patch = "".join(f"diff --git a/{n} b/{n}\n" for n in range(100_000))
-    assert 1000 <= len(changed_paths(patch)) <= 2000
+@pytest.mark.parametrize(("name", "count"), [("{}", 20_000), ("ä" * 1900 + "{}", 200)])
+def test_a_patch_of_many_or_long_paths_is_looked_for_by_the_first_of_them(
+    tmp_path: Path, name: str, count: int
+) -> None:
+    patch = "".join(f"diff --git a/{path} b/{path}\n" for path in map(name.format, range(count)))
+    assert len(copy_patterns(changed_paths(patch))) < 1_000_000
+    assert found(tmp_path, patch, patch, patch.replace("a/", "a/x"), "x") == [True, False, False]
+
+
+def test_ten_megabytes_without_a_path_are_read_at_once() -> None:
+    size = 10 << 20
+    lines = "-- " * (size // 3), '"' + "\\" * size, "a/" + "x" * size, '"a/' + "\\001" * (size // 4) + '"', " " * size
+    started = process_time()
+    for rest in lines:
+        assert not list(named_paths(f"diff --git {rest}\n--- {rest}\n+++ {rest}\nrename to {rest}\n"))
+    assert not list(named_paths("--- a\n" * (size // 6)))
+    assert process_time() - started < 10

@@ -172,7 +172,8 @@ def _scrub(sandbox: DockerSandbox, said: Published, user: str) -> list[str]:
     except SandboxLimit as error:
         raise ImageError(f"the image {said.image} is more than can be gone through: {error}") from None
     if ran.exit_code != 0:
-        why = {3: f"it has no folder {said.workdir}", None: "it took too long"}.get(ran.exit_code)
+        known = {3: f"it has no folder {said.workdir}", 7: "its grep cannot look for copies of the patches"}
+        why = "it took too long" if ran.exit_code is None else known.get(ran.exit_code)
         why = why or f"exit code {ran.exit_code}: {ran.text.strip()[-200:]}"
         raise ImageError(f"what an agent may not see cannot be taken from the image {said.image}: {why}")
     counts = [int(word) for word in ran.text.split() if word.isdecimal()][-2:]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
 
 from environments.images.manifests import HASH_LENGTH, image_name
 from prchain.core.git.named_paths import named_paths
@@ -18,8 +18,9 @@ WORKDIR = "/testbed"
 RULES = 3
 """Raised whenever more is taken from an image than before: one that was made by earlier rules is not used again."""
 
-_MOST_NAMES = 2000
-"""Of a patch; each file has some. Thousands of expressions are more than grep is made for."""
+_MOST_NAMES = 1000
+_MOST_TEXT = 30_000
+"""Paths of a patch, and their length. Longer expressions are more than grep is made for."""
 
 _TAG = "published-"
 _CURRENT = f"{_TAG}r{RULES}-"
@@ -63,8 +64,20 @@ def changed_paths(*patches: str) -> tuple[str, ...]:
 
     Empty where one of them, which is not blank, names none: what it changes cannot be looked for.
     """
-    named = [frozenset(islice(named_paths(patch), _MOST_NAMES)) for patch in patches if patch.strip()]
-    return tuple(sorted(frozenset().union(*named))) if all(named) else ()
+    named = [_first(named_paths(patch)) for patch in patches if patch.strip()]
+    return tuple(sorted(set[str]().union(*named))) if all(named) else ()
+
+
+def _first(paths: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    room = _MOST_TEXT
+    for path in paths:
+        if path not in found:
+            found.add(path)
+            room -= len(path)
+        if len(found) == _MOST_NAMES or room < 0:
+            break
+    return found
 
 
 def read_published(tx: Transaction, chain_id: str) -> Published | None:

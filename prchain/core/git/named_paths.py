@@ -18,16 +18,22 @@ _LINE = re.compile(
 )
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _TIME = re.compile(rb" [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:., +-]*\Z")
+_LONG_TIME = 64
 _PREFIXES = frozenset({b"a", b"b", b"c", b"i", b"o", b"w"})
 """Of git's own (git-config(1), ``diff.mnemonicPrefix``)."""
 
 _LONGEST = 4096
 """Bytes of a path; longer ones no system has."""
 
+_LONGEST_LINE = 10 * _LONGEST
+"""Of two paths, with four signs for a byte."""
+
 
 def named_paths(patch: str) -> Iterator[str]:
     """The paths (`path_text`) that a patch names, as they come; some may be named more than once."""
     for line in _LINE.finditer(patch.encode("utf-8", "replace")):
+        if len(line[0]) > _LONGEST_LINE:
+            continue
         both, one, old, new = (rest.removesuffix(b"\r") if rest else b"" for rest in line.groups())
         names = _both(both) if both else [_unquoted(one)] if one else [*_side(old), *_side(new)]
         for name in names:
@@ -37,13 +43,14 @@ def named_paths(patch: str) -> Iterator[str]:
 
 def _side(rest: bytes) -> list[bytes]:
     """The paths that a ``---`` or ``+++`` line may mean: with its first folder, unless that is a prefix of git's, and
-    without it."""
+    without it; with what looks like a time, and without."""
     if (found := _QUOTED.match(rest)) is not None:
-        name = _unquoted(found[0])
+        names = [_unquoted(found[0])]
     else:
-        name = rest.partition(b"\t")[0]
-        name = _TIME.sub(b"", name[-_LONGEST:]) if len(name) <= _LONGEST else b""
-    return [] if name == b"/dev/null" else _meant(name)
+        names = [rest.partition(b"\t")[0]]
+        if time := _TIME.search(names[0], max(0, len(names[0]) - _LONG_TIME)):
+            names.append(names[0][: time.start()])
+    return [path for name in names if name != b"/dev/null" for path in _meant(name)]
 
 
 def _both(rest: bytes) -> list[bytes]:
