@@ -38,8 +38,7 @@ class ReadRow:
         return "" if self.error is None else str(self.error)
 
     def __str__(self) -> str:
-        words = f"{self.file}, row {self.row}: {self.reason}"  # of which a row may have written some
-        return "".join(char if char.isprintable() else "?" for char in words)
+        return _line(f"{self.file}, row {self.row}: {self.reason}")
 
 
 def read_instances(path: Path, *, source: str | None = None, form: str | None = None) -> Iterator[ReadRow]:
@@ -72,7 +71,7 @@ def read_instances(path: Path, *, source: str | None = None, form: str | None = 
                 continue
             yield ReadRow(file, number, replace(found, benchmark=is_benchmark(found, where, benchmarks)))
     if odd and not fitting:
-        raise UsageError(f"{odd}; say which with --form")
+        raise UsageError(_line(f"{odd}; say which with --form"))
 
 
 def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
@@ -91,6 +90,11 @@ def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
     split = shard["split"] if shard else stem if _SPLITS.fullmatch(stem) else None
     names = (*([cached[1]["name"]] if cached else []), path.absolute().name, *below[:-1], stem)
     return DataSet(_storable(source), revision and _storable(revision), split, tuple(map(_storable, names)))
+
+
+def _line(words: str) -> str:
+    """Words of which a row may have written some, in one line."""
+    return "".join(char if char.isprintable() else "?" for char in words)
 
 
 def _storable(name: str) -> str:

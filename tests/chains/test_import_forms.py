@@ -356,6 +356,13 @@ def test_the_query_of_multi_swe_bench_is_its_first_issue_word_for_word() -> None
     assert read("multi_swe_bench", resolved_issues=issues[1:]).query == "Another"
 
 
+def test_a_name_of_megabytes_is_refused_at_once() -> None:
+    started = process_time()
+    with pytest.raises(BadInstance, match="no copy of SWE-smith"):
+        read("swe_smith", repo="a__" * (1 << 20))  # took hours
+    assert process_time() - started < 5
+
+
 def test_tests_of_other_rows_are_none_of_a_row() -> None:
     found = read("multi_swe_bench", f2p_tests={"a": {"run": "FAIL"}, "of another row": None})
     assert "a" in found.f2p and "of another row" not in found.f2p
@@ -419,6 +426,7 @@ def test_the_path_tells_the_data_set_and_the_split(tmp_path: Path) -> None:
     [
         ("a.csv", "x", "is of no kind that is read"),
         ("a.jsonl", '{"question": 1}', "is of no form that is read (columns question); say which with --form"),
+        ("b.jsonl", '{"a\\nb": 1}', "(columns a?b)"),
         ("none.jsonl", None, "there is no file or folder"),
     ],
 )
