@@ -411,8 +411,8 @@ class StageRun:
         except SandboxLost as error:
             if rollout.losses < _MOST_LOSSES:
                 raise
-            reason = f"the tests of its work ended their sandboxes in {rollout.losses + 1} tries: {error}"
-            return self._end(SANDBOX_KILLED, reason)
+            words = f"the tests of its work ended their sandboxes in {rollout.losses + 1} tries: {error}"
+            return self._end(SANDBOX_KILLED, words)
         trees = rollout.chain_context.trees
         patch = trees.patch_text(start, tree)
         judgement: Judgement | None = None
