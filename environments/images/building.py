@@ -149,7 +149,7 @@ class BuildContainer:
         return text
 
     def _look_at_room(self, lines: Sequence[str]) -> None:
-        """Raise `EngineDiskFull` where a program says that the disk is full, and it is: code of a tree may say so, too."""
+        """Raise `EngineDiskFull` where a program says that the disk is full, and it is: code of a tree may say so."""
         said = next((line for line in lines if NO_ROOM.search(line)), None)
         if said is None:
             return

@@ -43,7 +43,7 @@ _CAUSES = (
 _PATTERNS = tuple(re.compile(pattern) for pattern in _CAUSES)
 
 _REFUSED = 2
-"""The place of an index's refusal, of which pip tells in warnings alone."""
+"""The place of an index's refusal, of which pip tells in warnings alone; before it the two that outrank one."""
 
 _NOISE = re.compile(
     r"note: This (?:error|is an issue)|This error originates from a subprocess|hint: See above|legacy-install-failure"
@@ -86,6 +86,12 @@ _CURES = (
 def cure(lines: Sequence[str]) -> str | None:
     """What can be done about the cause that decisive lines name, where it is known."""
     return next((words for pattern, words in _CURES if any(re.search(pattern, line) for line in lines)), None)
+
+
+def refusal(lines: Sequence[str]) -> str:
+    """Of decisive lines those that say why an index cannot be asked, as one; else the last one."""
+    found = [line for line in lines if any(pattern.search(line) for pattern in _PATTERNS[: _REFUSED + 1])]
+    return ": ".join(found or lines[-1:])
 
 
 def plain_log(log: str) -> str:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from environments.images.building import USER, BuildContainer
-from environments.images.buildlogs import cure
+from environments.images.buildlogs import cure, refusal
 from environments.images.buildtree import BuildTree
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
@@ -208,7 +208,7 @@ def _build(
 
 
 def _unreachable(failure: BuildFailed) -> IndexUnreachable:
-    said = ": ".join(failure.lines) or f"the step {failure.step} failed"
+    said = refusal(failure.lines) or f"the step {failure.step} failed"
     known = cure(failure.lines) or "set environments_index_url to one that can be reached"
     return IndexUnreachable(f"the index of packages cannot be asked: {said} ({known})", log=failure.log)
 

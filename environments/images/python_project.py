@@ -39,6 +39,9 @@ _BACKENDS = {
 }
 """What a backend needs for an editable install, beyond what the project names."""
 
+_OF_HATCH = ("dependencies", "extra-dependencies")
+"""What an environment of hatch installs."""
+
 _EXTRA = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$")
 
 
@@ -168,8 +171,8 @@ def dynamic_files(pyproject: str) -> tuple[str, ...]:
     tables = [_table(dynamic, "dependencies"), *_table(dynamic, "optional-dependencies").values()]
     found: list[str] = []
     for table in tables:
-        files = table.get("file", []) if isinstance(table, Mapping) else []
-        found += [files] if isinstance(files, str) else [str(file) for file in files]
+        files = table.get("file") if isinstance(table, Mapping) else None
+        found += [files] if isinstance(files, str) else map(str, _items(files))
     return tuple(found)
 
 
@@ -194,6 +197,11 @@ def _toml(text: str) -> Mapping[str, Any]:
 def _table(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = parent.get(name, {})
     return value if isinstance(value, Mapping) else {}
+
+
+def _items(value: Any) -> list[Any]:
+    """A list as it is; none for what is no list, for files are hostile: whoever builds by them says so."""
+    return value if isinstance(value, list) else []
 
 
 def config_sections(text: str) -> dict[str, dict[str, str]]:
@@ -254,7 +262,7 @@ def _setup_requires(config: Mapping[str, Mapping[str, str]], setup: Mapping[str,
 
 def _build_requires(pyproject: Mapping[str, Any], of_setup: Sequence[str]) -> tuple[str, ...]:
     system = _table(pyproject, "build-system")
-    requires = [str(line) for line in system.get("requires", []) if is_requirement(str(line))]
+    requires = [str(line) for line in _items(system.get("requires")) if is_requirement(str(line))]
     backend = str(system.get("build-backend", "setuptools.build_meta")).partition(".")[0]
     return tuple(dict.fromkeys([*requires, *of_setup, *_BACKENDS.get(backend, [])]))
 
@@ -267,14 +275,17 @@ def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     for name in plain:
         groups.setdefault(name, []).extend(_group(plain, name))
     tables = {"dev": _table(poetry, "dev-dependencies")}
-    tables |= {name: _table(group, "dependencies") for name, group in _table(poetry, "group").items()}
+    named = _table(poetry, "group")
+    tables |= {name: _table(_table(named, name), "dependencies") for name in named}
     for name, table in tables.items():
         lines = (poetry_requirement(key, constraint) for key, constraint in table.items())
         groups.setdefault(name, []).extend(line for line in lines if line)
-    lists = {"dev": _table(tool, "uv").get("dev-dependencies", []), **_table(_table(tool, "pdm"), "dev-dependencies")}
+    of_pdm = _table(_table(tool, "pdm"), "dev-dependencies")
+    lists = {"dev": _items(_table(tool, "uv").get("dev-dependencies"))}
+    lists |= {name: _items(lines) for name, lines in of_pdm.items()}
     for name, environment in _table(_table(tool, "hatch"), "envs").items():
         if isinstance(environment, Mapping):
-            dependencies = [*environment.get("dependencies", []), *environment.get("extra-dependencies", [])]
+            dependencies = [line for key in _OF_HATCH for line in _items(environment.get(key))]
             lists.setdefault({"default": "dev", "hatch-test": "test"}.get(name, name), []).extend(dependencies)
     for name, requirements in lists.items():
         groups.setdefault(name, []).extend(map(str, requirements))
@@ -300,7 +311,11 @@ def _all_groups(pyproject: Mapping[str, Any], members: Mapping[str, Any]) -> dic
 def _is_member(folder: str, pyproject: Mapping[str, Any]) -> bool:
     workspace = _table(_table(_table(pyproject, "tool"), "uv"), "workspace")
     included, excluded = (
-        tuple(glob.strip("/") for glob in map(str, workspace.get(key, [])) if re.fullmatch(r"[A-Za-z0-9_.*?/-]+", glob))
+        tuple(
+            glob.strip("/")
+            for glob in map(str, _items(workspace.get(key)))
+            if re.fullmatch(r"[A-Za-z0-9_.*?/-]+", glob)
+        )
         for key in ("members", "exclude")
     )
     plain = re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*", folder) is not None
@@ -323,7 +338,7 @@ def _group(groups: Mapping[str, Any], name: str) -> list[str]:
             lines.append(entry)
         elif isinstance(entry, Mapping) and (included := str(entry.get("include-group", ""))) not in read:
             read.add(included)
-            waiting += reversed(groups.get(included, []))
+            waiting += reversed(_items(groups.get(included)))
     return lines
 
 

@@ -44,7 +44,7 @@ def ran(engine: StandIn, says: bytes, monkeypatch: pytest.MonkeyPatch, *, second
 
 def test_a_disk_that_a_build_has_filled_is_no_failure_of_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = StandIn("700000")
-    with pytest.raises(DiskFull, match="No space left on device.*`prchain environments prune` makes room"):
+    with pytest.raises(DiskFull, match=r"No space left on device.*`prchain environments prune` makes room"):
         ran(engine, FULL, monkeypatch)
     assert engine.removed and engine.asked == [("/bin/df", "0")]
 
@@ -66,5 +66,5 @@ def test_what_a_failure_says_holds_each_line_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_build_that_is_out_of_time_names_the_setting_that_gives_it_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BuildFailed, match="too long; it was at the step dependencies .*build_timeout_seconds"):
+    with pytest.raises(BuildFailed, match=r"too long; it was at the step dependencies .*build_timeout_seconds"):
         ran(StandIn("1"), b"", monkeypatch, seconds=-1.0)

@@ -145,7 +145,9 @@ def refuses(plan: ImagePlan) -> tuple[str, ...]:
 def test_an_index_that_cannot_be_asked_is_no_failure_of_the_image_and_is_asked_again(shop: Workshop) -> None:
     def verdict(plan: ImagePlan) -> tuple[str, ...]:
         if len(shop.builds.plans) == 1:
-            raise IndexUnreachable("the index of packages cannot be asked: Connection refused", log="--- date\nrefused\n")
+            raise IndexUnreachable(
+                "the index of packages cannot be asked: Connection refused", log="--- date\nrefused\n"
+            )
         return ()
 
     shop.builds.verdict = verdict
