@@ -157,7 +157,9 @@ class BuildContainer:
             df = self._container.exec_run(["/bin/df", "--output=avail", "-B1", "/"], user="0")
         free = df.output.decode("utf-8", "replace").split()[-1:]
         if df.exit_code == 0 and free and free[0].isdecimal() and int(free[0]) < _ROOM:
-            raise disk_full(said)
+            full = disk_full(said)
+            full.log = self.log[-_TAIL:]
+            raise full
 
     def try_each(self, step: str, scripts: Sequence[str], *, root: bool = False) -> tuple[int, tuple[str, ...]]:
         """Run the scripts until one succeeds; returns its index, from 0, and why the first one failed.
@@ -225,7 +227,8 @@ class BuildContainer:
             timer.cancel()
 
     def _late(self, step: str) -> BuildFailed:
-        said = [line for line in self.log.splitlines() if line.strip() and not line.startswith("--- ")]
+        of_step = f"\n{self.log}".rpartition("\n--- ")[2].splitlines()[1:]
+        said = [line for line in of_step if line.strip()]
         return BuildFailed(
             f"the build took too long; it was at the step {step} (environments_build_timeout_seconds gives it longer)",
             step=step,

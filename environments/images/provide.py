@@ -35,7 +35,7 @@ from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
 from environments.images.tried_again import hangs_on
 from environments.images.wanted_python import OLDEST, can_come, era_of
-from environments.sandboxes.engine import LONG, connect
+from environments.sandboxes.engine import LONG, EngineDiskFull, connect
 from prchain.core.errors import BuildFailed, GitError, IndexUnreachable
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
@@ -279,7 +279,10 @@ class Provider:
                 self._keep_log(name, failure.log)
                 self._record_failure(order.plan, failure, repairs)
                 raise
-            except IndexUnreachable as failure:  # says nothing of the image: no row, and the next one asks again
+            except (
+                IndexUnreachable,
+                EngineDiskFull,
+            ) as failure:  # says nothing of the image: no row, and the next one asks again
                 self._keep_log(name, failure.log)
                 raise
             if not image.cached:

@@ -52,6 +52,9 @@ _CAUSES: Mapping[type[BaseException], str] = {
 class EngineDiskFull(ImageError, DiskFull):
     """No room is left where the engine keeps images and containers; reported like a full disk anywhere else."""
 
+    log = ""
+    """The end of the log of a build that it ended."""
+
     @property
     def name(self) -> str:
         """``disk_full``."""

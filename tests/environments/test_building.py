@@ -10,6 +10,7 @@ import pytest
 
 from environments.images import building
 from environments.images.building import BuildContainer
+from environments.sandboxes.engine import EngineDiskFull
 from prchain.core.errors import BuildFailed, DiskFull
 
 FULL = b"error: failed to write `/opt/env/x`\n  Caused by: No space left on device (os error 28)\n"
@@ -44,8 +45,9 @@ def ran(engine: StandIn, says: bytes, monkeypatch: pytest.MonkeyPatch, *, second
 
 def test_a_disk_that_a_build_has_filled_is_no_failure_of_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = StandIn("700000")
-    with pytest.raises(DiskFull, match=r"No space left on device.*`prchain environments prune` makes room"):
+    with pytest.raises(DiskFull, match=r"No space left on device.*`prchain environments prune` makes room") as caught:
         ran(engine, FULL, monkeypatch)
+    assert isinstance(caught.value, EngineDiskFull) and "Caused by" in caught.value.log
     assert engine.removed and engine.asked == [("/bin/df", "0")]
 
 
