@@ -193,6 +193,8 @@ def _build(
             notes.insert(0, f"python {plan.python.text}, by {plan.python.by}{against}")
         if dated and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
             notes.append(f"taken as of a later day: {', '.join(taken_later)}")
+        if plan.added:
+            notes.append(f"wished for, as the landing adds them: {', '.join(plan.added)}")
         keep = "\n".join(f"{source} {target}" for source, target in plan.recipe.keep.items())
         container.run("tidy", f"KEEP={shlex.quote(keep)}\n{_TIDY}", root=True)
         label = {"repository": plan.repository, "recipe": plan.recipe.name, "as_of": dated, "notes": notes}

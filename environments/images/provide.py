@@ -155,6 +155,7 @@ class Provider:
                 recipe=recipe,
                 folder=self._users_recipes(),
                 pythons=self._pythons(landed) if to_build else None,
+                landed=GitTree(trees, stage.landed) if stage.landed and to_build and self._images else None,
             )
 
         if not self._images:

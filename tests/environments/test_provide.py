@@ -44,6 +44,7 @@ class Point:
 
     base: str
     landed_at: str = DAY
+    landed: str = ""
     chain: str = ""
     position: int = 1
 
@@ -140,6 +141,17 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
 
 def refuses(plan: ImagePlan) -> tuple[str, ...]:
     raise BuildFailed("the step dependencies failed: no x.h", step="dependencies", lines=("no x.h",), log="log")
+
+
+def test_a_stage_whose_landing_adds_a_requirement_has_an_image_with_it_and_others_keep_theirs(shop: Workshop) -> None:
+    before, after = (shop.commit(requirements_dot_txt=text) for text in ("a\n", "a\nb\n"))
+    provider = shop.provider()
+    alone = shop.provide(provider, before)
+    same = shop.provide(provider, replace(before, landed=before.base))
+    with_it = shop.provide(provider, replace(before, landed=after.base))
+    assert (same.image, same.cached) == (alone.image, True)
+    assert with_it.image != alone.image and shop.builds.plans[-1].added == ("b",)
+    assert shop.provide(provider, after).plan.added == ()
 
 
 def test_an_index_that_cannot_be_asked_is_no_failure_of_the_image_and_is_asked_again(shop: Workshop) -> None:
