@@ -232,7 +232,7 @@ class ChainProver:
                 found = replace(found, stage_image=self._checkout(work, stage, workplace))
         except BuildFailed as error:
             image = error.image or found.image
-            return replace(found, outcome=error.name, image=image, reason=_reason(str(error), *error.lines))
+            return replace(found, outcome=error.name, image=image, reason=_reason(error.words))
         except (NoRecipe, IncompleteRepository, StateError) as error:
             return replace(found, outcome=error.name, reason=_reason(str(error)))
         return found

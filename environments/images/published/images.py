@@ -21,11 +21,11 @@ from environments.images.published.said import Published
 from environments.images.recipes import Recipe
 from environments.images.registry import registry_has
 from environments.sandboxes.docker import DockerSandbox
-from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, engine_failures
+from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, engine_failures, pull
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from prchain.core.console.terminal import counted
-from prchain.core.errors import ImageError, ImageMissing, NoRecipe, SandboxLimit, SandboxLost
+from prchain.core.errors import DiskFull, ImageError, ImageMissing, NoRecipe, SandboxLimit, SandboxLost
 from prchain.core.git.output import path_text
 
 log = logging.getLogger(__name__)
@@ -149,8 +149,9 @@ def _source(engine: Any, name: str) -> Mapping[str, Any]:
         if not registry_has(engine, name):
             raise ImageMissing(f"the engine does not have {name}, and no registry answers for it")
         try:
-            with engine_failures():
-                engine.images.pull(name if ":" in name.rpartition("/")[2] else f"{name}:latest")
+            pull(engine, name)
+        except DiskFull:
+            raise
         except ImageError as error:
             raise ImageMissing(f"{name} cannot be pulled: {error}") from None
     with engine_failures():
