@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import pytest
+
 from prchain.core.console.terminal import say, say_table
 from tests.fast import UNKNOWN
 from tests.seconds import by_file, file_of, read
@@ -39,6 +41,9 @@ NONE, LATE = "none", "time"
 
 CHUNKS = (4, 24)
 """So many files are collected and run first, and next, before all others: the nearest ones mostly answer."""
+
+CONFIRMING = 300.0
+"""The most seconds for one test without the change."""
 
 _DRAWS = re.compile(r"mark\.(?:drawn|whole)\b|\b(?:bare_)?database_(?:url|kind)\b")
 _CONTAINERS = re.compile(r"^pytestmark = pytest\.mark\.docker$", re.M)
@@ -126,16 +131,30 @@ def draw(count: int, seed: str) -> list[Mutation]:
 
 
 def verdict(mutation: Mutation, copy: Path, tests: Sequence[str], variables: Mapping[str, str], minutes: float) -> str:
-    """The test that fails, `NONE`, or `LATE` where the minutes were over before."""
+    """The test that fails, `NONE`, or `LATE` where the minutes were over before.
+
+    One that fails without the change, too, in a text that has lost its formatting as the changed one has, is passed
+    over.
+    """
     target = copy / mutation.path
     kept = target.read_text(encoding="utf-8")
-    _write(target, mutation.text)
     until = time.monotonic() + 60 * minutes
+    passed_over: list[str] = []
+    pending = list(_chunks(tests))
     try:
-        for chunk in _chunks(tests):
-            found = _first_failure(copy, chunk, variables, until - time.monotonic())
-            if found != NONE:
+        while pending:
+            _write(target, mutation.text)
+            skipped = [f"--deselect={test}" for test in passed_over]
+            found = _first_failure(copy, [*skipped, *pending[0]], variables, until - time.monotonic())
+            if found == NONE:
+                pending.pop(0)
+            elif found == LATE:
                 return found
+            else:
+                _write(target, ast.unparse(ast.parse(kept)))
+                if _first_failure(copy, [found], variables, CONFIRMING) == NONE:
+                    return found
+                passed_over.append(found)
     finally:
         _write(target, kept)
     return NONE
@@ -155,6 +174,7 @@ def _write(module: Path, text: str) -> None:
 
 
 def _first_failure(copy: Path, tests: Sequence[str], variables: Mapping[str, str], seconds: float) -> str:
+    """As `verdict`; the last file where pytest ended without a word."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy), **variables}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -164,11 +184,10 @@ def _first_failure(copy: Path, tests: Sequence[str], variables: Mapping[str, str
         )
     except subprocess.TimeoutExpired:
         return LATE
-    if process.returncode == 0:
+    if process.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return NONE
-    lines = process.stdout.splitlines()
-    failed = [line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
-    return failed[0] if failed else f"pytest ended with {process.returncode}"
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", process.stdout, re.M)
+    return failed[1] if failed else tests[-1]
 
 
 @dataclass(frozen=True)
