@@ -5,7 +5,8 @@ a truth value changed. The tests that reach the module run over the changed copy
 containers last, until one fails: as `make test` draws them by the first of `--seeds`. A test that draws nothing answers
 for every seed and for `make test-all`. Where a table that is drawn from answers, the other seeds run, too; where none
 does, all points of the tables run, as in `make test-all`, and what fails there runs by each seed. Tests that need an
-engine or a server run where it is there. Works in a copy; with `--out`, a run that was ended is gone on with.
+engine or a server run where it is there. Works in a copy; with `--out`, a run that was ended is gone on with, and what
+had too few minutes is asked again.
 """
 
 from __future__ import annotations
@@ -213,11 +214,13 @@ class Judge:
             again = file_of(found[first]) in drawing
             found |= {seed: of(seed, tests) if again else found[first] for seed in others}
             return {**found, "all": found[first]}
-        # Whatever draws nothing has passed, or had no time.
+        if found[first] == LATE:
+            return dict.fromkeys((*self.seeds, "all"), LATE)
+        # Whatever draws nothing has passed.
         more = [file for file in tests if file in self._drawing or file in self._generating]
         caught = verdict(mutation, self.copy, more, {"PRCHAIN_TEST_ALL": "1"}, 2 * self.minutes)
         if caught in (NONE, LATE):
-            return {**dict.fromkeys(self.seeds, found[first]), "all": caught}
+            return {**dict.fromkeys(self.seeds, NONE), "all": caught}
         near_first = list(dict.fromkeys([file_of(caught), *drawing]))
         return {**found, **{seed: of(seed, near_first) for seed in others}, "all": caught}
 
@@ -272,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = known.get(f"{name} {mutation.what}")
             if found is None:
                 found = judge.answers(mutation)
-                if options.out:
+                if options.out and LATE not in found.values():
                     line = {"module": name, "change": mutation.what, "answers": found}
                     with options.out.open("a", encoding="utf-8") as out:
                         out.write(json.dumps({**line, "seconds": round(time.monotonic() - begun)}) + "\n")
