@@ -262,9 +262,13 @@ def _inserting(target: Table, dialect: str, updates: _Names) -> Insert:
     """Rows with a primary key that is there change those of these columns that are not part of it."""
     insert = (sqlite if dialect == "sqlite" else postgresql).insert(target)
     keys = [column.name for column in target.primary_key.columns]
-    if changed := [name for name in updates if name not in keys]:
-        return insert.on_conflict_do_update(index_elements=keys, set_={name: insert.excluded[name] for name in changed})
-    return insert.on_conflict_do_nothing(index_elements=keys)
+    changed = [name for name in updates if name not in keys]
+    statement: Insert = (
+        insert.on_conflict_do_update(index_elements=keys, set_={name: insert.excluded[name] for name in changed})
+        if changed
+        else insert.on_conflict_do_nothing(index_elements=keys)
+    )
+    return statement
 
 
 def _batches(items: Iterable[_T]) -> Iterator[list[_T]]:

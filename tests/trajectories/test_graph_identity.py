@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trajectories.curation.graphs.identity import GraphIdentity
 
 
@@ -9,7 +11,7 @@ def test_ids_are_those_that_were_made_when_the_rule_was_written_in_whatever_orde
     # A change here is a change of every stored id: then a run would make every graph anew.
     chain = "5f0c" * 4
     assert GraphIdentity(chain, 1, "aa", "bb", "cc", "dd", version="1").id == "9a1327e961b8b8dd"
-    models = {"proposer": {"model": "m", "temperature": 0.5}, "critic": {"model": "c"}}
+    models: dict[str, dict[str, Any]] = {"proposer": {"model": "m", "temperature": 0.5}, "critic": {"model": "c"}}
     for order in (models, dict(reversed(models.items()))):
         whole = GraphIdentity(
             chain, 1, "aa", "bb", "cc", "dd", order, {"critic": "2"}, "ee", {"rounds": 2, "backend": "local"}, "1"
