@@ -39,7 +39,8 @@ from tests.environments.strengthworld import (
 
 BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 BUNDLE = os.environ.get("SSL_CERT_FILE")
-REPOSITORY = "prchain-test/recipes"
+REPOSITORY = f"prchain-test/recipes-{os.getpid()}"
+"""Of this process: others may build and prune images beside it."""
 
 pytestmark = pytest.mark.docker
 
@@ -206,8 +207,10 @@ def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.whole
-@pytest.mark.parametrize(("runner", "requirement"), [("jest", '"jest": "^29"'), ("nodetest", '"left-pad": "1"')])
+@pytest.mark.parametrize(
+    ("runner", "requirement"),
+    [("jest", '"jest": "^29"'), ("nodetest", '"left-pad": "1"'), ("vitest", '"vitest": "^1"')],
+)
 def test_other_runners_on_node_have_proofs_of_every_strength(shop: Shop, runner: str, requirement: str) -> None:
     """With Debian's Node, in which the runner of its own may be older than that of this machine."""
     package = NODE["package.json"].replace('"mocha": "^10"', requirement)
