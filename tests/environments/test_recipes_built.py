@@ -209,7 +209,10 @@ def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize(("runner", "requirement"), [("jest", '"jest": "^29"'), ("nodetest", '"left-pad": "1"')])
+@pytest.mark.parametrize(
+    ("runner", "requirement"),
+    [("jest", '"jest": "^29"'), ("nodetest", '"left-pad": "1"'), ("vitest", '"vitest": "^1"')],
+)
 def test_other_runners_on_node_have_proofs_of_every_strength(shop: Shop, runner: str, requirement: str) -> None:
     """With Debian's Node, in which the runner of its own may be older than that of this machine."""
     package = NODE["package.json"].replace('"mocha": "^10"', requirement)
