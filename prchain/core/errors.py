@@ -158,6 +158,10 @@ class BadInstance(UsageError, ValueError):
     """A row of a data set of others holds no task; says which column is wrong, and how."""
 
 
+class BadDocument(UsageError, ValueError):
+    """A document of others holds no trajectory; says where it is wrong, and how."""
+
+
 class RecipeError(UsageError, ValueError):
     """A recipe cannot be read or says what no recipe may say; names file and key."""
 

@@ -1,0 +1,43 @@
+"""Where trajectories of others are from: reading their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sql.store import Transaction
+from sql.tables import ImportedTrajectory
+
+UNKNOWN = "unknown"
+"""Of an import: what nobody said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """A row of ``imported_trajectories`` (`sql.tables.rolled.ImportedTrajectory`, whose columns these are)."""
+
+    trajectory_id: str
+    content: str
+    form: str
+    source: str | None
+    licence: str | None
+    session: str | None
+    document: str | None
+    agent: str
+    agent_version: str
+    repository: str | None
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What prchain wrote of it elsewhere, as far as it is known: ``program``, ``outcome``, ``language``, ``chain``,
+    ``trajectory``, ``parent`` (id and turns), ``proofs`` (stage to what its proof is worth)."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_provenance(tx: Transaction, trajectory_id: str) -> Provenance | None:
+    """Where a trajectory is from; None for one of ours."""
+    return next(tx.read(Provenance, ImportedTrajectory, trajectory_id=trajectory_id), None)
+
+
+def all_provenance(tx: Transaction) -> dict[str, Provenance]:
+    """Where all imports are from, by id."""
+    return {row.trajectory_id: row for row in tx.read(Provenance, ImportedTrajectory)}
