@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,6 @@ def read_provenance(tx: Transaction, trajectory_id: str) -> Provenance | None:
     return next(tx.read(Provenance, ImportedTrajectory, trajectory_id=trajectory_id), None)
 
 
-def all_provenance(tx: Transaction) -> dict[str, Provenance]:
-    """Where all imports are from, by id."""
-    return {row.trajectory_id: row for row in tx.read(Provenance, ImportedTrajectory)}
+def all_provenance(tx: Transaction) -> Iterator[Provenance]:
+    """Where all imports are from."""
+    return tx.read(Provenance, ImportedTrajectory)

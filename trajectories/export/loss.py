@@ -18,6 +18,7 @@ _WORDS: Mapping[Reason, str] = {
     Reason.TOOL_ERROR: "its tool did not do what was asked",
     Reason.COMMAND_ERROR: "its command failed",
     Reason.GUIDED: "rests on an observer's words",
+    Reason.UNTRAINED: "kept from training by those who published it",
     Reason.CONTEXT: "under loss in a row of its own",
     Reason.OBSERVATION: "what tools answered",
     Reason.USER: "queries and reviews",

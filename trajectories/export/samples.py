@@ -13,6 +13,7 @@ from typing import Any
 from prchain.core.llm.model import Role, ToolCall
 from trajectories.audit.finding import AuditFinding
 from trajectories.model import EntryKind
+from trajectories.provenance import Provenance
 
 
 class Reason(StrEnum):
@@ -34,6 +35,8 @@ class Reason(StrEnum):
     """A turn whose bash command failed (SWE-Lego's masking, too)."""
     GUIDED = "guided"
     """The turn right after an observer's words, which the trained model will not get."""
+    UNTRAINED = "untrained"
+    """A turn of others that their document keeps from training: copied context, or no model's words."""
     CONTEXT = "context"
     """A turn before the last one of a per-turn row; it is under loss in a row of its own, which may be of another
     sample with the same beginning."""
@@ -112,7 +115,8 @@ class Sample:
 
     id: str
     trajectory_id: str
-    chain_id: str
+    chain_id: str | None
+    """None of an import."""
     turns: tuple[SampleMessage, ...]
     stages: tuple[SampleStage, ...]
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -126,6 +130,8 @@ class Sample:
     """What the audit finds in it; None where that was not asked."""
     parent: tuple[str, int] | None = None
     """The trajectory that it was branched off, or extends, and the last step that both share."""
+    provenance: Provenance | None = None
+    """Where it is from, of an import."""
 
     @property
     def trained(self) -> int:
