@@ -10,6 +10,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice, takewhile
 from typing import Any
 
 from prchain.core.llm.model import ToolCall
@@ -40,10 +41,25 @@ _ARGUMENTS = {
 
 
 def as_ours(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The entries with calls of ours where those of others mean the same. Calls of ours stay as they are."""
-    for entry in entries:
-        calls = tuple(map(_ours, entry.tool_calls)) if entry.kind is EntryKind.TURN else entry.tool_calls
+    """The entries with calls of ours where those of others mean the same. Calls of ours stay as they are.
+
+    Where commands of a step share one screen (Terminus), the last of them has it as its answer, the others nothing.
+    """
+    given = list(entries)
+    for place, entry in enumerate(given):
+        if entry.kind is not EntryKind.TURN or not entry.tool_calls:
+            yield entry
+            continue
+        calls = tuple(map(_ours, entry.tool_calls))
         yield entry if calls == entry.tool_calls else replace(entry, tool_calls=calls)
+        answers = list(takewhile(lambda it: it.kind is EntryKind.OBSERVATION, islice(given, place + 1, None)))
+        screen = next((it for it in answers if it.tool_call_id is None), None)
+        answered = {it.tool_call_id for it in answers}
+        blind = [call for call in calls if call.name == Bash.name and call.id not in answered]
+        if screen is not None:
+            for call in blind:
+                shown = screen.content if call is blind[-1] else ""
+                yield replace(screen, role="tool", content=shown, tool_call_id=call.id, tool_name=call.name)
 
 
 def is_read(call: ToolCall) -> bool:
