@@ -13,6 +13,16 @@ UNKNOWN = "unknown"
 """Of an import: what nobody said."""
 
 
+def repository_of(told: str | None) -> str:
+    """What lists and cards call the repository of an import."""
+    return told or UNKNOWN
+
+
+def project_of(repository: str) -> str | None:
+    """The repository as the audit takes it: None where it is not known."""
+    return None if repository == UNKNOWN else repository
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """A row of ``imported_trajectories`` (`sql.tables.rolled.ImportedTrajectory`, whose columns these are)."""

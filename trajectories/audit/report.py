@@ -13,7 +13,7 @@ from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, ImportedTrajectory, Repository, Trajectory
-from trajectories.agents.tools.foreign import as_ours, is_read
+from trajectories.agents.steps.foreign import as_ours, is_read
 from trajectories.audit.auditing import audit
 from trajectories.audit.finding import AuditFinding, CheatSign
 from trajectories.rows import find_trajectory, read_entries

@@ -22,14 +22,14 @@ from trajectories.export.distribution import Distribution
 from trajectories.export.loss import LossCount
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
-from trajectories.export.reading import ExportCandidate, chain_pulls, chain_works, outcome_counts, project_of
+from trajectories.export.reading import ExportCandidate, chain_pulls, chain_works, outcome_counts
 from trajectories.export.samples import Sample
 from trajectories.export.split import shared_works
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens
 from trajectories.export.write import HashedFile
 from trajectories.model import EntryKind
-from trajectories.provenance import UNKNOWN, all_provenance
+from trajectories.provenance import UNKNOWN, all_provenance, project_of
 from trajectories.sums import price_sources
 
 CARD_VERSION = 1
@@ -285,7 +285,7 @@ def _guidance(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
 
 def _audit(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, dict[str, int]]:
     """Signs of cheating in the exported stages: sign to trajectories and findings. Empty where there was none."""
-    stages, projects = {it.id: it.stages for it in kept}, {it.id: project_of(it) for it in kept}
+    stages, projects = {it.id: it.stages for it in kept}, {it.id: project_of(it.repository) for it in kept}
     return audit_counts(tx, stages, projects).row()
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajectories.export.samples import Reason
+from trajectories.model import Reason
 
 NOT_THE_MODELS = frozenset({Reason.SYSTEM, Reason.USER, Reason.OBSERVATION, Reason.GUIDANCE})
 """Reasons of messages that no model wrote; all others are of turns."""

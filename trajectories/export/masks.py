@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 
 from prchain.core.llm.model import ToolCall
 from trajectories.agents.shell.failures import call_failed
-from trajectories.export.samples import Reason
-from trajectories.model import Entry, EntryKind
+from trajectories.model import Entry, EntryKind, Reason
 
 Refinements = Literal["mask", "keep", "drop"]
 """Rejected rounds: masked, under loss like others, or their sample is left out (`refined`)."""

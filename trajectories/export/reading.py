@@ -37,7 +37,7 @@ from trajectories.export.verdicts import stages_of
 from trajectories.extensions import shared_entries
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import ACCEPTED_PREFIX, KEPT
-from trajectories.provenance import UNKNOWN, Provenance, read_provenance
+from trajectories.provenance import Provenance, project_of, read_provenance, repository_of
 from trajectories.rollouts.prefix import retold
 from trajectories.rows import TrajectoryRow, read_entries, stored_trajectory
 from trajectories.task import read_overview
@@ -130,7 +130,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
     barred = benchmark_chains(tx)
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
         imported = row.chain_id is None
-        name = (row.told_repository or UNKNOWN) if imported else f"{row.owner}/{row.name}"
+        name = repository_of(row.told_repository) if imported else f"{row.owner}/{row.name}"
         if options.repository and name.lower() != options.repository.lower():
             continue
         if of_strategy is not None and row.chain_id not in of_strategy:
@@ -264,7 +264,7 @@ def read_sample(
     stored, step = read_entries(tx, candidate.id), trajectory.parent_step
     copied = 0 if step is None else len(shared_entries(stored, step))
     entries = [entry for entry in stored if entry.position <= candidate.stages]
-    signs = audit(entries, project_of(candidate)) if audited else None
+    signs = audit(entries, project_of(candidate.repository)) if audited else None
     cut = candidate.outcome == ACCEPTED_PREFIX and options.retold
     if cut:
         entries = retold(entries)
@@ -303,11 +303,6 @@ def read_sample(
         origin,
     )
     return sample if whole else without_untrained_tail(sample)
-
-
-def project_of(candidate: ExportCandidate) -> str | None:
-    """What the agent worked on, as the audit takes it."""
-    return None if candidate.repository == UNKNOWN else candidate.repository
 
 
 def _is_copied(entry: Entry, copied: int) -> bool:

@@ -13,9 +13,9 @@ from prchain.core.llm.special_tokens import without_special_tokens
 from prchain.core.llm.thoughts import joined, separated
 from prchain.core.secrets.scrub import Counts, scrub_mined
 from trajectories.agents.scaffolds.turns import valid_tool_name
-from trajectories.export.json_text import parsed
-from trajectories.export.samples import Reason, SampleMessage
-from trajectories.model import Entry
+from trajectories.export.samples import SampleMessage
+from trajectories.json_text import parsed
+from trajectories.model import Entry, Reason
 
 
 class Scrubber:

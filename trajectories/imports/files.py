@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from prchain.core.errors import UsageError
-from trajectories.export.json_text import parsed
+from trajectories.json_text import parsed
 
 LINES = frozenset({".jsonl", ".ndjson"})
 WHOLE = frozenset({".json"})

@@ -12,10 +12,9 @@ from typing import Any
 
 from prchain.core.llm.model import Role, ToolCall
 from prchain.core.storable import clean_text
-from trajectories.export.samples import Reason
 from trajectories.imports.nodes import Node
 from trajectories.imports.told import KINDS, StepPlace, amount_of
-from trajectories.model import Entry, EntryKind, TurnFault
+from trajectories.model import Entry, EntryKind, Reason, TurnFault
 
 Clean = Callable[[str], str]
 """Takes secrets out of a text."""

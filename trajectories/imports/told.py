@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from prchain.core.storable import clean_text
-from trajectories.export.samples import Reason
 from trajectories.imports.nodes import Node
-from trajectories.model import Entry, EntryKind
+from trajectories.model import Entry, EntryKind, Reason
 from trajectories.outcomes import IMPORTED
 from trajectories.rows import StageRow, VerdictRow
 

@@ -32,7 +32,7 @@ from trajectories.agents.guidance.rows import WindowPlace, WindowRow, write_wind
 from trajectories.agents.guidance.schedule import asked_after
 from trajectories.agents.guidance.settings import PURPOSE, SAMPLING, PrmSettings
 from trajectories.agents.guidance.window import StepWindow, stage_entries
-from trajectories.agents.tools.foreign import as_ours
+from trajectories.agents.steps.foreign import as_ours
 from trajectories.identity import LENGTH, subject
 from trajectories.model import Entry, EntryKind
 from trajectories.rows import find_trajectory, read_entries, stored_trajectory
