@@ -25,6 +25,7 @@ from sql.tables import (
     TrajectoryMessage,
     TrajectoryStage,
 )
+from trajectories.agents.scaffolds.turns import valid_tool_name
 from trajectories.audit.auditing import audit
 from trajectories.audit.finding import AuditFinding
 from trajectories.export.grounded import ungrounded_steps
@@ -294,7 +295,9 @@ def read_sample(
         None if candidate.imported else candidate.chain_id,
         with_missing_answers(turns),
         told.stages,
-        tuple(trajectory.tools),
+        tuple(trajectory.tools)
+        if origin is None
+        else tuple(_scrubbed_tool(tool, scrubber) for tool in trajectory.tools),
         scrubber.text((overview if options.retold else None) or task_overview or "") or None,
         _facts(candidate),
         told.verdicts,
@@ -315,6 +318,12 @@ def _parent(trajectory: TrajectoryRow, origin: Provenance | None) -> tuple[str, 
         return str(told[0]), int(told[1])
     step = trajectory.parent_step
     return None if trajectory.parent_id is None or step is None else (trajectory.parent_id, step)
+
+
+def _scrubbed_tool(tool: Mapping[str, Any], scrubber: Scrubber) -> Mapping[str, Any]:
+    """A tool that strangers declared: templates write declarations into the prompt."""
+    clean: dict[str, Any] = scrubber.value(tool)
+    return clean | {"function": clean["function"] | {"name": valid_tool_name(str(clean["function"]["name"]))}}
 
 
 def _scrubbed(sign: AuditFinding, scrubber: Scrubber) -> AuditFinding:

@@ -104,15 +104,16 @@ class Scrubber:
             found = parsed(arguments)
         except ValueError:
             return self.text(arguments)
-        clean = self._value(found)
+        clean = self.value(found)
         unchanged = clean == found and self._is_safe(arguments)
         return arguments if unchanged else json.dumps(clean, ensure_ascii=False)
 
-    def _value(self, value: Any) -> Any:
+    def value(self, value: Any) -> Any:
+        """A JSON value with each of its texts scrubbed."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
-            return [self._value(item) for item in value]
+            return [self.value(item) for item in value]
         if isinstance(value, dict):
-            return {self.text(key): self._value(item) for key, item in value.items()}
+            return {self.text(key): self.value(item) for key, item in value.items()}
         return value
