@@ -48,6 +48,13 @@ def world(tmp_path: Path) -> Iterator[SampleWorld]:
 
 
 @pytest.fixture
+def stored(tmp_path: Path, database_url: str) -> Iterator[SampleWorld]:
+    """The world on SQLite, and on PostgreSQL."""
+    with sample_world(tmp_path, url=database_url) as world:
+        yield world
+
+
+@pytest.fixture
 def told() -> list[str]:
     """What an import said of documents that it could not read."""
     return []
@@ -379,7 +386,7 @@ def test_a_folder_gives_its_documents_and_passes_over_what_is_none(
 
 
 def test_strangers_texts_are_stored_without_secrets_and_what_no_store_holds(
-    world: SampleWorld, tmp_path: Path, told: list[str]
+    stored: SampleWorld, tmp_path: Path, told: list[str]
 ) -> None:
     token = "ghp_" + "x7Kq2LmZ9wT4vB8nR3cY6dJ1sH5gF0pA2eU4"
     written = foreign(
@@ -395,12 +402,12 @@ def test_strangers_texts_are_stored_without_secrets_and_what_no_store_holds(
         session_id="s" * 400,
     )
     written["agent"] |= {"tool_definitions": ["bash", {"type": "function", "function": {}}], "extra": {"program": []}}
-    report = take(world.store, tmp_path / "it.jsonl", told, written, secrets=("my-own-secret",))
+    report = take(stored.store, tmp_path / "it.jsonl", told, written, secrets=("my-own-secret",))
     assert (told, report.left_out, report.secrets) == ([], {"tools": 2}, 4)
-    with world.store.reading() as tx:
-        stored = str(list(tx.rows(TrajectoryMessage, "content", "tool_calls", "tool_call_id")))
-    assert token not in stored and "my-own-secret" not in stored
-    (sample,) = samples_of(world.store, OF_IMPORTS)
+    with stored.store.reading() as tx:
+        texts = str(list(tx.rows(TrajectoryMessage, "content", "tool_calls", "tool_call_id")))
+    assert token not in texts and "my-own-secret" not in texts
+    (sample,) = samples_of(stored.store, OF_IMPORTS)
     ids = [one.id for turn in sample.turns for one in turn.tool_calls]
     assert ids == ["call_1_1", "call_1_2"] == [turn.tool_call_id for turn in sample.turns if turn.role == "tool"]
     assert broken_rules(document(sample)) == []
@@ -430,15 +437,15 @@ def test_a_document_that_only_says_it_is_ours_is_read_as_any_other(
 
 
 def test_exports_take_them_where_asked_and_tell_whose_they_are(
-    world: SampleWorld, tmp_path: Path, told: list[str]
+    stored: SampleWorld, tmp_path: Path, told: list[str]
 ) -> None:
-    world.chain("c1")
-    world.trajectory("t1", "c1")
-    take(world.store, tmp_path / "it.jsonl", told, MINI, CLAUDE_CODE)
-    assert [it.id for it in samples_of(world.store, ExportOptions())] == ["t1"]
+    stored.chain("c1")
+    stored.trajectory("t1", "c1")
+    take(stored.store, tmp_path / "it.jsonl", told, MINI, CLAUDE_CODE)
+    assert [it.id for it in samples_of(stored.store, ExportOptions())] == ["t1"]
     for name, form in SAMPLE_FORMATS.items():
         out = tmp_path / (name if form.file_name else f"{name}.jsonl")
-        report = export(world.store, form, ExportOptions(outcomes=OF_IMPORTS.outcomes), out)
+        report = export(stored.store, form, ExportOptions(outcomes=OF_IMPORTS.outcomes), out)
         assert report.samples["train"] == 2, name
     assert report.card["trajectories_of_others"] == [
         {
@@ -458,25 +465,25 @@ def test_exports_take_them_where_asked_and_tell_whose_they_are(
 
 
 def test_figures_lists_and_replays_hold_them_apart(
-    world: SampleWorld, tmp_path: Path, told: list[str], capsys: pytest.CaptureFixture[str]
+    stored: SampleWorld, tmp_path: Path, told: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.chain("c1")
-    world.trajectory("t1", "c1")
-    with world.store.reading() as tx:
+    stored.chain("c1")
+    stored.trajectory("t1", "c1")
+    with stored.store.reading() as tx:
         before = stats(tx)
-    take(world.store, tmp_path / "it.jsonl", told, MINI, TERMINUS, source="them")
-    with world.store.reading() as tx:
+    take(stored.store, tmp_path / "it.jsonl", told, MINI, TERMINUS, source="them")
+    with stored.store.reading() as tx:
         after = stats(tx)
     imported = after.pop("imported")
     assert after == before
     assert (imported["trajectories"], imported["sources"]) == (2, {"them": 2})
     assert imported["agents"] == {"mini-swe-agent": 1, "terminus-2": 1}
     print_stats({**after, "imported": imported})
-    rows = list_trajectories(world.store)
+    rows = list_trajectories(stored.store)
     assert sorted((row.chain_id or "", row.outcome) for row in rows) == [("", IMPORTED)] * 2 + [("c1", "accepted")]
     print_trajectories(rows)
     for row in rows:
-        print_trajectory(trajectory_report(world.store, row.id, messages=True))
+        print_trajectory(trajectory_report(stored.store, row.id, messages=True))
     assert "source them, licence unknown" in capsys.readouterr().out
 
 
@@ -498,7 +505,12 @@ def test_a_process_reward_model_reads_their_windows(world: SampleWorld, tmp_path
          "observation": results("sum.py", ids=("a",))}
         for number in range(12)
     ]  # fmt: skip
-    take(world.store, tmp_path / "it.jsonl", told, foreign("claude-code", {"source": "user", "message": "Fix it."}, *turns))
+    take(
+        world.store,
+        tmp_path / "it.jsonl",
+        told,
+        foreign("claude-code", {"source": "user", "message": "Fix it."}, *turns),
+    )
     (kind,) = make_observers((prm_spec({}),))
     assert isinstance(kind, PrmKind)
     endpoint = Endpoint("http://127.0.0.1:9/v1")  # an estimate asks nothing
