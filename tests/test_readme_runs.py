@@ -140,6 +140,7 @@ RULES = {
         why="the script knows no agent that goes on after a rejection",
     ),
     "rollouts extend": Rule("prefix", (*LOCAL, "--dry-run"), why="plain processes are everywhere"),
+    "rollouts import": Rule("there is no file", ends=(2,), why="the demo holds no documents of others"),
     "rollouts list": Rule("7 trajectories, 4 accepted, 3 rejected"),
     "rollouts show": Rule(
         "accepted|diff --git|changed no file", replaces={**OF_TRAJECTORY, "N": "1"}, why="every rollout has a step"

@@ -40,6 +40,9 @@ NO_GRAPH = "no_graph"
 NOT_REACHED = "not_reached"
 """Of a stage: nothing was tried."""
 
+IMPORTED = "imported"
+"""Of a trajectory, and its stages: others made it; nothing was judged here. Its scaffold is called so, too."""
+
 NO_TASK = "no_task"
 """The chain has no task that is ready."""
 NOT_VALIDATED = "not_validated"

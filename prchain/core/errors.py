@@ -163,6 +163,10 @@ class NoQuery(BadInstance):
     """The row of a data set asks nothing: its publisher wrote no query for it."""
 
 
+class BadDocument(UsageError, ValueError):
+    """A document of others holds no trajectory; says where it is wrong, and how."""
+
+
 class RecipeError(UsageError, ValueError):
     """A recipe cannot be read or says what no recipe may say; names file and key."""
 

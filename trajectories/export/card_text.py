@@ -85,6 +85,15 @@ def markdown(card: Mapping[str, Any]) -> str:
                 for it in card["imports"]
             ],
         )
+    if "trajectories_of_others" in card:
+        lines += ["Trajectories of others, which nobody judged here:", ""]
+        lines += _table(
+            ("source", "trajectories", "licences", "agents", "formats"),
+            [
+                (it["source"], it["trajectories"], *(_tallied(it[name]) for name in ("licences", "agents", "formats")))
+                for it in card["trajectories_of_others"]
+            ],
+        )
     if "in_several_tasks" in card:
         shared = card["in_several_tasks"]
         words = counted(shared["pull_requests"], "pull request")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sql.store import Transaction
 from sql.strength import read_strengths, worst
 from trajectories.export.samples import SampleStage, SampleVerdict
+from trajectories.provenance import Provenance
 from trajectories.rows import VerdictRow, read_stages, read_verdicts
 
 
@@ -21,15 +22,21 @@ class StagesOfSample:
     """The accepted attempt by position."""
 
 
-def stages_of(tx: Transaction, trajectory_id: str, chain_id: str, last: int) -> StagesOfSample:
-    """The stages of a trajectory up to position `last`, with their verdicts."""
+def stages_of(
+    tx: Transaction, trajectory_id: str, chain_id: str, last: int, origin: Provenance | None = None
+) -> StagesOfSample:
+    """The stages of a trajectory up to position `last`, with their verdicts. `origin` is where an import is from: where
+    its document tells no verdict, nobody rejected a round."""
     verdicts: dict[int, list[VerdictRow]] = {}
     for verdict in read_verdicts(tx, trajectory_id):
         if verdict.position <= last:
             verdicts.setdefault(verdict.position, []).append(verdict)
     stages: list[SampleStage] = []
     accepted: dict[int, int] = {}
-    proofs = read_strengths(tx, chain_id).get(chain_id, {})
+    strengths = read_strengths(tx, chain_id).get(chain_id, {}) if origin is None else {}
+    proofs = {position: str(worst([strength])) for position, strength in strengths.items()}
+    if origin is not None:
+        proofs = {int(position): str(proof) for position, proof in origin.told.get("proofs", {}).items()}
     for stage in read_stages(tx, trajectory_id):
         if stage.position > last:
             continue
@@ -38,7 +45,9 @@ def stages_of(tx: Transaction, trajectory_id: str, chain_id: str, last: int) -> 
         if final is not None and final.accepted:
             accepted[stage.position] = final.attempt
         score, tests, tree = (final.score, final.tests, final.tree) if final else (None, None, None)
-        proof = str(worst([proofs[stage.position]])) if stage.position in proofs else None
+        if origin is not None and not verdicts:
+            accepted[stage.position] = stage.attempts
+        proof = proofs.get(stage.position)
         stages.append(SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree, proof))
     told = tuple(_verdict(verdict) for found in verdicts.values() for verdict in found)
     return StagesOfSample(tuple(stages), told, accepted)
