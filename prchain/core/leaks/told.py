@@ -12,12 +12,12 @@ from prchain.core.leaks.names import shown_names
 from prchain.core.leaks.reading import TextReading
 
 
-def telling(facts: StageFacts, texts: Iterable[str], given: Iterable[str] = ()) -> StageFacts:
+def telling(facts: StageFacts, texts: Iterable[str], given: Iterable[str] = (), data: Iterable[str] = ()) -> StageFacts:
     """The facts of a stage with what some texts say of it: words of its literals and comments, and public names.
 
     Who asks for a parameter `ttl` gives nothing away. Private names and those of tests stay hidden: a commit message
     that names them describes how the work was done. `given` are texts that the solver gets word for word: every name
-    and the addresses in them may be said, too.
+    and the addresses in them may be said, too. `data` are addresses that tests compare with: these may be said.
     """
     public = {name for name in facts.introduced if not name.startswith(("_", "test", "Test"))}
     told: set[str] = set()
@@ -25,5 +25,6 @@ def telling(facts: StageFacts, texts: Iterable[str], given: Iterable[str] = ()) 
         reading = TextReading(text, (), ())
         told |= shown_names(reading, names)
         told |= text_digests(reading) & (facts.literals | facts.prose)
+    told.update(map(address_mark, data))
     told.update(address_mark(address) for text in given for address in addresses(TextReading(text, (), ()).text))
     return replace(facts, told=facts.told | told)
