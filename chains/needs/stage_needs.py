@@ -77,7 +77,11 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
         for name in sorted(
             used - base_names.defined - seen - foreign_names(reference.test, paths, at_landed) - by_tests.variables
         )
-        if name in defined or not _is_local(name, reference)
+        if name in defined or not _is_local(name, reference, by_tests.keywords)
+    ]
+
+    named = [
+        replace(it, kind="parameter") if it.kind == "name" and it.text in by_tests.keywords else it for it in named
     ]
 
     def base_holds(texts: Collection[str]) -> set[str]:
@@ -93,9 +97,12 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     return StageNeeds(standing, tuple(needs), frozenset(texts.known))
 
 
-def _is_local(name: str, reference: Reference) -> bool:
+def _is_local(name: str, reference: Reference, keywords: Collection[str]) -> bool:
     """Whether a name is a variable of functions in Python alone, and no test has it as a string: what tests use under
-    that name is another library's. Only for names that no module, class or function of the changed files has."""
+    that name is another library's, unless the source looks up by a string what tests name as an argument. Only for
+    names that no module, class or function of the changed files has."""
+    if name in keywords and any(name in lex(file.added, file.path).strings for file in reference.code):
+        return False
     paths = [file.path for file in reference.source if name in definitions(file.added, file.path).weak]
     return (
         bool(paths)

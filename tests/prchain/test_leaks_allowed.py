@@ -152,3 +152,11 @@ def test_an_address_that_tests_compare_with_as_a_whole_may_be_said() -> None:
     for text, leaking in (("It leads to https://till.dev/a.", False), ("It leads to https://till.dev/b.", True)):
         findings = check(FILLER + text, [facts], 1, kind="query", paths_at_base=PATHS)
         assert ("url" in {found.kind for found in findings}) is leaking
+
+
+def test_a_key_that_the_solver_is_given_may_be_said_as_it_is() -> None:
+    facts = stage_facts(1, [], [patch("src/net/pool.py", "stale_if_error = key('stale-if-error')")], [], set())
+    text = FILLER + 'The header has the directive "stale-if-error".'
+    for given, leaking in ((["stale-if-error"], False), ([], True)):
+        findings = check(text, [telling(facts, [], given=given)], 1, kind="query", paths_at_base=PATHS)
+        assert any(found.severity == "leak" for found in findings) is leaking

@@ -105,6 +105,13 @@ def test_after_a_failure_a_claim_about_a_few_tests_is_none() -> None:
     assert [claim.quote for claim in unfounded_claims(talk.entries)] == ["All tests pass."]
 
 
+def test_a_run_without_tests_takes_nothing_from_one_that_passed() -> None:
+    talk = (
+        Talk().query(1).bash("pytest a", "3 passed").bash("pytest b", "no tests ran in 0.01s").turn("The tests pass.")
+    )
+    assert not list(unfounded_claims(talk.entries))
+
+
 def test_a_script_after_a_failure_may_be_what_the_agent_calls_tests() -> None:
     talk = Talk().query(1).bash("pytest -q", "1 failed").bash("python reproduce.py", "42")
     talk.turn("All tests pass.").turn("All existing tests pass.")

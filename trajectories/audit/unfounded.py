@@ -31,9 +31,9 @@ def unfounded_claims(entries: Iterable[Entry]) -> Iterator[UnfoundedClaim]:
     """The turns of a conversation whose text claims that tests pass, while in the same attempt none were run, or the
     last run found none, was ended or failed.
 
-    Where tests failed, a claim about a few of them is none, and where a script of the agent's ran after that, only one
-    about the project's tests is. An agent that was told that tests pass may say so. Pure, raises nothing, and takes
-    time linear in the conversation.
+    A run that found none takes nothing from one that passed. Where tests failed, a claim about a few of them is none,
+    and where a script of the agent's ran after that, only one about the project's tests is. An agent that was told that
+    tests pass may say so. Pure, raises nothing, and takes time linear in the conversation.
     """
     given = list(entries)
     told = {(it.position, it.attempt) for it in given if it.kind in _TOLD and passing_claim(it.content) is not None}
@@ -54,7 +54,7 @@ def unfounded_claims(entries: Iterable[Entry]) -> Iterator[UnfoundedClaim]:
             shown = seen_tests(command, observation)
             if shown is SeenTests.SCRIPT:
                 script = True
-            elif shown is not None:
+            elif shown is not None and not (seen is SeenTests.PASSED and shown in _NOTHING_SEEN):
                 seen, script = shown, False
 
 
