@@ -63,6 +63,8 @@ class Reason(StrEnum):
     """A turn whose tool did not do what was asked (SWE-Lego's masking)."""
     COMMAND_ERROR = "command_error"
     """A turn whose bash command failed (SWE-Lego's masking, too)."""
+    UNFOUNDED_CLAIM = "unfounded_claim"
+    """A turn that says that tests pass, which the agent had not seen."""
     GUIDED = "guided"
     """The turn right after an observer's words, which the trained model will not get."""
     UNTRAINED = "untrained"

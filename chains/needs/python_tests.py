@@ -39,6 +39,10 @@ class PythonTests:
         self.modules: dict[str, set[int]] = defaultdict(set)
         self.keywords: dict[tuple[str, str], set[int]] = defaultdict(set)
         """Names of functions, and of their arguments."""
+        self.given: dict[tuple[str, str], set[str]] = defaultdict(set)
+        """Names of functions, and of their arguments, to the names among their arguments without a name."""
+        self.variables: set[str] = set()
+        """Names that the file binds as variables and parameters."""
         self.attributes: dict[str, set[int]] = defaultdict(set)
         """Names behind a dot."""
         self.receivers: dict[str, set[str]] = defaultdict(set)
@@ -65,6 +69,10 @@ class PythonTests:
                 self._members |= {name for name, _ in _defined(node)}
             elif isinstance(node, ast.Name):
                 self.named.add(node.id)
+                if isinstance(node.ctx, ast.Store):
+                    self.variables.add(node.id)
+            elif isinstance(node, ast.arg):
+                self.variables.add(node.arg)
             elif isinstance(node, ast.Attribute):
                 self.named.add(node.attr)
         # No `ast.NodeVisitor`: a sum of some hundred texts is nested deeper than Python calls.
@@ -82,6 +90,11 @@ class PythonTests:
                     self._read_call(node)
                 case ast.ClassDef():
                     self._read_class(node)
+
+    @property
+    def imported_names(self) -> set[str]:
+        """The names that its imports bind."""
+        return {*self._aliases, *self._siblings}
 
     def _read_import(self, node: ast.Import) -> None:
         for name in (it.name for it in node.names if self._is_added(node)):
@@ -122,6 +135,7 @@ class PythonTests:
             for it in node.keywords:
                 if it.arg is not None and it.value.lineno in self._added:
                     self.keywords[function, it.arg].add(it.value.lineno)
+                    self.given[function, it.arg] |= {arg.id for arg in node.args if isinstance(arg, ast.Name)}
             match node.args:
                 case [value, ast.Constant(value=str(name)), *_] if function in _BY_NAME:
                     self._use(value, name, node.lineno)

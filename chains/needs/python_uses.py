@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from chains.needs.python_source import ANYTHING, PythonModule, Reader, Scopes, parsed, python_module
 from chains.needs.python_tests import PythonTests, added_lines
 from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.code.lexing import family_of
 from prchain.core.code.needs import Need, NeedKind
 from prchain.core.git.patches import FilePatch
 
@@ -20,11 +22,24 @@ _ROOTS = ("", "src/", "lib/", "python/")
 """Where packages lie in a repository."""
 _SHORTEST_VARIABLE = 3
 """Characters of a variable that is named for a class."""
+_LABELLING = frozenset({"subTest", "param", "parametrize"})
+"""Functions of test runners whose named arguments only label a test."""
 _PLAIN_BASES = frozenset(
     {"object", "ABC", "abc.ABC", "Protocol", "Generic", "typing.Protocol", "typing.Generic"}
     | {"Exception", "ValueError", "TypeError", "Enum", "enum.Enum"}
 )
 """Classes whose members no test of a repository is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamesUsed:
+    """How tests use names; nothing is known where one of their files is not read."""
+
+    keywords: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Names of arguments to the functions that they are given to, and the names among the other arguments."""
+    behind_dots: Collection[str] = frozenset()
+    variables: Collection[str] = frozenset()
+    """Names that tests bind, as variables or parameters, and use as nothing else."""
 
 
 def python_needs(
@@ -109,12 +124,41 @@ def foreign_names(test_patch: Sequence[FilePatch], source_paths: Iterable[str], 
     return found
 
 
-def defined_needs(source_paths: Iterable[str], landed: Reader) -> dict[str, Need]:
-    """Every name that the files of a source patch define at M_t in Python, with its kind and place; the first of each
-    name: functions, classes and constants before members, and these before parameters."""
+def names_used(test_patch: Sequence[FilePatch], landed: Reader) -> NamesUsed:
+    """How the added lines of tests in Python use names."""
+    keywords: dict[str, set[str]] = defaultdict(set)
+    behind_dots: set[str] = set()
+    variables: set[str] = set()
+    imported: set[str] = set()
+    for patch in test_patch:
+        if family_of(patch.path) is None:
+            continue
+        tree = parsed(landed(patch.path)) if patch.path.endswith(".py") else None
+        if tree is None:
+            return NamesUsed()
+        uses = PythonTests(tree, added_lines(patch))
+        for (function, name), given in uses.given.items():
+            if function not in _LABELLING:
+                keywords[name] |= {function, *given}
+        behind_dots |= uses.attributes.keys()
+        variables |= uses.variables
+        imported |= uses.imported_names
+    return NamesUsed(keywords, behind_dots, variables - imported - keywords.keys() - behind_dots)
+
+
+def defined_needs(source_paths: Iterable[str], landed: Reader, used: NamesUsed) -> dict[str, Need]:
+    """Every name that the files of a source patch define at M_t in Python, with its kind and place; of several of one
+    name the one that tests use it as, or else functions, classes and constants before members, and these before
+    parameters."""
     found: dict[str, Need] = {}
     modules = [(path, parsed(landed(path))) for path in sorted(source_paths) if path.endswith(".py")]
     read = [(path, python_module(tree)) for path, tree in modules if tree is not None]
+    for path, module in read:
+        for owner, names in module.parameters.items():
+            # A keyword of a call names a parameter, be it of the function itself or of a class that the call is given.
+            for name in sorted(names & used.keywords.keys() - used.behind_dots):
+                if owner in used.keywords[name] or name not in found:
+                    found[name] = Need("parameter", name, owner, path)
     for path, module in read:
         for name, kind in module.kinds.items():
             found.setdefault(name, Need(kind, name, "", path))

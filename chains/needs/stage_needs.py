@@ -12,7 +12,7 @@ from chains.needs.base_names import names_at_base
 from chains.needs.literals import texts_held
 from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_tests import added_lines
-from chains.needs.python_uses import defined_needs, foreign_names, python_needs
+from chains.needs.python_uses import defined_needs, foreign_names, names_used, python_needs
 from chains.needs.test_files import is_record, unread, without_inline_tests
 from chains.needs.used_names import SHORTEST, used_names
 from prchain.core.code.identifiers import defined_names, definitions, is_code_name
@@ -70,11 +70,18 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
         if len(need.text) >= SHORTEST
     ]
     seen = {need.text for need in exact}
-    defined = defined_needs(paths, at_landed)
+    by_tests = names_used(reference.test, at_landed)
+    defined = defined_needs(paths, at_landed, by_tests)
     named = [
         replace(defined.get(name) or by_words(name, reference.source), tests=_uses_of(name, reference.test, at_landed))
-        for name in sorted(used - base_names.defined - seen - foreign_names(reference.test, paths, at_landed))
-        if name in defined or not _is_local(name, reference)
+        for name in sorted(
+            used - base_names.defined - seen - foreign_names(reference.test, paths, at_landed) - by_tests.variables
+        )
+        if name in defined or not _is_local(name, reference, by_tests.keywords)
+    ]
+
+    named = [
+        replace(it, kind="parameter") if it.kind == "name" and it.text in by_tests.keywords else it for it in named
     ]
 
     def base_holds(texts: Collection[str]) -> set[str]:
@@ -90,9 +97,12 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     return StageNeeds(standing, tuple(needs), frozenset(texts.known))
 
 
-def _is_local(name: str, reference: Reference) -> bool:
+def _is_local(name: str, reference: Reference, keywords: Collection[str]) -> bool:
     """Whether a name is a variable of functions in Python alone, and no test has it as a string: what tests use under
-    that name is another library's. Only for names that no module, class or function of the changed files has."""
+    that name is another library's, unless the source looks up by a string what tests name as an argument. Only for
+    names that no module, class or function of the changed files has."""
+    if name in keywords and any(name in lex(file.added, file.path).strings for file in reference.code):
+        return False
     paths = [file.path for file in reference.source if name in definitions(file.added, file.path).weak]
     return (
         bool(paths)

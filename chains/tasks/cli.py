@@ -37,6 +37,7 @@ from sql.store import Store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from chains.tasks.query import SaidNames
     from chains.tasks.run import TaskRun
     from prchain.core.code.needs import Interface
 
@@ -61,6 +62,12 @@ def tasks() -> None:
 @spending_options("Chains")
 @option("--retry", is_flag=True, heading=WHICH, help="Write those anew that were rejected.")
 @option("--renew", is_flag=True, heading=WHICH, help="Write those anew that other prompts or another model wrote.")
+@choice_option(
+    "--names",
+    ["none", "interface"],
+    "New names that a query may say: none, as in the paper, or those of the interface, which stands below it.",
+    heading="Texts",
+)
 @option(
     "--screen",
     is_flag=True,
@@ -89,6 +96,7 @@ def build(
     dry_run: bool,
     retry: bool,
     renew: bool,
+    names: SaidNames,
     screen: bool,
     least_worth: int | None,
     review: bool,
@@ -111,6 +119,7 @@ def build(
       prchain tasks build --chain 5f0c --retry
       prchain tasks build --screen --review --dry-run
       prchain tasks build --screen --least-worth 3
+      prchain tasks build --names interface --renew
     """
     from chains.tasks.run import TaskRunOptions, open_run
     from chains.tasks.run_report import print_run, run_row
@@ -120,7 +129,7 @@ def build(
     if least_worth is not None and not screen:
         raise UsageError("--least-worth is what --screen goes by; give both")
     least = (least_worth or LEAST_WORTH) if screen else None
-    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew, review, least)
+    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew, review, names, least)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, budget_usd=budget, progress=progress) as run,

@@ -17,15 +17,18 @@ from chains.tasks.excerpt import ExcerptLimits, file_texts
 from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
 from chains.tasks.texts import IssueText, PullTexts, read_links, read_texts
 from prchain.core.code.identifiers import defined_names
+from prchain.core.code.lexing import family_of, lex
 from prchain.core.code.needs import Need, interface_of, names_of, texts_of
 from prchain.core.code.reference import Reference, split
 from prchain.core.git import FilePatch, GitRepository
 from prchain.core.leaks import Finding, StageFacts, check, stage_facts, telling
+from prchain.core.leaks.form import addresses
 from sql.store import Store
 
 _OMISSION = "[a passage that shows the solution is left out here]"
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _WORD = re.compile(r"\w+")
+_FORGE = re.compile(r"(?i)(?:\w+://)?(?:[\w-]+\.)*(?:github|gitlab|bitbucket|codeberg)\.\w")
 
 
 @dataclass(frozen=True)
@@ -168,8 +171,18 @@ def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageCon
         context.facts,
         (context.texts.title, *context.texts.commits, *issue_texts),
         given=texts_of(interface_of(context.needs)),
+        data=_addresses_of_tests(context.reference.test),
     )
     return replace(context, issues=tuple(issue_texts), issue_findings=tuple(found), facts=told)
+
+
+def _addresses_of_tests(patches: Sequence[FilePatch]) -> Iterator[str]:
+    """The addresses that are literals of the tests as a whole: values, unless they are pages of a forge."""
+    for patch in patches:
+        for value in lex(patch.added, patch.path).strings if family_of(patch.path) else ():
+            address = value.strip()
+            if address == next(addresses(address), None) and not _FORGE.match(address):
+                yield address
 
 
 def checked_issue(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field, field_validator
 
@@ -17,7 +17,7 @@ from chains.tasks.context import StageContext
 from chains.tasks.excerpt import ExcerptLimits, excerpts, patch_excerpt
 from chains.tasks.model import LocatedFinding, TaskChain
 from chains.tasks.review import QueryReviewer
-from prchain.core.code.needs import interface_of
+from prchain.core.code.needs import interface_of, names_of
 from prchain.core.errors import ContextTooLong
 from prchain.core.leaks import Finding, check, leak_words, leaking, refusers, until_clean
 from prchain.core.leaks.finding import Finder
@@ -38,6 +38,10 @@ HALVINGS = 2
 
 _MATERIAL = "material"
 _PROMPTS = (_MATERIAL, PLAN, QUERY, OVERVIEW, "again")
+_NAMES = "names"
+
+SaidNames = Literal["none", "interface"]
+"""Which of the names that the work introduces a query may say: none, as in the paper, or those of the interface."""
 
 _MIN_PATCH = 100
 """A limit for patches, in characters, below which nothing is cut any more."""
@@ -101,14 +105,24 @@ class CheckedText:
 class QueryConstructor:
     """Writes plans, queries and overviews. Safe for several threads, as its gateway is.
 
-    With `review`, a query that passes the leak check is also read by `chains.tasks.review`.
+    With `review`, a query that passes the leak check is also read by `chains.tasks.review`. With other `names` than
+    none, the query's prompt gets another rule, whose hash is then one of the task's.
     """
 
-    def __init__(self, gateway: Gateway, limits: ExcerptLimits | None = None, *, review: bool = False) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        limits: ExcerptLimits | None = None,
+        *,
+        review: bool = False,
+        names: SaidNames = "none",
+    ) -> None:
         self._gateway = gateway
         self._limits = limits or ExcerptLimits()
         self._reviewer = QueryReviewer(gateway, self._limits) if review else None
-        self._prompts = {name: load_prompt("chains.tasks", name) for name in _PROMPTS}
+        self._says_interface = names == "interface"
+        wanted = (*_PROMPTS, _NAMES) if self._says_interface else _PROMPTS
+        self._prompts = {name: load_prompt("chains.tasks", name) for name in wanted}
 
     @property
     def model(self) -> str:
@@ -149,6 +163,8 @@ class QueryConstructor:
         """
         context = contexts[position - 1]
         facts = [context.facts for context in contexts]
+        if self._says_interface:
+            facts = [replace(it.facts, interface=it.facts.interface | interface_names(it)) for it in contexts]
         subject = stage_subject(chain.id, position)
 
         def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
@@ -275,10 +291,12 @@ class QueryConstructor:
     def _query_messages(
         self, chain: TaskChain, context: StageContext, plan: str, earlier: Sequence[str], limits: ExcerptLimits
     ) -> tuple[Message, ...]:
+        said = interface_names(context) if self._says_interface else ()
+        names = [name for name in context.names if name not in said]
         own = {
             "plan": plan,
             "files": cut(scrub_mined("\n".join(context.named_files[:_FILES_SHOWN])), limits.body),
-            "names": cut(", ".join(context.names[:_NAMES_SHOWN]), limits.body),
+            "names": cut(", ".join(names[:_NAMES_SHOWN]), limits.body),
             "interface": cut("\n".join(need.words() for need in interface_of(context.needs)), limits.body),
             "link": context.link,
             "earlier": "\n\n".join(
@@ -293,7 +311,8 @@ class QueryConstructor:
             count=len(chain.stages),
             **{label: own_fence(label, text.strip() or _NONE) for label, text in own.items()},
         )
-        return _joined(start, request)
+        asked = _joined(start, request)
+        return _joined(asked, self._prompts[_NAMES].render()) if self._says_interface else asked
 
     def _material(
         self, chain: TaskChain, context: StageContext, limits: ExcerptLimits, unlike: Sequence[str] = ()
@@ -348,6 +367,11 @@ def stage_subject(chain_id: str, position: int) -> str:
 def overview_subject(chain_id: str) -> str:
     """The subject of the calls for an overview."""
     return f"{chain_id}/overview"
+
+
+def interface_names(context: StageContext) -> frozenset[str]:
+    """The names that a solver of the stage is told."""
+    return frozenset(names_of(interface_of(context.needs)))
 
 
 def all_findings(context: StageContext, checked: CheckedText) -> tuple[dict[str, object], ...]:

@@ -19,7 +19,7 @@ from operator import add
 
 from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.model import CHAIN_REJECTED, FINAL, NOT_REACHED, TaskDraft
-from chains.tasks.query import QueryConstructor
+from chains.tasks.query import QueryConstructor, SaidNames
 from chains.tasks.rows import (
     StoredTask,
     count_attempts,
@@ -67,6 +67,8 @@ class TaskRunOptions(ChainChoice):
     """Write tasks anew that other prompts or another model wrote. Where the new task is rejected, the old one stays."""
     review: bool = False
     """Have every query that passes the leak check read by a reviewer. Its prompt is then one of those of the task."""
+    names: SaidNames = "none"
+    """Which new names queries may say. With others than none a prompt says so, which is then one of the task's."""
     least_worth: int | None = None
     """Have every chain screened before anything is written for it, and write the tasks of those of this worth, 1 to 5,
     or more. The prompt is then one of those of the task."""
@@ -116,7 +118,7 @@ def open_run(
     ):
         least = options.least_worth
         screener = ChainScreener(gateway, ExcerptLimits(), least) if least is not None else None
-        constructor = QueryConstructor(gateway, review=options.review)
+        constructor = QueryConstructor(gateway, review=options.review, names=options.names)
         writer = TaskWriter(store, constructor, settings.mirrors_dir, screener)
         yield TaskRun(store, gateway, writer, options, progress=progress, secrets=settings.secrets)
 

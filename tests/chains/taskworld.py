@@ -220,7 +220,7 @@ class TaskWorld:
         chosen = TaskRunOptions(**options)
         least = chosen.least_worth
         screener = ChainScreener(gateway, ExcerptLimits(), least) if least is not None else None
-        constructor = QueryConstructor(gateway, review=chosen.review)
+        constructor = QueryConstructor(gateway, review=chosen.review, names=chosen.names)
         writer = TaskWriter(self.store, constructor, self.folder / "mirrors", screener)
         return TaskRun(self.store, gateway, writer, chosen)
 

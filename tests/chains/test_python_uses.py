@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chains.needs.python_uses import defined_needs, python_needs
+from chains.needs.python_uses import NamesUsed, defined_needs, names_used, python_needs
 from chains.needs.stage_needs import by_words, merged
 from chains.needs.used_names import used_names
 from prchain.core.code.needs import Need
@@ -246,11 +246,52 @@ def test_an_override_on_old_lines_needs_only_its_new_parameter() -> None:
 
 def test_a_function_that_takes_itself_is_a_method_of_a_class_that_is_made_elsewhere() -> None:
     tree = {"a/levels.py": "async def aexception(self, event): ...\ndef level(name): ...\n"}
-    kinds = {name: need.kind for name, need in defined_needs(tree, tree.get).items()}
+    kinds = {name: need.kind for name, need in defined_needs(tree, tree.get, NamesUsed()).items()}
     assert (kinds["aexception"], kinds["level"]) == ("method", "function")
     text = "def made():\n    async def alog(self, level): ...\n    def plain(level): ...\n"
     patch = FilePatch("a/levels.py", hunks=(Hunk(1, 0, 1, 3, "", tuple(f"+{line}" for line in text.splitlines())),))
     assert [by_words(name, [patch]).kind for name in ("alog", "plain")] == ["method", "function"]
+
+
+MIDDLEWARE = """
+class CorsMiddleware:
+    def __init__(self, app, allow_origins=(), max_age=600):
+        self.app = app
+        self.allow_origins = allow_origins
+        self.max_age = max_age
+    def allowed(self): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "name", "kind"),
+    [
+        ("app.add_middleware(CorsMiddleware, allow_origins=['*'])", "allow_origins", "parameter"),
+        ("CorsMiddleware(None, allow_origins=['*'])", "allow_origins", "parameter"),
+        ("app.add(CorsMiddleware, allow_origins=['*']).middleware.allow_origins", "allow_origins", "attribute"),
+        ("assert made().max_age == 600", "max_age", "attribute"),
+        ("made().allowed()", "allowed", "method"),
+    ],
+)
+def test_what_a_name_is_follows_from_how_tests_use_it(use: str, name: str, kind: str) -> None:
+    tree = {"web/cors.py": MIDDLEWARE, "tests/test_cors.py": f"def test_it(app):\n    {use}\n"}
+    need = defined_needs(["web/cors.py"], tree.get, names_used([whole("tests/test_cors.py", tree)], tree.get))[name]
+    assert (need.kind, need.owner) == (kind, "CorsMiddleware")
+
+
+def test_a_variable_of_the_tests_is_no_name_of_the_source() -> None:
+    tree = {"tests/test_cors.py": "from web import cors\n\ndef test_it(app, client):\n    client.get(app).max_age\n"}
+    tree["tests/test_cors.py"] += (
+        "    for root in (1, 2):\n        with app.subTest(root=root):\n            assert cors.f(root)\n"
+    )
+    used = names_used([whole("tests/test_cors.py", tree)], tree.get)
+    assert {"app", "client", "root"} <= set(used.variables) and not {"cors", "max_age", "get"} & set(used.variables)
+
+
+def whole(path: str, tree: dict[str, str]) -> FilePatch:
+    """A file as a patch that adds it."""
+    lines = tuple(f"+{line}" for line in tree[path].splitlines())
+    return FilePatch(path, hunks=(Hunk(1, 0, 1, len(lines), "", lines),))
 
 
 OWN = """

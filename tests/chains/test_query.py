@@ -292,6 +292,20 @@ class TestLeaks:
         model = FakeModel(lambda request: {"query": QUERIES[2] + " Call it CouponLedger."})
         assert not constructor(model).query(chain, contexts, 2, "plan").clean
 
+    def test_where_it_is_wanted_names_of_the_interface_may_stand_in_the_prose_and_no_others(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        model = FakeModel(lambda request: {"query": QUERIES[2] + " Call it CouponLedger."})
+        maker = constructor(model, names="interface")
+        assert maker.query(chain, contexts, 2, "plan").clean
+        asked = model.asked[0].messages[-1].content
+        assert "CouponLedger" not in asked.partition("<<<names")[2].partition("names")[0]
+        assert maker.prompts.items() > constructor(model).prompts.items()
+        later = FakeModel(lambda request: {"query": QUERIES[2] + " Call it print_itemised_receipt."})
+        assert not constructor(later, names="interface").query(chain, contexts, 2, "plan").clean
+        whole = FakeModel(lambda request: {"overview": OVERVIEW + " It ends with CouponLedger."})
+        assert not constructor(whole, names="interface").overview(chain, contexts, list(QUERIES.values())).clean
+
     def test_what_the_issue_or_the_landing_says_itself_may_stand_in_the_prose(
         self, chain: TaskChain, contexts: list[StageContext]
     ) -> None:

@@ -306,3 +306,27 @@ def test_the_check_raises_no_error_of_the_tree() -> None:
         found("\x00\ud800" * 10)
     except PrchainError as error:  # pragma: no cover
         pytest.fail(str(error))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A keyword argument named max retries with an underscore says so.",
+        "Its name is the words max and retries joined by an underscore.",
+        "The words delay and factor, written in snake case, name it.",
+    ],
+)
+def test_a_name_that_is_spelt_out_leaks(text: str) -> None:
+    assert "introduced_name" in leaks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Names of columns are written with an underscore.",
+        "A name such as hand over with an underscore is kept.",
+        "The words handshake and limit joined by an underscore are told below.",
+    ],
+)
+def test_words_that_are_no_hidden_name_may_be_spelt_out(text: str) -> None:
+    assert "introduced_name" not in leaks(text)

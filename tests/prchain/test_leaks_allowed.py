@@ -140,3 +140,23 @@ def test_an_example_with_a_number_is_not_the_name_of_a_test_with_one() -> None:
     facts = stage_facts(1, [], [], [patch("tests/test_it.py", "mid_1 = 1\ndef test_mid_1(): ...")], set())
     found = check(f"{FILLER}The path is `/mid1` then.", [facts], 1, kind="query", paths_at_base=PATHS)
     assert "introduced_name" not in {finding.kind for finding in found if finding.severity == "leak"}
+
+
+@pytest.mark.parametrize("address", ["https://testserver/", "http://api:8080/items", "http://testserver"])
+def test_an_address_of_a_host_without_a_dot_is_no_page(address: str) -> None:
+    assert "url" not in leaks(f"{FILLER}A request of {address} is sent on.")
+
+
+def test_an_address_that_tests_compare_with_as_a_whole_may_be_said() -> None:
+    facts = telling(FIRST, [], data=["https://till.dev/a"])
+    for text, leaking in (("It leads to https://till.dev/a.", False), ("It leads to https://till.dev/b.", True)):
+        findings = check(FILLER + text, [facts], 1, kind="query", paths_at_base=PATHS)
+        assert ("url" in {found.kind for found in findings}) is leaking
+
+
+def test_a_key_that_the_solver_is_given_may_be_said_as_it_is() -> None:
+    facts = stage_facts(1, [], [patch("src/net/pool.py", "stale_if_error = key('stale-if-error')")], [], set())
+    text = FILLER + 'The header has the directive "stale-if-error".'
+    for given, leaking in ((["stale-if-error"], False), ([], True)):
+        findings = check(text, [telling(facts, [], given=given)], 1, kind="query", paths_at_base=PATHS)
+        assert any(found.severity == "leak" for found in findings) is leaking

@@ -81,6 +81,14 @@ def test_turns_whose_command_failed_are_masked_and_tests_and_answers_are_not() -
     assert set(reasons(talk, {1: 1})) == {turn}
 
 
+def test_turns_that_claim_more_of_tests_than_was_seen_are_masked() -> None:
+    talk = Talk().query(1).bash("pytest -q", "no tests ran in 0.01s", details={"exit_code": 5}).turn("The tests pass.")
+    talk.bash("pytest -q", "3 passed in 0.01s", details={"exit_code": 0}).turn("The tests pass.")
+    turn, claim = Reason.TURN, Reason.UNFOUNDED_CLAIM
+    assert reasons(talk, {1: 1}, masks=frozenset({Mask.UNFOUNDED_CLAIMS})) == [turn, claim, turn, turn]
+    assert set(reasons(talk, {1: 1})) == {turn}
+
+
 def test_only_the_turn_right_after_guidance_is_guided() -> None:
     talk = Talk().query(1).bash("a").guide().bash("b").bash("c")
     assert reasons(talk, {1: 1}, masks=ALL) == [Reason.TURN, Reason.GUIDED, Reason.TURN]

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from environments.images.plans import WORKDIR
 from prchain.core.code.kinds import FileKind, kind_of
+from trajectories.audit.unfounded import UnfoundedClaim
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class AuditedWork:
     asked: Mapping[int, str] = field(default_factory=dict)
     """Stage to what the agent was told: query, comments, guidance."""
     workdir: str = WORKDIR
+    claims: Sequence[UnfoundedClaim] = ()
+    """What it said of tests without having seen it."""
     packages: frozenset[str] = frozenset()
     """Names under which the project under work is installed, in small letters with ``_``."""
 

@@ -24,6 +24,7 @@ class CheatSign(StrEnum):
     HISTORY = "history"
     PACKAGE_CACHE = "package_cache"
     RUNNER_INTERNALS = "runner_internals"
+    UNFOUNDED_CLAIMS = "unfounded_claims"
 
 
 @dataclass(frozen=True, slots=True)

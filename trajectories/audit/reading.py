@@ -17,6 +17,7 @@ from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.agents.tools.edits import EDITOR, UNDO
 from trajectories.audit.acts import Act, AgentCommand, AuditedWork, FileEdit, FileRestored
 from trajectories.audit.scripts import python_text, runs_python, script_edits
+from trajectories.audit.unfounded import unfounded_claims
 from trajectories.model import Entry, EntryKind
 
 _FILE_WORD = re.compile(r"[\w./+-]{3,300}")
@@ -81,7 +82,7 @@ def read_work(entries: Iterable[Entry], project: str | None = None) -> AuditedWo
     for step in steps_of(given):
         reader.take(step)
     words = {position: "\n".join(texts) for position, texts in asked.items()}
-    return AuditedWork(tuple(reader.acts), words, workdir, frozenset(reader.packages))
+    return AuditedWork(tuple(reader.acts), words, workdir, tuple(unfounded_claims(given)), frozenset(reader.packages))
 
 
 @dataclass

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trajectories.export.export import ExportReport
     from trajectories.export.format import PredictionFormat
 
-MASKS = ("faulty", "tool_errors", "command_errors", "guidance")
+MASKS = ("faulty", "tool_errors", "command_errors", "unfounded_claims", "guidance")
 
 _SHARED_PARAMETERS = frozenset({"form", "out", "outcome", "repository", "strategy", "model", "force", "db", "as_json"})
 _PREDICTION_PARAMETERS = frozenset({"predictions"})
@@ -102,7 +102,7 @@ _SHARED_SHOWN = 5
     default="",
     heading="Loss",
     help="Leave these out of the loss, too: tool_errors (a tool refused), command_errors (a command failed, but for "
-    "tests and grep), guidance.",
+    "tests and grep), unfounded_claims (says that tests pass without having seen it), guidance.",
 )
 @option("--unmask", metavar="LIST", default="", heading="Loss", help="Put these under loss: faulty.")
 @told_options(ExportOptions, "refinements", "guidance", "grounded", "reasoning", "max_tokens", "too_long", "tokenizer")

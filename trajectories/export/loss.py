@@ -17,6 +17,7 @@ _WORDS: Mapping[Reason, str] = {
     Reason.FAULTY: "malformed, empty, refused or cut off",
     Reason.TOOL_ERROR: "its tool did not do what was asked",
     Reason.COMMAND_ERROR: "its command failed",
+    Reason.UNFOUNDED_CLAIM: "claims passing tests that it had not seen",
     Reason.GUIDED: "rests on an observer's words",
     Reason.UNTRAINED: "kept from training by those who published it",
     Reason.CONTEXT: "under loss in a row of its own",

@@ -2,7 +2,8 @@
 
 Only the model's turns can be under loss. Masked are the turns of rejected rounds (masked and not cut, because later
 turns build on their edits), faulty turns, and on request turns whose tool or command failed, as SWE-Lego does
-(arXiv:2601.01426, step-level error masking), and turns that an observer prompted.
+(arXiv:2601.01426, step-level error masking), turns that claim more of tests than was seen, and turns that an observer
+prompted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from prchain.core.llm.model import ToolCall
 from trajectories.agents.shell.failures import call_failed
+from trajectories.audit.unfounded import unfounded_claims
 from trajectories.model import Entry, EntryKind, Reason
 
 Refinements = Literal["mask", "keep", "drop"]
@@ -31,6 +33,9 @@ class Mask(StrEnum):
     """A bash command of the turn failed, or one that its pipeline hid (`trajectories.agents.shell.failures`). Tests
     that ran and failed are no such error, and neither are codes that are answers, as 1 of ``grep``. With `TOOL_ERRORS`
     these are SWE-Lego's turns whose observation is an error."""
+    UNFOUNDED_CLAIMS = "unfounded_claims"
+    """The turn says that tests pass, and what the agent saw in this attempt says otherwise, or it saw nothing: the
+    audit's sign of the same name (`trajectories.audit.unfounded`)."""
     GUIDANCE = "guidance"
     """The turn right after an observer's words."""
 
@@ -64,11 +69,14 @@ def loss_decisions(
     """The decision on every entry. `accepted` maps a stage's position to its accepted attempt; `ungrounded` are steps
     that rest on an observer's words alone (`trajectories.export.grounded`).
 
-    A turn has one reason, the first that applies: rejected round, fault, tool error, command error, guidance. If no
-    attempt of a stage was accepted, all its turns are of rejected rounds. What the document of an import says of a
-    turn stands in place of the first two.
+    A turn has one reason, the first that applies: rejected round, fault, tool error, command error, unfounded claim,
+    guidance. If no attempt of a stage was accepted, all its turns are of rejected rounds. What the document of an
+    import says of a turn stands in place of the first two.
     """
     command_failed = _steps_of_failed_commands(entries) if Mask.COMMAND_ERRORS in masks else frozenset()
+    unfounded: Collection[int] = ()
+    if Mask.UNFOUNDED_CLAIMS in masks:
+        unfounded = {claim.step for claim in unfounded_claims(entries)}
     failed = {entry.step for entry in entries if entry.kind is EntryKind.OBSERVATION and entry.error}
     decisions: list[LossDecision] = []
     previous: EntryKind | None = None
@@ -86,6 +94,8 @@ def loss_decisions(
             decisions.append(LossDecision(False, Reason.TOOL_ERROR))
         elif entry.step in command_failed:
             decisions.append(LossDecision(False, Reason.COMMAND_ERROR))
+        elif entry.step in unfounded:
+            decisions.append(LossDecision(False, Reason.UNFOUNDED_CLAIM))
         elif entry.step in ungrounded or (Mask.GUIDANCE in masks and previous is EntryKind.GUIDANCE):
             decisions.append(LossDecision(False, Reason.GUIDED))
         else:

@@ -25,9 +25,10 @@ _URL = re.compile(
 )
 _EXAMPLE_HOST = re.compile(
     r"(?i)(?:https?|ftp)://(?:[\w-]+@)?(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]"
-    r"|(?:[\w-]+\.)*example\.(?:com|net|org)|(?:[\w-]+\.)+(?:example|test|invalid|localhost))(?=[:/?#]|$)"
+    r"|(?:[\w-]+\.)*example\.(?:com|net|org)|(?:[\w-]+\.)+(?:example|test|invalid|localhost)|[a-z][\w-]{0,62})(?=[:/?#]|$)"
 )
-"""Addresses of one's own machine, and those that RFC 2606 and RFC 6761 keep for examples."""
+"""Addresses of one's own machine, those of a host without a dot, which no page of the web has, as `testserver`, and
+those that RFC 2606 and RFC 6761 keep for examples."""
 _AFTER_URL = ".,;:!?'\"`*>)]}"
 """What ends a sentence or a quotation, not an address."""
 _HEX = re.compile(r"(?<![\w-])[0-9a-fA-F]{7,40}(?![\w-])")

@@ -1,4 +1,5 @@
-"""Names of hidden tests that a text tells in words: "a test that the empty limit is rejected"."""
+"""Names that a text tells in words: of hidden tests, as in "a test that the empty limit is rejected", and such as are
+spelt out, as in "max age with an underscore"."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
+from prchain.core.code.identifiers import name_parts
 from prchain.core.leaks.facts import StageFacts
 from prchain.core.leaks.finding import Finding, finding
 from prchain.core.leaks.folding import words_of
@@ -25,6 +27,23 @@ would call the subject."""
 _BEFORE, _AFTER = 6, 4
 """Words between the word for a test and the name: more, and the sentence is not about that test."""
 
+_SPELT = re.compile(
+    r"(?i)\b(?:with|by|in|using)(?:\s+(?:an?|one|two|the))?\s+(?:underscores?\b|snake[ -]?case\b|camel[ -]?case\b)"
+)
+"""How a text spells a name out, behind its words."""
+_LONGEST_NAME = 6
+"""Words of a name that is spelt out."""
+_BESIDE = frozenset(
+    "a all and are as between connected in is joined linked lower lowercase name named one parted separated single "  # noqa: SIM905
+    "spelled spelt the together two word words written".split()
+)
+"""Words that stand between those of the name and how it is spelt."""
+
+
+@lru_cache(maxsize=256)
+def _by_parts(names: frozenset[str]) -> frozenset[tuple[str, ...]]:
+    return frozenset(parts for name in names if len(parts := tuple(name_parts(name))) > 1)
+
 
 @lru_cache(maxsize=256)
 def _spoken(names: frozenset[str]) -> dict[str, list[tuple[tuple[str, ...], str]]]:
@@ -43,6 +62,7 @@ def spoken_findings(reading: TextReading, chain: Sequence[StageFacts], position:
     has one; words of grammar between them count as nothing. Own and later ones leak, those of earlier stages stand in
     the tree."""
     for sentence in _SENTENCE.split(reading.masked):
+        yield from _spelt_out(sentence, chain, position)
         words = words_of(sentence)
         tests = [at for at, word in enumerate(words) if word in _TEST]
         if not tests:
@@ -60,6 +80,18 @@ def spoken_findings(reading: TextReading, chain: Sequence[StageFacts], position:
                             " ".join(words[at : run[-1][0] + 1]),
                             stage,
                         )
+
+
+def _spelt_out(sentence: str, chain: Sequence[StageFacts], position: int) -> Iterator[Finding]:
+    """Hidden names whose words stand before how they are joined; not those that may be said."""
+    for match in _SPELT.finditer(sentence):
+        words = [word for word in words_of(sentence[: match.start()]) if word not in _BESIDE][-_LONGEST_NAME:]
+        for stage, facts in enumerate(chain[max(0, position - 1) :], max(1, position)):
+            names = _by_parts(facts.introduced - facts.interface - facts.told)
+            if any(tuple(words[at:]) in names for at in range(len(words) - 1)):
+                kind = "introduced_name" if stage == position else "other_stage_name"
+                yield finding(kind, "leak", f"{' '.join(words)} {match[0]}", stage)
+                break
 
 
 def _parts(name: str) -> tuple[str, ...]:
