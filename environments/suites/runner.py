@@ -183,6 +183,10 @@ class Runner:
     sections: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
     """By the name, in small letters, of a project file that can be read: its parts that steer the runner. Dependencies
     are none."""
+    placing: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    """By the same names: parts that place modules, and steer only where one of them gets a name of `started`."""
+    started: tuple[str, ...] = ()
+    """Modules that run before the tests, whoever brings them."""
     own_names: OwnNames | None = None
     sign: ManifestMarker | None = None
     name_of: Callable[[str], str] = last_name

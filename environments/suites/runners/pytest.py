@@ -151,6 +151,15 @@ RUNNER = Runner(
         "setup.cfg": _SETUP,
         "tox.ini": (("DEFAULT",), ("tool:pytest",), ("pytest",), ("coverage:run",)),
     },
+    placing={
+        "pyproject.toml": (
+            *(("tool", "setuptools", name) for name in ("package-dir", "packages", "py-modules", "ext-modules")),
+            ("tool", "poetry", "packages"),
+            ("tool", "scikit-build", "wheel", "packages"),
+        ),
+        "setup.cfg": tuple(("options", name) for name in ("package_dir", "packages", "py_modules")),
+    },
+    started=("sitecustomize", "usercustomize", "pytest", "_pytest", "pluggy"),
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
     plant=plant_python,
     name_of=function_behind("::"),
