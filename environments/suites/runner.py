@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from environments.suites.canaries.canary import Planter
+from environments.suites.canaries.duels import Falsifier
 from environments.suites.projectfiles import Part
 from environments.suites.testlogs import Status
 from prchain.core.code.inline_tests import InlineTest
@@ -196,6 +197,8 @@ class Runner:
     no overlay brings to an agent's tree, for they stand inside source files."""
     plant: Planter | None = None
     """Puts canaries into a test file; None where there are none for this runner."""
+    falsify: Falsifier | None = None
+    """Makes tests of a file false; None where that is not known for this runner."""
 
     def curtly(self, command: TestCommand) -> TestCommand:
         """The same command, where nobody reads why tests fail."""
