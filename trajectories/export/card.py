@@ -29,6 +29,7 @@ from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens
 from trajectories.export.write import HashedFile
 from trajectories.model import EntryKind
+from trajectories.outcomes import DONE_EARLY
 from trajectories.provenance import UNKNOWN, all_provenance, project_of
 from trajectories.sums import price_sources
 
@@ -68,7 +69,7 @@ class Card:
         self.turns.add(sum(turn.role == "assistant" for turn in sample.turns))
         self.stages[len(sample.stages)] += 1
         self.hidden_tests.update(
-            "not_run" if stage.tests is None else "passed" if stage.tests == PASSED else "failed"
+            "not_run" if stage.tests is None else stage.tests if stage.tests in {PASSED, DONE_EARLY} else "failed"
             for stage in sample.stages
         )
         self.proofs.update(stage.proof or "not_proved" for stage in sample.stages)

@@ -57,7 +57,8 @@ def markdown(card: Mapping[str, Any]) -> str:
     ]
     lines += _table(("stages", "samples"), list(card["stages"].items()))
     lines += [
-        "Hidden tests of the accepted stages; a judge that is the gate alone may accept what fails them.",
+        "Hidden tests of the accepted stages; a judge that is the gate alone may accept what fails them. What was done",
+        "early had all its F2P passing before the attempt, so that the judge alone accepted it.",
         "",
     ]
     tests = [(name.replace("_", " "), count) for name, count in card["hidden_tests"].items()]

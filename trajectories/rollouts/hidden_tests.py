@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from environments.suites.outcomes import Grade, StateCheck, check_state, grade
+from environments.suites.outcomes import Grade, StateCheck, asks_nothing, check_state, grade
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import RefreshFailed, SandboxLost
@@ -37,6 +37,10 @@ class HiddenTests:
             return StateCheck()
         classes = self._tests.classes
         return check_state(classes, self._tests.before, self._run(start_tree, classes.p2p).statuses)
+
+    def ask_nothing(self, check: StateCheck) -> bool:
+        """`asks_nothing` of the stage's proved tests; False without any."""
+        return self._tests is not None and asks_nothing(self._tests.classes, check)
 
     def grade(self, tree: str, checked: Mapping[str, Any]) -> Grade | None:
         """The grade of A_t by a test run; `checked` holds the stored fields of the `StateCheck` of S_t."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import func, select
@@ -19,7 +18,7 @@ from sql.store import Store, Transaction
 from sql.tables import Chain, ImportedTrajectory, Repository, Trajectory, TrajectoryMessage
 from trajectories.model import Entry, EntryKind
 from trajectories.options import DEFAULTS as OPTION_DEFAULTS
-from trajectories.outcomes import ACCEPTED, RUNNING
+from trajectories.outcomes import RUNNING, accepted_prefix
 from trajectories.privileged import DISCLOSED
 from trajectories.provenance import UNKNOWN, Provenance, read_provenance
 from trajectories.rows import (
@@ -161,7 +160,7 @@ def _under_way(tx: Transaction, row: ListedTrajectory | TrajectoryRow) -> dict[s
     return {
         "outcome": INTERRUPTED if _is_gone(row.worker) else RUNNING,
         "steps": tx.count(TrajectoryMessage, trajectory_id=row.id, kind=str(EntryKind.TURN)),
-        "accepted": sum(1 for _ in takewhile(lambda outcome: outcome == ACCEPTED, stages)),
+        "accepted": accepted_prefix(stages),
         **calls_of(tx, row.id),
     }
 

@@ -33,9 +33,10 @@ from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec, ObservedAttempt, Observer, StageAccess
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
-from trajectories.options import OnFail
+from trajectories.options import Gate, OnFail
 from trajectories.outcomes import (
     ACCEPTED,
+    DONE_EARLY,
     OF_THE_STATE,
     REJECTED,
     RUNNING,
@@ -142,6 +143,9 @@ class StageRun:
         if check is not None and check.state_broken:
             reason = "none of the stage's tests runs on the state that the stages before left"
             return self._keep(replace(row, outcome=STATE_BROKEN, reason=reason, seconds=time.monotonic() - start_time))
+        if check is not None and options.gate == Gate.TESTS and self._tests.ask_nothing(check):
+            reason = "every F2P test of the stage passes on the state that the stages before left"
+            return self._keep(replace(row, outcome=DONE_EARLY, reason=reason, seconds=time.monotonic() - start_time))
         opening = self._opening()
         self._keep(row, opening)
         return None
@@ -202,7 +206,7 @@ class StageRun:
     def _earlier(self) -> str:
         """Whose work on the earlier stages S_t holds; see `environments.checkouts.state.Carry`."""
         before, options = self._state.stages.get(self._position - 1), self._rollout.options
-        if options.carry is Carry.AGENT and before is not None and before.outcome != ACCEPTED:
+        if options.carry is Carry.AGENT and before is not None and before.outcome not in (ACCEPTED, DONE_EARLY):
             return Carry.REFERENCE if options.on_fail is OnFail.REFERENCE else Carry.AGENT
         return options.carry
 
