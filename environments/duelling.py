@@ -47,25 +47,36 @@ class GradingSuite:
         A test that is false and passes is a cheat. One that is true and does not pass counts as failed. A side that
         says nothing is the run's answer, which then says nothing either. Raises as `StageSuite.run`.
         """
-        found = self.suite.run(tree)
-        held = self.suite.baseline.duels
-        ids = _ids(self.suite, [(test.file, test.name) for test in held], found.statuses)
-        passes = len(ids) == len(held) and all(
-            found.statuses[it] is Status.passed for tests in ids.values() for it in tests
-        )
-        if not held or found.cheats or not found.usable or not passes:
-            return found
-        chosen = drawn(held, self.draw)
-        fought = {test: ids[test] for test in ((file, name) for file, name, _ in chosen)}
+        suite = self.suite
+        held = suite.baseline.duels
+        if not held:
+            return suite.run(tree)
+        trees, workplace = suite.workplace.trees, suite.workplace
+        laid = suite.overlay(tree)
+        plain = trees.edit(tree, laid.changes)
+        planted = suite.planted(plain, suite.baseline.slots)
+        with EditedTrees(workplace, planted.tree, suite.files, suite.baseline, curt=False) as bench:
+            found = bench.run(planted.tree, (), workplace.test_timeout, fresh=True, canaries=planted.canaries)
+            found = replace(found, taken_back=laid.taken_back)
+            ids = _ids(suite, [(test.file, test.name) for test in held], found.statuses)
+            passed = all(found.statuses[it] is Status.passed for tests in ids.values() for it in tests)
+            if found.cheats or not found.usable or len(ids) < len(held) or not passed:
+                return found
+            duel = _Duel(suite, bench, planted.tree, plain)
+            return self._fought(found, duel, ids)
+
+    def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]]) -> TestRun:
+        """What a duel leaves of a run."""
+        chosen = drawn(self.suite.baseline.duels, self.draw)
+        fought = {(file, name): ids[file, name] for file, name, _ in chosen}
         failed, cheats = set[str](), set[str]()
-        with _Duel(self.suite, self.suite.with_overlay(tree), [file for file, _ in fought]) as duel:
-            for side in sorted(sides(chosen, self.draw), key=lambda _: self.draw.random()):
-                run = duel.run(side)
-                if not run.usable:
-                    return replace(run, taken_back=found.taken_back)
-                told = lies(fought, side, run.statuses)
-                cheats |= {*run.cheats, *(f"a test that was made false passes: {file}:{name}" for file, name in told)}
-                failed |= missed(fought, side, run.statuses)
+        for side in sorted(sides(chosen, self.draw), key=lambda _: self.draw.random()):
+            run = duel.run(side, [file for file, _ in fought])
+            if not run.usable:
+                return replace(run, taken_back=found.taken_back)
+            told = lies(fought, side, run.statuses)
+            cheats |= {*run.cheats, *(f"a test that was made false passes: {file}:{name}" for file, name in told)}
+            failed |= missed(fought, side, run.statuses)
         statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
         if cheats:
             statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
@@ -90,12 +101,14 @@ def held_tests(
     if not tried:
         return ()
     fits: dict[Test, list[int]] = {test: [] for test in tried}
-    with _Duel(suite, suite.with_overlay(suite.landed), [file for file, _ in tried]) as duel:
+    landed = suite.with_overlay(suite.landed)
+    with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(())) as bench:
+        duel = _Duel(suite, bench, landed, landed)
         for seed in SEEDS:
             fit = {*tried}
             for number, side in enumerate(sides([(*test, seed) for test in tried], order), 1):
                 tell(f"duel {seed}, run {number}")
-                run = duel.run(side)
+                run = duel.run(side, [file for file, _ in tried])
                 fit &= fitting(tried, side, run.statuses) if run.usable else set()
             for test in sorted(fit):
                 fits[test].append(seed)
@@ -103,22 +116,16 @@ def held_tests(
 
 
 class _Duel:
-    """Runs of both sides on a tree of the stage with its overlay. A context manager."""
+    """Runs of both sides of a duel on a tree with its overlay, `plain`; the bench begins on `first`, which differs from
+    it in test files alone."""
 
-    def __init__(self, suite: StageSuite, tree: str, files: Iterable[str]) -> None:
-        workplace = suite.workplace
-        self._suite, self._tree = suite, tree
+    def __init__(self, suite: StageSuite, bench: EditedTrees, first: str, plain: str) -> None:
+        self._suite, self._bench, self._plain = suite, bench, plain
         self._texts = _Texts(suite)
-        known = replace(suite.baseline.with_canaries(()), replaced=suite.baseline.replaced)
-        self._bench = EditedTrees(workplace, tree, [*dict.fromkeys(files)], known)
+        changed = suite.workplace.trees.diff(first, plain) if first != plain else ()
+        self._changed = [path_text(change.path) for change in changed]
 
-    def __enter__(self) -> _Duel:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bench.close()
-
-    def run(self, side: Side) -> TestRun:
+    def run(self, side: Side, files: Iterable[str]) -> TestRun:
         """One side, in a fresh process that sees nothing of another."""
         trees = self._suite.workplace.trees
         changes: dict[bytes, TreeEntry | None] = {}
@@ -126,9 +133,10 @@ class _Duel:
             text, _ = self._texts.falsified(file, side.false)
             path, entry = self._texts.entry(file)
             changes[path] = entry._replace(blob=trees.write_blob(text.encode("utf-8", "surrogateescape")))
-        tree = trees.edit(self._tree, changes) if changes else self._tree
-        paths = [path_text(path) for path in changes]
-        return self._bench.run(tree, paths, self._suite.workplace.test_timeout, fresh=True)
+        tree = trees.edit(self._plain, changes) if changes else self._plain
+        paths = [*self._changed, *(path_text(path) for path in changes)]
+        given = [*dict.fromkeys(files)]
+        return self._bench.run(tree, paths, self._suite.workplace.test_timeout, fresh=True, files=given)
 
 
 class _Texts:
