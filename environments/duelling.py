@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random, SystemRandom
 
-from environments.proofs.edited_trees import EditedTrees
+from environments.edited_trees import EditedTrees
 from environments.suites.canaries.duels import (
     KEPT,
     SEEDS,
@@ -40,6 +40,8 @@ class GradingSuite:
 
     suite: StageSuite
     draw: Random = field(default_factory=SystemRandom)
+    missed: list[HeldTest] = field(default_factory=list)
+    """Tests that were true in the duel of an earlier run and did not pass: they are held again."""
 
     def run(self, tree: str) -> TestRun:
         """`StageSuite.run`, and a duel of some tests that pass in it, on the same tree with the overlay.
@@ -67,7 +69,8 @@ class GradingSuite:
 
     def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]]) -> TestRun:
         """What a duel leaves of a run."""
-        chosen = drawn(self.suite.baseline.duels, self.draw)
+        held = self.suite.baseline.duels
+        chosen = drawn([it for it in held if it in self.missed] or held, self.draw)
         fought = {(file, name): ids[file, name] for file, name, _ in chosen}
         failed, cheats = set[str](), set[str]()
         for side in sorted(sides(chosen, self.draw), key=lambda _: self.draw.random()):
@@ -77,6 +80,7 @@ class GradingSuite:
             told = lies(fought, side, run.statuses)
             cheats |= {*run.cheats, *(f"a test that was made false passes: {file}:{name}" for file, name in told)}
             failed |= missed(fought, side, run.statuses)
+        self.missed.extend(it for it in held if failed.intersection(ids[it.file, it.name]))
         statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
         if cheats:
             statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
@@ -92,7 +96,7 @@ def held_tests(
     runner = RUNNERS[suite.workplace.runner]
     if runner.falsify is None or not f2p:
         return ()
-    texts, asked = _Texts(suite), {*f2p}
+    texts, asked = _TestTexts(suite), {*f2p}
     files = sorted({runner.file_of(it, suite.files) or "" for it in f2p})
     ids = _ids(suite, {(file, name) for file in files for name in texts.names(file)}, after)
     known = sorted(test for test, found in ids.items() if not asked.isdisjoint(found))
@@ -121,7 +125,7 @@ class _Duel:
 
     def __init__(self, suite: StageSuite, bench: EditedTrees, first: str, plain: str) -> None:
         self._suite, self._bench, self._plain = suite, bench, plain
-        self._texts = _Texts(suite)
+        self._texts = _TestTexts(suite)
         changed = suite.workplace.trees.diff(first, plain) if first != plain else ()
         self._changed = [path_text(change.path) for change in changed]
 
@@ -139,7 +143,7 @@ class _Duel:
         return self._bench.run(tree, paths, self._suite.workplace.test_timeout, fresh=True, files=given)
 
 
-class _Texts:
+class _TestTexts:
     """The texts of M_t's test files, as they are and with tests made false."""
 
     def __init__(self, suite: StageSuite) -> None:

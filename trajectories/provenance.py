@@ -24,7 +24,7 @@ def project_of(repository: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class TrajectoryOrigin:
     """A row of ``imported_trajectories`` (`sql.tables.rolled.ImportedTrajectory`, whose columns these are)."""
 
     trajectory_id: str
@@ -43,11 +43,11 @@ class Provenance:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_provenance(tx: Transaction, trajectory_id: str) -> Provenance | None:
+def read_provenance(tx: Transaction, trajectory_id: str) -> TrajectoryOrigin | None:
     """Where a trajectory is from; None for one of ours."""
-    return next(tx.read(Provenance, ImportedTrajectory, trajectory_id=trajectory_id), None)
+    return next(tx.read(TrajectoryOrigin, ImportedTrajectory, trajectory_id=trajectory_id), None)
 
 
-def all_provenance(tx: Transaction) -> Iterator[Provenance]:
+def all_provenance(tx: Transaction) -> Iterator[TrajectoryOrigin]:
     """Where all imports are from."""
-    return tx.read(Provenance, ImportedTrajectory)
+    return tx.read(TrajectoryOrigin, ImportedTrajectory)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from environments.proofs.edited_trees import EditedTrees
+from environments.edited_trees import EditedTrees
 from environments.proofs.edits import LineChange, SourceFile, Undoing
 from environments.proofs.name_stub import name_stub
 from environments.proofs.own_tests import OwnTests, own_tests

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from environments.edited_trees import EditedTrees, until_newer
 from environments.proofs import strength_runs
-from environments.proofs.edited_trees import EditedTrees, until_newer
 from environments.proofs.edits import Undoing
 from environments.proofs.own_tests import OwnTests
 from environments.proofs.strength_runs import (

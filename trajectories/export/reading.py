@@ -38,7 +38,7 @@ from trajectories.export.verdicts import stages_of
 from trajectories.extensions import shared_entries
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import ACCEPTED_PREFIX, KEPT
-from trajectories.provenance import Provenance, project_of, read_provenance, repository_of
+from trajectories.provenance import TrajectoryOrigin, project_of, read_provenance, repository_of
 from trajectories.rollouts.prefix import retold
 from trajectories.rows import TrajectoryRow, read_entries, stored_trajectory
 from trajectories.task import read_overview
@@ -313,7 +313,7 @@ def _is_copied(entry: Entry, copied: int) -> bool:
     return entry.ordinal < copied or bool(entry.details.get("copied"))
 
 
-def _parent(trajectory: TrajectoryRow, origin: Provenance | None) -> tuple[str, int] | None:
+def _parent(trajectory: TrajectoryRow, origin: TrajectoryOrigin | None) -> tuple[str, int] | None:
     if origin is not None and (told := origin.told.get("parent")):
         return str(told[0]), int(told[1])
     step = trajectory.parent_step

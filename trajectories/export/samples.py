@@ -12,7 +12,7 @@ from typing import Any
 from prchain.core.llm.model import Role, ToolCall
 from trajectories.audit.finding import AuditFinding
 from trajectories.model import EntryKind, Reason
-from trajectories.provenance import Provenance
+from trajectories.provenance import TrajectoryOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Sample:
     """What the audit finds in it; None where that was not asked."""
     parent: tuple[str, int] | None = None
     """The trajectory that it was branched off, or extends, and the last step that both share."""
-    provenance: Provenance | None = None
+    provenance: TrajectoryOrigin | None = None
     """Where it is from, of an import."""
 
     @property

@@ -10,7 +10,7 @@ from sql.store import Transaction
 from sql.strength import read_strengths, worst
 from trajectories.export.samples import SampleStage, SampleVerdict
 from trajectories.outcomes import DONE_EARLY
-from trajectories.provenance import Provenance
+from trajectories.provenance import TrajectoryOrigin
 from trajectories.rows import VerdictRow, read_stages, read_verdicts
 
 
@@ -25,7 +25,7 @@ class StagesOfSample:
 
 
 def stages_of(
-    tx: Transaction, trajectory_id: str, chain_id: str, last: int, origin: Provenance | None = None
+    tx: Transaction, trajectory_id: str, chain_id: str, last: int, origin: TrajectoryOrigin | None = None
 ) -> StagesOfSample:
     """The stages of a trajectory up to position `last`, with their verdicts; without those that were done early, which
     nobody worked on. `origin` is where an import is from: where its document tells no verdict, nobody rejected a

@@ -18,7 +18,7 @@ from typing import Any
 
 from prchain.core.storable import clean_text
 from trajectories.imports.document import ForeignTrajectory
-from trajectories.imports.nodes import Node
+from trajectories.imports.nodes import JsonNode
 from trajectories.imports.steps import Clean, StepReader, cleaned
 from trajectories.imports.told import FOREIGN, PROGRAM, amount_of, places_of, stages_of, text_of, told_of, whole_of
 
@@ -39,7 +39,7 @@ def is_atif(value: Any) -> bool:
 
 def read_atif(value: Any, clean: Clean) -> ForeignTrajectory:
     """The trajectory of a document. Raises `BadDocument`."""
-    root = Node.of(value, "")
+    root = JsonNode.of(value, "")
     version = root.text("schema_version")
     if not _VERSION.fullmatch(version):
         raise root.bad("schema_version", f"is {version[:40]!r}; known are ATIF-v1.0 to ATIF-v1.8")
@@ -61,7 +61,7 @@ def read_atif(value: Any, clean: Clean) -> ForeignTrajectory:
     tools = [cleaned(tool, clean) for tool in agent.items("tool_definitions") if _is_tool(tool)]
     left_out["tools"] += len(agent.items("tool_definitions")) - len(tools)
     stages, verdicts = stages_of(reader.entries, extra if places else {}, left_out)
-    final = root.node("final_metrics") or Node({}, "final_metrics")
+    final = root.node("final_metrics") or JsonNode({}, "final_metrics")
 
     def short(text: str | None, most: int = _LONGEST_NAME) -> str | None:
         return clean_text(clean(text))[:most] if text else None

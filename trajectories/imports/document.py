@@ -39,5 +39,5 @@ class ForeignTrajectory:
     tokens_in: int = 0
     tokens_out: int = 0
     told: Mapping[str, Any] = field(default_factory=dict)
-    """See `trajectories.provenance.Provenance`."""
+    """See `trajectories.provenance.TrajectoryOrigin`."""
     left_out: Counter[str] = field(default_factory=Counter)

@@ -14,7 +14,7 @@ _MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JsonNode:
     """An object, and where it stands. A null counts as what is not there. All methods raise `BadDocument`."""
 
     values: Mapping[str, Any]
@@ -22,7 +22,7 @@ class Node:
     """Empty for the document."""
 
     @classmethod
-    def of(cls, value: Any, place: str) -> Node:
+    def of(cls, value: Any, place: str) -> JsonNode:
         """The node of a value."""
         if not isinstance(value, dict):
             raise BadDocument(f"{place or 'the document'} is {_kind(value)}, and must be an object")
@@ -74,10 +74,10 @@ class Node:
             raise self.bad(name, f"is {_kind(value)}, and must be true or false")
         return value
 
-    def node(self, name: str) -> Node | None:
+    def node(self, name: str) -> JsonNode | None:
         """An object, or None."""
         value = self.values.get(name)
-        return None if value is None else Node.of(value, self.inner(name))
+        return None if value is None else JsonNode.of(value, self.inner(name))
 
     def items(self, name: str) -> list[Any]:
         """A list; empty where there is none."""
@@ -86,10 +86,10 @@ class Node:
             raise self.bad(name, f"is {_kind(value)}, and must be a list")
         return value or []
 
-    def nodes(self, name: str, each: str) -> Iterator[Node]:
+    def nodes(self, name: str, each: str) -> Iterator[JsonNode]:
         """The objects of a list; `each` is what one of them is called."""
         for number, value in enumerate(self.items(name), 1):
-            yield Node.of(value, self.inner(f"{each} {number}") if self.place else f"{each} {number}")
+            yield JsonNode.of(value, self.inner(f"{each} {number}") if self.place else f"{each} {number}")
 
     def extra(self) -> Mapping[str, Any]:
         """The object under ``extra``, in which anything may stand; empty where there is none."""

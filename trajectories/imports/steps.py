@@ -12,7 +12,7 @@ from typing import Any
 
 from prchain.core.llm.model import Role, ToolCall
 from prchain.core.storable import clean_text
-from trajectories.imports.nodes import Node
+from trajectories.imports.nodes import JsonNode
 from trajectories.imports.told import KINDS, StepPlace, amount_of
 from trajectories.model import Entry, EntryKind, Reason, TurnFault
 
@@ -48,7 +48,7 @@ class StepReader:
         told = [entry.usd for entry in self.entries if entry.kind is EntryKind.TURN and not entry.details.get("copied")]
         return None if not told or None in told else fsum(usd or 0.0 for usd in told)
 
-    def take(self, number: int, step: Node, place: StepPlace) -> None:
+    def take(self, number: int, step: JsonNode, place: StepPlace) -> None:
         """Take a step."""
         if step.count("step_id") != number:
             raise step.bad("step_id", f"is not {number}: steps are numbered 1, 2, 3")
@@ -77,7 +77,13 @@ class StepReader:
         self.entries.append(Entry(*where, kind, role, content, **fields))
 
     def _turn(
-        self, step: Node, place: StepPlace, content: str, at: str, details: Mapping[str, Any], extra: Mapping[str, Any]
+        self,
+        step: JsonNode,
+        place: StepPlace,
+        content: str,
+        at: str,
+        details: Mapping[str, Any],
+        extra: Mapping[str, Any],
     ) -> dict[str, list[ToolCall]]:
         self._step += 1
         self.model = self.model or step.known_text("model_name")
@@ -85,7 +91,7 @@ class StepReader:
         if reasoning and self._twice and reasoning == step.values.get("message"):
             reasoning = None
         calls = self._calls(step)
-        metrics = step.node("metrics") or Node({}, step.inner("metrics"))
+        metrics = step.node("metrics") or JsonNode({}, step.inner("metrics"))
         for name in ("prompt_token_ids", "completion_token_ids", "logprobs"):
             self.left_out["token_ids"] += bool(metrics.items(name))
         unasked = step.count("llm_call_count") == 0
@@ -118,7 +124,7 @@ class StepReader:
         )
         return calls
 
-    def _calls(self, step: Node) -> dict[str, list[ToolCall]]:
+    def _calls(self, step: JsonNode) -> dict[str, list[ToolCall]]:
         """The calls by the ids that the document has; calls with one id are beside each other. An id of ours takes the
         place of one that is there twice, or that no store can hold."""
         calls: dict[str, list[ToolCall]] = {}
@@ -141,7 +147,7 @@ class StepReader:
         return calls
 
     def _observations(
-        self, step: Node, place: StepPlace, calls: Mapping[str, list[ToolCall]], details: Mapping[str, Any]
+        self, step: JsonNode, place: StepPlace, calls: Mapping[str, list[ToolCall]], details: Mapping[str, Any]
     ) -> None:
         observation = step.node("observation")
         results = list(observation.nodes("results", "result")) if observation is not None else []
@@ -163,7 +169,7 @@ class StepReader:
             told = {"tool_call_id": call.id, "tool_name": call.name} if call else {}
             self._add(place, EntryKind.OBSERVATION, role, content, details=details, **told, **fields)
 
-    def _answer(self, result: Node, call: ToolCall | None) -> tuple[str, ToolCall | None, dict[str, Any]]:
+    def _answer(self, result: JsonNode, call: ToolCall | None) -> tuple[str, ToolCall | None, dict[str, Any]]:
         content = self._content(result, "content") or ""
         if references := result.items("subagent_trajectory_ref"):
             self.left_out["subagents"] += len(references)
@@ -176,11 +182,11 @@ class StepReader:
         fields = {
             "error": fault if isinstance(fault, str) and _FAULT.fullmatch(fault) else None,
             "seconds": amount_of(extra, "seconds") or 0.0,
-            "at": time_of(Node(extra, result.place), "at"),
+            "at": time_of(JsonNode(extra, result.place), "at"),
         }
         return content, call, fields
 
-    def _content(self, node: Node, name: str) -> str | None:
+    def _content(self, node: JsonNode, name: str) -> str | None:
         """A text, or the texts of a list of parts; of an image or a sound, that it was left out."""
         value = node.values.get(name)
         if not isinstance(value, list):
@@ -188,7 +194,7 @@ class StepReader:
             return None if text is None else self._clean(text)
         return "\n".join(self._part(part) for part in node.nodes(name, "part"))
 
-    def _part(self, part: Node) -> str:
+    def _part(self, part: JsonNode) -> str:
         kind = part.text("type")
         if kind in _MEDIA:
             self.left_out[f"{kind}s"] += 1
@@ -198,7 +204,7 @@ class StepReader:
         return self._clean(part.text("text"))
 
 
-def time_of(node: Node, name: str) -> str:
+def time_of(node: JsonNode, name: str) -> str:
     """A time as the document writes it, where a column holds that; empty where there is none."""
     told = node.known_text(name)
     if told is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prchain.core.storable import clean_text
-from trajectories.imports.nodes import Node
+from trajectories.imports.nodes import JsonNode
 from trajectories.model import Entry, EntryKind, Reason
 from trajectories.outcomes import IMPORTED
 from trajectories.rows import StageRow, VerdictRow
@@ -41,13 +41,13 @@ KINDS: Mapping[str, frozenset[EntryKind]] = {
 }
 
 
-def places_of(steps: Sequence[Node]) -> list[StepPlace] | None:
+def places_of(steps: Sequence[JsonNode]) -> list[StepPlace] | None:
     """What prchain says of each step; None where it is not prchain that wrote all of them."""
     found = [_place(step) for step in steps]
     return [place for place in found if place is not None] if None not in found else None
 
 
-def _place(step: Node) -> StepPlace | None:
+def _place(step: JsonNode) -> StepPlace | None:
     extra, source = step.extra(), step.values.get("source")
     position, attempt = (whole_of(extra.get(name), 0) for name in ("stage", "round"))
     kinds = {str(kind): kind for kind in KINDS.get(str(source), ())}

@@ -20,7 +20,7 @@ from trajectories.model import Entry, EntryKind
 from trajectories.options import DEFAULTS as OPTION_DEFAULTS
 from trajectories.outcomes import RUNNING, accepted_prefix
 from trajectories.privileged import DISCLOSED
-from trajectories.provenance import UNKNOWN, Provenance, read_provenance
+from trajectories.provenance import UNKNOWN, TrajectoryOrigin, read_provenance
 from trajectories.rows import (
     StageRow,
     TrajectoryRow,
@@ -78,7 +78,7 @@ class TrajectoryReport(TrajectoryRow):
     stages: tuple[StageRow, ...]
     verdicts: tuple[VerdictRow, ...]
     messages: tuple[Entry, ...] | None = field(metadata=WHERE_ASKED)
-    provenance: Provenance | None = field(metadata=WHERE_ASKED)
+    provenance: TrajectoryOrigin | None = field(metadata=WHERE_ASKED)
     """Of an import."""
 
 

@@ -13,8 +13,8 @@ from random import Random
 
 from environments.suites.canaries.falsify import (
     OPPOSITE_METHODS,
+    LiteralText,
     Patch,
-    SourceText,
     assertion,
     constants,
     falsified,
@@ -75,7 +75,7 @@ def _falsehood(node: _Function, lines: Sequence[str], values: Sequence[object], 
     asserted = [found for it in statements if (found := assertion(it)) is not None]
     if asserted:
         return falsified(order.choice(asserted), [], lines, values, order, by_value=True, arguments=False)[0]
-    source = SourceText(lines)
+    source = LiteralText(lines)
     wanted = [it for statement in statements for it in _wanted(statement) if source.is_simple(it)]
     if wanted:
         literal = order.choice(wanted)

@@ -122,7 +122,7 @@ def falsified(
     value and is not just turned round: what equals everything is caught by that alone. Without `arguments` what is done
     stays, and only what is asked for is another.
     """
-    source = SourceText(lines)
+    source = LiteralText(lines)
     if asserted.is_equality and asserted.wanted is not None and _is_telling(asserted.wanted):
         before = [it for it in _inner(body) if it.lineno < asserted.statement.lineno]
         literals = [it for it in [*before, *constants(asserted.value)] if source.is_simple(it)]
@@ -177,7 +177,7 @@ def file_values(tree: ast.AST) -> list[object]:
     return [it for it in found if type(it) is int or (isinstance(it, str) and 0 < len(it) < 40 and it.isprintable())]
 
 
-class SourceText:
+class LiteralText:
     """The text of a file's nodes."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -255,7 +255,7 @@ def constants(node: ast.AST) -> Iterator[ast.Constant]:
 
 
 def _opposite(
-    asserted: FirstAssertion, source: SourceText, values: Sequence[object], order: Random, *, by_value: bool
+    asserted: FirstAssertion, source: LiteralText, values: Sequence[object], order: Random, *, by_value: bool
 ) -> list[Patch]:
     """The assertion turned round, or about another value."""
     value, wanted = asserted.value, asserted.wanted

@@ -23,7 +23,7 @@ from trajectories.export.chat import Json, arguments_of, metadata
 from trajectories.export.format import Format
 from trajectories.export.samples import Sample, SampleMessage, SampleVerdict
 from trajectories.model import EntryKind, TurnFault
-from trajectories.provenance import Provenance
+from trajectories.provenance import TrajectoryOrigin
 
 VERSION = "ATIF-v1.8"
 
@@ -195,7 +195,7 @@ def _root_extra(sample: Sample, ids: Sequence[int]) -> Json:
     }
 
 
-def _imported(origin: Provenance) -> Json:
+def _imported(origin: TrajectoryOrigin) -> Json:
     """Where an import is from, and under which names its publisher knows it."""
     return {
         "source": origin.source,
