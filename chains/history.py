@@ -62,6 +62,8 @@ class LandedPullRequest:
     title: str = ""
     """From the API, else from the merge commit; empty where there is neither."""
     body: str = ""
+    missing_files: int = 0
+    """Files of its base and of its patch whose content the mirror lacked when it was mined."""
 
     @property
     def headline(self) -> str:
@@ -107,11 +109,22 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, LandedPullRequ
         texts[number][field] = body
     merge_titles = _merge_titles(tx, repository_id)
     found: dict[int, LandedPullRequest] = {}
-    columns = ("number", "branch", "is_default", "position", "base_sha", "landed_sha", "landed_at", "subject")
+    columns = (
+        "number",
+        "branch",
+        "is_default",
+        "position",
+        "base_sha",
+        "landed_sha",
+        "landed_at",
+        "subject",
+        "missing_files",
+    )
     for row in tx.rows(Landing, *columns, repository_id=repository_id):
         pull_texts = texts.get(row[0], {})
         title = pull_texts.get("title") or merge_titles.get(row[5], "")
         facts = dict(zip(columns, row, strict=True))
+        facts["missing_files"] = facts["missing_files"] or 0
         candidate = LandedPullRequest(**facts, by_bot=row[0] in bots, title=title, body=pull_texts.get("body", ""))
         known = found.get(candidate.number)
         if known is None or _rank(candidate) < _rank(known):

@@ -41,5 +41,6 @@ MEANINGS: Mapping[str, str] = {
     "no_text": "nothing but a subject that says nothing",
     "no_tests": "it changes no file of tests that could prove it (only with `--with-tests`)",
     "low_worth": "too unlikely to make a sensible task: its worth is below `--worth`",
+    "tree_incomplete": "the mirror lacked files of the tree before it when it was mined: nothing can work on that",
 }
 """Outcome to its meaning; the filters stand in the order in which they are asked."""

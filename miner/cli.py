@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from miner.funnel import funnel, not_mined, print_funnel, replaced_words
+from miner.funnel import funnel, not_mined, print_funnel, replaced_words, trajectories_of_others
 from miner.git_rows import PullRequestSelection
 from miner.mine import AUTO, GIT, MineOptions, RepositoryReport, open_run
 from miner.missing import LackingMirror
@@ -182,7 +182,8 @@ def status(repository: str | None, db: str | None, as_json: bool) -> None:
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = funnel(store, repository)
         failed = not_mined(store) if repository is None else []
-    present(as_json, rows, print_funnel, rows, failed)
+        imported = trajectories_of_others(store) if repository is None else 0
+    present(as_json, rows, print_funnel, rows, failed, imported)
 
 
 @click.command()

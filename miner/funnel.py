@@ -17,6 +17,7 @@ from sql.tables import (
     Chain,
     Citation,
     GraphRow,
+    ImportedTrajectory,
     IncompletePart,
     Landing,
     MineRun,
@@ -203,8 +204,14 @@ def not_mined(store: Store) -> list[FailedLine]:
     ]
 
 
-def print_funnel(rows: Sequence[RepositoryFunnel], failed: Sequence[FailedLine] = ()) -> None:
-    """Print the funnel as text, and the lines of a list that came to nothing."""
+def trajectories_of_others(store: Store) -> int:
+    """How many trajectories were imported, which are of no repository that was mined."""
+    with store.reading() as tx:
+        return tx.count(ImportedTrajectory)
+
+
+def print_funnel(rows: Sequence[RepositoryFunnel], failed: Sequence[FailedLine] = (), imported: int = 0) -> None:
+    """Print the funnel as text, the lines of a list that came to nothing, and how many trajectories were imported."""
     if not rows:
         say("nothing mined yet; run `prchain mine repos.txt`")
     for row in rows:
@@ -243,5 +250,7 @@ def print_funnel(rows: Sequence[RepositoryFunnel], failed: Sequence[FailedLine] 
         say()
     if rows:
         say("docs/outcomes.md says what each name means")
+    if imported:
+        say(f"trajectories of others: {imported:,}; `prchain rollouts list --outcome imported` lists them")
     for line in failed:
         say(f"not mined: {line.spec}: {line.outcome}, {line.started_at}: {line.reason}")

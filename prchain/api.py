@@ -136,11 +136,13 @@ class StageVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """An agent's run over a chain, with the verdicts on it."""
+    """An agent's run over a chain, with the verdicts on it; or one of others (outcome ``imported``)."""
 
     id: str
-    chain: str
-    repository: str
+    chain: str | None
+    """None of one of others."""
+    repository: str | None
+    """None of one of others that does not tell."""
     sample: int
     scaffold: str
     model: str
@@ -259,13 +261,16 @@ class Database:
             check_requested(tx, outcomes=frozenset(outcomes or ()), repository=repository, model=model)
             chains = self._repositories_of_chains(tx, repository)
             rows = {row[0]: dict(zip(columns, row, strict=True)) for row in tx.rows(tables.Trajectory, *columns)}
+            told = {row[0]: row[1] for row in tx.rows(tables.ImportedTrajectory, "trajectory_id", "repository")}
             for id_, row in sorted(rows.items()):
                 chain = row.pop("chain_id")
-                if chain not in chains or (outcomes is not None and row["outcome"] not in outcomes):
+                of = chains.get(chain) if chain else told.get(id_)
+                wanted = chain in chains if chain else repository in (None, of)
+                if not wanted or (outcomes is not None and row["outcome"] not in outcomes):
                     continue
                 if model in (None, row["model"]):
                     verdicts = tuple(StageVerdict(*one) for one in tx.rows(tables.Verdict, *names, trajectory_id=id_))
-                    yield Trajectory(chain=chain, repository=chains[chain], verdicts=verdicts, **row)
+                    yield Trajectory(chain=chain, repository=of, verdicts=verdicts, **row)
 
     @staticmethod
     def _repositories_of_chains(tx: Transaction, repository: str | None) -> dict[str, str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import case, func, insert, select, text, update
-from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy import Table, bindparam, case, func, insert, select, text, update
 
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.ledger import CallKey, CallNote, Spending, StoredReply, refuse
@@ -25,8 +24,23 @@ from sql.tables import LlmCall
 _PAID = ("reserved", "stored", "lost")
 """States of calls that were, or may have been, paid for."""
 
+# Statements that every call takes are made once: that takes as long as running them.
+_CALLS = cast(Table, LlmCall.__table__)
+_KEY = ("purpose", "subject", "sample", "attempt", "ordinal", "request_hash")
+"""Columns that are fields of `CallKey`."""
+
 _UNDER_WAY = LlmCall.state == "reserved"
 _COUNTED = func.coalesce(LlmCall.usd, LlmCall.reserved_usd)
+
+_FIND = (
+    select(LlmCall.reply, _COUNTED.label("usd"), LlmCall.started_at, LlmCall.finished_at)
+    .where(*(_CALLS.c[name] == bindparam(name) for name in _KEY), LlmCall.state == "stored")
+    .order_by(LlmCall.id)
+    .limit(1)
+)
+_RESERVE = insert(_CALLS).returning(_CALLS.c.id)
+_END = update(_CALLS).where(_CALLS.c.id == bindparam("call"))
+_SPENT = select(func.sum(_COUNTED)).where(LlmCall.run == bindparam("run"), LlmCall.state.in_(_PAID))
 
 
 class SqlLedger:
@@ -41,10 +55,8 @@ class SqlLedger:
 
     def find(self, key: CallKey) -> StoredReply | None:
         """See `prchain.core.llm.ledger.Ledger`. Raises `StoreError`."""
-        columns = (LlmCall.reply, _COUNTED.label("usd"), LlmCall.started_at, LlmCall.finished_at)
-        stored = select(*columns).where(*_has_key(key), LlmCall.state == "stored")
         with self._store.reading() as tx:
-            row = tx.connection.execute(stored.order_by(LlmCall.id).limit(1)).one_or_none()
+            row = tx.connection.execute(_FIND, _columns(key)).one_or_none()
         if row is None:
             return None
         return StoredReply(Reply.from_json(row.reply), row.usd, _seconds(row.started_at, row.finished_at))
@@ -68,7 +80,7 @@ class SqlLedger:
                 spent = self._spent(tx)
                 if spent + (usd or 0.0) > budget_usd:
                     refuse(spent, usd or 0.0, budget_usd)
-            return int(tx.connection.execute(insert(LlmCall).values(row).returning(LlmCall.id)).scalar_one())
+            return int(tx.connection.execute(_RESERVE, row).scalar_one())
 
     def settle(self, call: int, reply: Reply, usd: float | None) -> None:
         """See `prchain.core.llm.ledger.Ledger`. Raises `StoreError`."""
@@ -101,7 +113,7 @@ class SqlLedger:
             func.coalesce(func.sum(LlmCall.tokens_out), 0),
             func.coalesce(func.sum(case((_UNDER_WAY, 1), else_=0)), 0),
             func.coalesce(func.sum(case((_UNDER_WAY, _COUNTED), else_=0.0)), 0.0),
-        ).where(*self._paid())
+        ).where(LlmCall.run == self._run, LlmCall.state.in_(_PAID))
         refused = select(func.count()).where(LlmCall.run == self._run, LlmCall.state.not_in(_PAID))
         with self._store.reading() as tx:
             calls, usd, unpriced, *others, reserved = tx.connection.execute(query).one()
@@ -121,15 +133,12 @@ class SqlLedger:
             tx.connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
     def _spent(self, tx: Transaction) -> float:
-        total = tx.connection.execute(select(func.sum(_COUNTED)).where(*self._paid())).scalar_one()
+        total = tx.connection.execute(_SPENT, {"run": self._run}).scalar_one()
         return float(total or 0.0)
-
-    def _paid(self) -> tuple[ColumnElement[bool], ...]:
-        return LlmCall.run == self._run, LlmCall.state.in_(_PAID)
 
     def _end(self, call: int, **values: Any) -> None:
         with self._store.transaction() as tx:
-            tx.connection.execute(update(LlmCall).where(LlmCall.id == call).values(**values | {"finished_at": now()}))
+            tx.connection.execute(_END, {**values, "call": call, "finished_at": now()})
 
 
 @contextmanager
@@ -152,19 +161,8 @@ def open_gateway(
         yield gateway
 
 
-def _columns(key: CallKey) -> Mapping[str, Any]:
-    return {
-        "purpose": key.purpose,
-        "subject": key.subject,
-        "sample": key.sample,
-        "attempt": key.attempt,
-        "ordinal": key.ordinal,
-        "request_hash": key.request_hash,
-    }
-
-
-def _has_key(key: CallKey) -> tuple[ColumnElement[bool], ...]:
-    return tuple(getattr(LlmCall, name) == value for name, value in _columns(key).items())
+def _columns(key: CallKey) -> dict[str, Any]:
+    return {name: getattr(key, name) for name in _KEY}
 
 
 def _seconds(began: str, ended: str | None) -> float:

@@ -17,11 +17,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Table, delete, func, select
+from sqlalchemy import URL, ColumnElement, Connection, Delete, Engine, Select, Table, bindparam, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.dml import Insert
 
 from prchain.core.errors import StoreUnavailable
 from sql.engine import make_engine, parse_url, reader, shown, sqlite_file, writer
@@ -82,18 +84,16 @@ class Transaction:
 
     def delete(self, table: type[Base], **equals: Any) -> None:
         """Delete the rows whose columns equal the given values."""
-        self.connection.execute(delete(table).filter_by(**equals))
+        self.connection.execute(_deleting(_table(table), *_names(equals)), _given(equals))
 
     def rows(self, table: type[Base], *columns: str, **equals: Any) -> Iterator[Sequence[Any]]:
         """Yield tuples of the named columns, in primary-key order, of the rows whose columns equal the given values.
 
         Rows stream: memory does not grow with their number. Texts sort as the database's collation says.
         """
-        target = _table(table)
-        chosen = [target.c[name] for name in columns]
-        query = select(*chosen).filter_by(**equals).order_by(*target.primary_key.columns)
+        query = _selecting(_table(table), columns, *_names(equals))
         # A caller that wants only the first row leaves the rest: the server's cursor is closed then, too.
-        with self.connection.execute(query, execution_options={"yield_per": _BATCH}) as result:
+        with self.connection.execute(query, _given(equals), execution_options={"yield_per": _BATCH}) as result:
             yield from result
 
     def read(self, kind: type[_T], table: type[Base], **equals: Any) -> Iterator[_T]:
@@ -103,22 +103,14 @@ class Transaction:
 
     def count(self, table: type[Base], **equals: Any) -> int:
         """How many rows have columns that equal the given values."""
-        query = select(func.count()).select_from(_table(table)).filter_by(**equals)
-        return int(self.connection.execute(query).scalar_one())
+        query = _counting(_table(table), *_names(equals))
+        return int(self.connection.execute(query, _given(equals)).scalar_one())
 
     def _write(self, table: type[Base], rows: Iterable[Row], *, update: bool) -> int:
         target = _table(table)
-        keys = [column.name for column in target.primary_key.columns]
-        insert = (sqlite if self.connection.dialect.name == "sqlite" else postgresql).insert(target)
         row_count = 0
         for batch in _batches(map(dict, rows)):
-            changed = [name for name in batch[0] if name not in keys]
-            if update and changed:
-                statement = insert.on_conflict_do_update(
-                    index_elements=keys, set_={name: insert.excluded[name] for name in changed}
-                )
-            else:
-                statement = insert.on_conflict_do_nothing(index_elements=keys)
+            statement = _inserting(target, self.connection.dialect.name, tuple(batch[0]) if update else ())
             self.connection.execute(statement, batch)
             row_count += len(batch)
         if row_count >= _MANY:
@@ -226,6 +218,57 @@ def _table(table: type[Base]) -> Table:
     target = table.__table__
     assert isinstance(target, Table)
     return target
+
+
+_Names = tuple[str, ...]
+
+_statement = lru_cache(maxsize=512)
+"""Keeps statements: SQLAlchemy takes as long to make a small one as the database to answer it."""
+
+
+def _names(equals: Mapping[str, Any]) -> tuple[_Names, _Names]:
+    """The columns that have a value, and those that are null."""
+    return tuple(name for name in equals if equals[name] is not None), tuple(
+        name for name in equals if equals[name] is None
+    )
+
+
+def _given(equals: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in equals.items() if value is not None}
+
+
+def _holds(target: Table, given: _Names, null: _Names) -> list[ColumnElement[bool]]:
+    return [*(target.c[name] == bindparam(name) for name in given), *(target.c[name].is_(None) for name in null)]
+
+
+@_statement
+def _selecting(target: Table, columns: _Names, given: _Names, null: _Names) -> Select[Any]:
+    chosen = [target.c[name] for name in columns]
+    return select(*chosen).where(*_holds(target, given, null)).order_by(*target.primary_key.columns)
+
+
+@_statement
+def _counting(target: Table, given: _Names, null: _Names) -> Select[Any]:
+    return select(func.count()).select_from(target).where(*_holds(target, given, null))
+
+
+@_statement
+def _deleting(target: Table, given: _Names, null: _Names) -> Delete:
+    return delete(target).where(*_holds(target, given, null))
+
+
+@_statement
+def _inserting(target: Table, dialect: str, updates: _Names) -> Insert:
+    """Rows with a primary key that is there change those of these columns that are not part of it."""
+    insert = (sqlite if dialect == "sqlite" else postgresql).insert(target)
+    keys = [column.name for column in target.primary_key.columns]
+    changed = [name for name in updates if name not in keys]
+    statement: Insert = (
+        insert.on_conflict_do_update(index_elements=keys, set_={name: insert.excluded[name] for name in changed})
+        if changed
+        else insert.on_conflict_do_nothing(index_elements=keys)
+    )
+    return statement
 
 
 def _batches(items: Iterable[_T]) -> Iterator[list[_T]]:

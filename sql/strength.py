@@ -83,6 +83,37 @@ class UndoingOutcome(StrEnum):
     """It did not build, or tests were not collected; or there was no time for it."""
 
 
+class WhyNone(StrEnum):
+    """Why nothing is said of undoings, or of the tests of before; the name of an error or limit where one ended the run
+    (`sql.tables.ReferenceRun.infra`)."""
+
+    TIMED_OUT = "timed_out"
+    DISTRUSTED = "distrusted"
+    """Its results are not believed."""
+    BROKE_OFF = "broke_off"
+    NO_TEST_ENDED = "no_test_ended"
+    """No test came to an end of its own: packages are others than at the proof, or the build fails."""
+    NOT_ALONE = "not_alone"
+    """No own F2P test passes where their files are run alone, with nothing undone."""
+    NOTHING_TO_UNDO = "nothing_to_undo"
+    """The reference has no part without which a test could end otherwise."""
+    NONE_RAN = "none_ran"
+    """What was undone did not build, or tests were not found with it."""
+    NO_TIME = "no_time"
+
+
+_WHY_WORDS: Mapping[str, str] = {
+    WhyNone.TIMED_OUT: "the tests ran out of time",
+    WhyNone.DISTRUSTED: "results of the tests are not believed",
+    WhyNone.BROKE_OFF: "the tests broke off",
+    WhyNone.NO_TEST_ENDED: "no test ran to its end; were packages changed since the proof?",
+    WhyNone.NOT_ALONE: "no own F2P passes where their files are run alone, with nothing undone",
+    WhyNone.NOTHING_TO_UNDO: "the reference has no part that tests could miss",
+    WhyNone.NONE_RAN: "none built, or tests were not found",
+    WhyNone.NO_TIME: "there was no time",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Undone:
     """One undoing of a part of the reference. `place` is ``path:line``."""
@@ -111,6 +142,9 @@ class Strength:
     """Wall time that the measuring took."""
     untried: int = 0
     """Undoings for which there was no time left."""
+    cause: str | None = None
+    """Why a run that all depends on says nothing, or that there is nothing to undo; None of strengths of before, and
+    where that is not so."""
 
     @property
     def shares(self) -> Counter[UndoingOutcome]:
@@ -132,6 +166,18 @@ class Strength:
     def valid(self) -> int:
         """Undoings that say something."""
         return self.caught + self.shares[UndoingOutcome.PASSED]
+
+    @property
+    def why_none(self) -> str | None:
+        """Why there is no valid undoing: a `WhyNone`, or the name of an error or limit. None where there is one, where
+        no own F2P asks for any, and where it is not stored."""
+        if self.own == 0 or self.valid:
+            return None
+        if self.cause or self.own is None:
+            return self.cause
+        if self.shares[UndoingOutcome.INVALID]:
+            return WhyNone.NONE_RAN
+        return WhyNone.NO_TIME if self.untried else None
 
     @property
     def worth(self) -> Worth:
@@ -192,6 +238,7 @@ def strength_row(strength: Strength | None) -> dict[str, Any]:
         "valid": strength.valid,
         "invalid": strength.shares[UndoingOutcome.INVALID],
         "untried": strength.untried,
+        "why_none": strength.why_none,
     }
 
 
@@ -284,8 +331,11 @@ def strength_words(row: Mapping[str, Any]) -> str:
     if row["worth"] == Worth.NOT_MEASURED:
         return f"{Worth.NOT_MEASURED}; `prchain environments validate --strength` does"
     if row["own_f2p"] is None:
-        return f"{row['worth']}: the tests of before say nothing of the tree of before"
+        why = f" ({_why_words(row['why_none'])})" if row["why_none"] else ""
+        return f"{row['worth']}: the tests of before say nothing of the tree of before{why}"
     undone = f"{row['caught']} of {counted(row['valid'], 'undoing')} caught"
+    if not row["valid"]:
+        undone = f"nothing could be undone: {_why_words(row['why_none'])}"
     undone += "".join(f", {row[name]} {words}" for name, words in _LEFT_OUT.items() if row.get(name))
     parts = (
         f"{row['own_f2p']:,} own F2P, {row['changed_f2p']:,} of them added or changed",
@@ -294,3 +344,9 @@ def strength_words(row: Mapping[str, Any]) -> str:
         f"{row['guards']:,} P2P beside them" if row["guards"] else "no P2P beside them",
     )
     return f"{row['worth']}: {'; '.join(filter(None, parts))}"
+
+
+def _why_words(why: str | None) -> str:
+    if why is None:
+        return "why was not stored; `prchain environments validate --strength --renew` tells it"
+    return _WHY_WORDS.get(why, f"the tests ended with {why}")

@@ -126,6 +126,7 @@ ROWS = {
     "tasks export": Row(("--out", "out.jsonl"), "no chain is chosen; .*, so out.jsonl was not written"),
     "prm labels": Row(("--out", "out.jsonl"), "no row to write, so out.jsonl was not written"),
     "tasks import": Row(("none.jsonl",), "no task was imported"),
+    "rollouts import": Row(("none.jsonl", "--format", "atif"), "no trajectory was imported"),
     "evaluate": Row((), "no rollout over these tasks has ended"),
 }
 

@@ -34,6 +34,7 @@ def sources() -> Sources:
         ("sql/queries/funnel.sql", "tests/sql/test_queries.py", "a file beside modules"),
         ("docs/outcomes.md", "tests/test_outcomes_page.py", "its name"),
         ("Makefile", "tests/test_makefile.py", "its name"),
+        ("sql/migrations/versions/m0004_baseline.py", "tests/sql/test_migrate.py", "a package that a module finds"),
         ("miner/gone.py", "tests/miner/test_mine.py", "what is left of its folder"),
         ("tests/conftest.py", "tests/prchain/test_parts.py", "every test has it"),
     ],

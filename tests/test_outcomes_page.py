@@ -19,7 +19,7 @@ from environments.suites.testlogs import Status
 from miner.outcomes import OUTCOMES as OF_PULL_REQUESTS
 from prchain.core import errors
 from prchain.core.runs import DEFECT, TAKEN
-from sql.strength import UndoingKind, UndoingOutcome, Worth
+from sql.strength import UndoingKind, UndoingOutcome, WhyNone, Worth
 from tests.test_docs import ROOT
 from trajectories import outcomes as of_trajectories
 from trajectories.export import duplicates, lengths, reading, selection
@@ -47,7 +47,7 @@ NAMES_IN_CODE = {
     "Proofs": names_of(proof)
     | {field.name for field in fields(of_tests.ClassifiedTests)}
     | set(Status)
-    | {*Worth, *UndoingKind, *UndoingOutcome},
+    | {*Worth, *UndoingKind, *UndoingOutcome, *WhyNone},
     "Attempts": {*Ending, *TurnFault, *names_of(of_tests), *(error("").name for error in _UNSCORED)},
     "Trajectories": names_of(of_trajectories) | of_trajectories.FINAL | {"proof_outdated"},
     "Exports": names_of(duplicates)

@@ -59,7 +59,8 @@ class Rule:
 
     `adds` is appended to its words and `replaces` some of them, for the reason in `why`; `wants` is its argument where
     a sentence only names the command. CHAIN and TRAJECTORY are the first characters of an id. With `engine` it runs
-    only with a Docker engine; elsewhere its words are only parsed. `ends` are the exit codes it may have.
+    only with a Docker engine; elsewhere its words are only parsed. `ends` are the exit codes it may have. The lines of
+    a `lasting` rule run in one folder, so that what one has made the next finds done, and not each in its own.
     """
 
     says: str
@@ -68,6 +69,7 @@ class Rule:
     replaces: Mapping[str, str] = field(default_factory=dict)
     engine: bool = False
     ends: tuple[int, ...] = (0,)
+    lasting: bool = False
     why: str = ""
 
 
@@ -100,6 +102,7 @@ RULES = {
     "environments validate": Rule(
         "1 proved|1 done before",
         (*LOCAL, "--chain", "CHAIN", "--runs", "2"),
+        lasting=True,
         why="plain processes are everywhere, each stage takes seconds, and the demo has made one run",
     ),
     "environments validate --stage-images": Rule(
@@ -122,6 +125,7 @@ RULES = {
         (*LOCAL, "--chain", "CHAIN"),
         replaces={"4": "2"},
         ends=(0, 1),
+        lasting=True,
         why="each takes seconds, and the script has accepted answers only for what the demo asks",
     ),
     **{
@@ -136,6 +140,7 @@ RULES = {
         why="the script knows no agent that goes on after a rejection",
     ),
     "rollouts extend": Rule("prefix", (*LOCAL, "--dry-run"), why="plain processes are everywhere"),
+    "rollouts import": Rule("there is no file", ends=(2,), why="the demo holds no documents of others"),
     "rollouts list": Rule("7 trajectories, 4 accepted, 3 rejected"),
     "rollouts show": Rule(
         "accepted|diff --git|changed no file", replaces={**OF_TRAJECTORY, "N": "1"}, why="every rollout has a step"
@@ -341,10 +346,19 @@ def ids(finished_demo: Ran) -> Mapping[str, str]:
 
 
 class Typist:
-    """Runs command lines in a folder, and fails where they do."""
+    """Runs command lines in a folder, those with lasting rules in another one, and fails where they do."""
 
-    def __init__(self, folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str], engine: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ids: Mapping[str, str],
+        capsys: pytest.CaptureFixture[str],
+        *,
+        lasting: Path | None = None,
+        engine: bool = False,
+    ) -> None:
         self._folder, self._ids, self._capsys, self._engine = folder, ids, capsys, engine
+        self._lasting = lasting or folder
 
     def types(self, words: list[str]) -> None:
         """Run one command line; raises `NotCovered`."""
@@ -385,7 +399,7 @@ class Typist:
         rule = RULES[command_of(words)]
         words = filled(words, rule, self._ids)
         parses_only = rule.engine and not self._engine
-        with chdir(self._folder):
+        with chdir(self._lasting if rule.lasting else self._folder):
             code = run([*words, "--help"] if parses_only else words)
         out, err = self._capsys.readouterr()
         assert code in ((0,) if parses_only else rule.ends), err
@@ -398,9 +412,15 @@ class Typist:
         return process.stdout
 
 
+@pytest.fixture(scope="module")
+def lasting_folder(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the demo's folder, for the lines of lasting rules."""
+    return finished_demo.copied(tmp_path_factory.mktemp("lasting") / "demo")
+
+
 @pytest.fixture
-def typist(folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str]) -> Typist:
-    return Typist(folder, ids, capsys, engine=False)
+def typist(folder: Path, lasting_folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str]) -> Typist:
+    return Typist(folder, ids, capsys, lasting=lasting_folder)
 
 
 @pytest.mark.parametrize("line", LINES)

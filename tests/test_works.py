@@ -26,8 +26,8 @@ from prchain.core.errors import (
 from prchain.core.runs import DEFECT, MAX_FAILURES_IN_A_ROW
 from tests.works import KINDS, UNITS, Case, Kind, run, units
 
-pytestmark = pytest.mark.drawn(3)
-"""Of the six kinds of work, three in each test."""
+pytestmark = pytest.mark.drawn(6)
+"""Of the six kinds of work, one in each test."""
 
 
 ROOT = Path(__file__).parents[1]

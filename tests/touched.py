@@ -1,8 +1,9 @@
 """Which test files a change reaches, and how near it is to them: read off the sources, nothing is run or remembered.
 
 An edge is an import, at a module's top or in a function; a module's dotted name as a text (commands, entry points,
-processes that tests start); a `Catalogue`, which loads its folder; and a fixture of `conftest.py` that a test names. A
-file that is no module reaches the modules of its folder, and the tests that name it.
+processes that tests start); a `Catalogue`, which loads its folder; a package that a module finds by `with_name`, with
+all that is below it; and a fixture of `conftest.py` that a test names. A file that is no module reaches the modules of
+its folder, and the tests that name it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PACKAGES = ("prchain", "sql", "miner", "chains", "environments", "trajectories",
 _NAMED = re.compile(rf"""["']((?:{"|".join(PACKAGES)})(?:\.\w+)+)(?::\w+)?["']""")
 _CONFTEST = "tests.conftest"
 """Every test has it, and of what it imports those that name the fixture which needs it."""
+_BESIDE = re.compile(r"""__file__\)\.with_name\(["'](\w+)["']\)""")
 _CATALOGUE = re.compile(r"\bCatalogue\b[^(\n]*\(__name__")
 
 
@@ -53,6 +55,10 @@ class Sources:
 
     def _named(self, module: str, text: str) -> Iterator[str]:
         yield from (name for name in _NAMED.findall(text) if name in self.texts)
+        for name in _BESIDE.findall(text):
+            package = f"{module.rpartition('.')[0]}.{name}"
+            if package in self.texts:
+                yield from self._graph.find_descendants(package)
         if _CATALOGUE.search(text):
             yield from self._graph.find_children(module)
         for group, points in self._entry_points.items():

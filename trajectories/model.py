@@ -46,6 +46,34 @@ class TurnFault(StrEnum):
     """The reply reached the limit of its length; its calls were not run."""
 
 
+class Reason(StrEnum):
+    """Why a turn is under loss in an export (`TURN`), or why it is not (all others)."""
+
+    TURN = "turn"
+    SYSTEM = "system"
+    USER = "user"
+    """A query, or a verdict's comment."""
+    OBSERVATION = "observation"
+    GUIDANCE = "guidance"
+    """An observer's words."""
+    REFINEMENT = "refinement"
+    """A turn of an attempt that was rejected."""
+    FAULTY = "faulty"
+    TOOL_ERROR = "tool_error"
+    """A turn whose tool did not do what was asked (SWE-Lego's masking)."""
+    COMMAND_ERROR = "command_error"
+    """A turn whose bash command failed (SWE-Lego's masking, too)."""
+    UNFOUNDED_CLAIM = "unfounded_claim"
+    """A turn that says that tests pass, which the agent had not seen."""
+    GUIDED = "guided"
+    """The turn right after an observer's words, which the trained model will not get."""
+    UNTRAINED = "untrained"
+    """A turn of others that their document keeps from training: copied context, or no model's words."""
+    CONTEXT = "context"
+    """A turn before the last one of a per-turn row; it is under loss in a row of its own, which may be of another
+    sample with the same beginning."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One message of a trajectory; a row of ``trajectory_messages`` (`sql.tables.rolled`), whose columns these are."""

@@ -29,6 +29,9 @@ UNSCORED = "unscored"
 """There is no verdict: neither accepted nor rejected."""
 STATE_BROKEN = "state_broken"
 """None of the stage's tests runs on S_t: earlier stages broke it."""
+DONE_EARLY = "done_early"
+"""Of a stage: all its F2P tests pass on S_t, and tests alone were to decide. It was not worked on; the next one goes on
+from S_t."""
 SUPERSEDED = "superseded"
 """Of a trajectory: prompts or texts changed before it ended; one under the current ones takes its place."""
 STOPPED = "stopped"
@@ -40,6 +43,9 @@ NO_GRAPH = "no_graph"
 NOT_REACHED = "not_reached"
 """Of a stage: nothing was tried."""
 
+IMPORTED = "imported"
+"""Of a trajectory, and its stages: others made it; nothing was judged here. Its scaffold is called so, too."""
+
 NO_TASK = "no_task"
 """The chain has no task that is ready."""
 NOT_VALIDATED = "not_validated"
@@ -50,7 +56,8 @@ KEPT = frozenset({ACCEPTED, ACCEPTED_PREFIX})
 """Trajectories that exports take by default."""
 
 SANDBOX_KILLED = "sandbox_killed"
-"""The agent's step ended its sandbox, and new ones too: ``pkill python`` ends the process that runs commands."""
+"""The agent's step, or the tests of its work, ended the sandbox, and new ones too: ``pkill python`` ends the process
+that runs commands."""
 
 OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extraction_failed", SANDBOX_KILLED})
 """Names of errors that the agent itself caused: they end its stage."""
@@ -58,12 +65,15 @@ OF_THE_STATE = frozenset({"merge_unsupported", "none_unavailable"})
 """Names of errors that end a stage before it begins."""
 
 FINAL = (
-    KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED, UNFINISHED, NO_GRAPH}
+    KEPT
+    | OF_THE_AGENT
+    | OF_THE_STATE
+    | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, DONE_EARLY, STOPPED, UNFINISHED, NO_GRAPH}
 )
 """Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run; a
 `SUPERSEDED` one by the next run under its own prompts and texts."""
 
-MEASURED = FINAL - OF_THE_STATE - {UNSCORED, NO_GRAPH}
+MEASURED = FINAL - OF_THE_STATE - {UNSCORED, NO_GRAPH, DONE_EARLY}
 """Outcomes of a trajectory that say how its agent did, whatever it did: what a study can count."""
 
 INFRASTRUCTURE = frozenset(infrastructure_failures())
@@ -81,19 +91,33 @@ def is_passing(error: PrchainError) -> bool:
 
 
 def outcome_of(stages: Sequence[str], *, length: int, min_length: int, shared: int = 0) -> tuple[str, int]:
-    """The outcome of an ended trajectory, and how many stages were accepted, counted from the first.
+    """The outcome of an ended trajectory, and its last stage of `accepted_prefix`.
 
     `stages` are the outcomes of its stages in order, `length` is the chain's; the first `shared` ones were over when it
     branched off another trajectory. Where the first stage of its own was tried and not accepted, the outcome is that
-    stage's: a branch that adds nothing to the prefix it shares is no second one of it.
+    stage's: a branch that adds nothing to the prefix it shares is no second one of it. A stage that was done early is
+    none of the `min_length`.
     """
-    accepted = next((place for place, outcome in enumerate(stages) if outcome != ACCEPTED), len(stages))
-    if accepted >= length:
+    accepted = accepted_prefix(stages)
+    worked_on = stages[:accepted].count(ACCEPTED)
+    if accepted >= length and worked_on >= min(length, min_length):
         return ACCEPTED, accepted
-    if 0 < accepted <= shared and stages[accepted] != NOT_REACHED:
-        return stages[accepted], accepted
-    if accepted >= min_length:
+    ended = next((outcome for outcome in stages[accepted:] if outcome != DONE_EARLY), DONE_EARLY)
+    if 0 < accepted <= shared and ended != NOT_REACHED:
+        return ended, accepted
+    if worked_on >= min_length:
         return ACCEPTED_PREFIX, accepted
     if accepted:
         return TOO_SHORT, accepted
-    return (stages[0] if stages else NOT_REACHED), 0
+    return (ended if stages else NOT_REACHED), 0
+
+
+def accepted_prefix(stages: Sequence[str]) -> int:
+    """How many stages, from the first, are accepted, or were done early before one that is."""
+    accepted = 0
+    for position, outcome in enumerate(stages, start=1):
+        if outcome == ACCEPTED:
+            accepted = position
+        elif outcome != DONE_EARLY:
+            break
+    return accepted

@@ -27,7 +27,8 @@ class TrajectoryRow:
     """A row of ``trajectories`` (`sql.tables.rolled.Trajectory`, whose columns these are)."""
 
     id: str
-    chain_id: str
+    chain_id: str | None
+    """None of one of others."""
     sample: int
     parent_id: str | None
     parent_step: int | None

@@ -55,8 +55,9 @@ class Instance:
     benchmark: bool = False
     """Whether its data set is there to measure models, so that no training data may hold it. A reader says so where
     the row does; `chains.imports.marks` has the last word."""
-    own: bool = False
-    """Whether it is a row of our own export that is of no benchmark."""
+    own: str | None = None
+    """The id of the chain of ours, of no benchmark, that the row says it was exported from. Anybody can write that: who
+    takes the instance in has to look whether that chain is there."""
 
     @cached_property
     def chain_id(self) -> str:

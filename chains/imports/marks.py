@@ -1,16 +1,21 @@
 """Whether a row is of a benchmark: so it is taken, unless its data set is known to be made for training.
 
 Names are those that the user gave and those of files and folders. What columns of a row say can mark it, and never
-frees it: rows of a benchmark are handed on in blends with any column. ``--training`` frees what is marked in error.
+frees it: rows of a benchmark are handed on in blends with any column. A row of our own export is free where its chain
+is in the database (`unknown_claims`). ``--training`` frees what is marked in error.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+
+from sqlalchemy import select
 
 from chains.imports.instance import DataSet, Instance
 from chains.stages.benchmarks import Benchmarks
+from sql.store import Transaction
+from sql.tables import ChainStage, Repository
 
 _BENCHMARK = re.compile(
     r"(?:.*[-.])?(?:(?:swe|swt)-?bench(?!-extra)|swe-?poly-?bench|swe-lancer|nocode-bench|leaderboard"
@@ -33,7 +38,8 @@ def is_benchmark(instance: Instance, where: DataSet, benchmarks: Benchmarks) -> 
     """Whether no training data may hold an instance that was read `where`.
 
     So it is where its row says so, where a benchmark is made from its repository, and where a name is that of a
-    benchmark; else unless a name, or what only a training set does (bring faults in), shows that it is for training.
+    benchmark; else unless a name, or what only a training set does (bring faults in), shows that it is for training, or
+    it says that it is our own (`Instance.own`), which its importer has to look at.
     """
     if instance.benchmark or benchmarks.repository(instance.repository):
         return True
@@ -43,6 +49,25 @@ def is_benchmark(instance: Instance, where: DataSet, benchmarks: Benchmarks) -> 
     if _any(_BENCHMARK, [*names, instance.source, *filter(None, (instance.split,))]):
         return True
     return not (instance.breaks or instance.own or _any(_TRAINING, names))
+
+
+def unknown_claims(tx: Transaction, instances: Iterable[Instance], barred: Container[str]) -> set[str]:
+    """Those of these instances, by the ids of their chains, that say they were exported from a chain of ours, and no
+    chain of this database, of the same repository and with a stage that begins on the same commit, shows it; nor does a
+    `barred` one, which holds a benchmark's task (`sql.benchmarks.benchmark_chains`)."""
+    claiming = [it for it in instances if it.own is not None]
+    query = (
+        select(ChainStage.chain_id, Repository.owner, Repository.name, ChainStage.base_sha)
+        .join(Repository, Repository.id == ChainStage.repository_id)
+        .where(ChainStage.chain_id.in_({it.own for it in claiming} - {it.chain_id for it in claiming}))
+    )
+    rows = tx.connection.execute(query) if claiming else ()
+    held = {(str(chain), f"{owner}/{name}".lower(), str(base)) for chain, owner, name, base in rows}
+    return {
+        it.chain_id
+        for it in claiming
+        if it.own in barred or (it.own, it.repository.lower(), it.base_commit) not in held
+    }
 
 
 def _any(pattern: re.Pattern[str], names: Iterable[str]) -> bool:

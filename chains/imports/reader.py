@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from chains.imports.instance import DataSet, Instance
-from prchain.core.errors import BadInstance
+from prchain.core.errors import BadInstance, NoQuery
+from prchain.core.git.named_paths import named_paths
 from prchain.core.timestamps import stamp
 
 Row = Mapping[str, Any]
@@ -50,6 +51,14 @@ def text(row: Row, column: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise BadInstance(f"{column} is {_kind(value)}, where a text is needed")
     return _storable(column, value)
+
+
+def query_text(row: Row, column: str = "problem_statement") -> str:
+    """What a model is asked. Raises `NoQuery` where the publisher wrote nothing, else `BadInstance`."""
+    value = row.get(column)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise NoQuery(f"{column} is {_kind(value)}: nothing is asked")
+    return text(row, column)
 
 
 def text_or_none(row: Row, column: str) -> str | None:
@@ -109,6 +118,8 @@ def patch_text(row: Row, column: str, *, needed: bool = True) -> str:
         return ""
     if "diff --git " not in patch and not re.search(r"^--- ", patch, re.M):
         raise BadInstance(f"{column} is no patch: it has no line that begins with 'diff --git' or '---'")
+    if not any(named_paths(patch)):
+        raise BadInstance(f"{column} is no patch: none of its lines names a file")
     return patch if patch.endswith("\n") else f"{patch}\n"
 
 

@@ -30,18 +30,23 @@ class ReadRow:
     file: Path
     row: int
     instance: Instance | None = None
-    reason: str = ""
+    error: BadInstance | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it holds none; empty where it holds one."""
+        return "" if self.error is None else str(self.error)
 
     def __str__(self) -> str:
-        return f"{self.file}, row {self.row}: {self.reason}"
+        return _line(f"{self.file}, row {self.row}: {self.reason}")
 
 
 def read_instances(path: Path, *, source: str | None = None, form: str | None = None) -> Iterator[ReadRow]:
     """The rows of a file, or of all files of a folder, in order; one at a time.
 
     `source` is the data set's name where the path does not tell it, `form` a name of `FORMS` where the columns of
-    rows do not tell it. Raises `UsageError` for a file that cannot be read as a whole, and at the end where no row was
-    of a form.
+    rows do not tell it. Raises `UsageError` for a path without a file of a kind that is read, and at the end where no
+    row was of a form.
     """
     given = None if form is None else FORMS.named(form)
     benchmarks, fitting, odd = Benchmarks.load(), False, ""
@@ -49,24 +54,24 @@ def read_instances(path: Path, *, source: str | None = None, form: str | None = 
         where = provenance(path, file, source)
         for number, row in rows_of(file):
             if isinstance(row, BadInstance):
-                yield ReadRow(file, number, reason=str(row))
+                yield ReadRow(file, number, error=row)
                 continue
             reader = given or _form_of(row)
             if reader is None:
                 columns = ", ".join(sorted(map(str, row))[:12])
                 reason = f"of no form that is read (columns {columns[:200]})"
                 odd = odd or f"{file} is {reason}"
-                yield ReadRow(file, number, reason=f"it is {reason}")
+                yield ReadRow(file, number, error=BadInstance(f"it is {reason}"))
                 continue
             fitting = True
             try:
                 found = reader.read(row, where)
             except BadInstance as error:
-                yield ReadRow(file, number, reason=str(error))
+                yield ReadRow(file, number, error=error)
                 continue
             yield ReadRow(file, number, replace(found, benchmark=is_benchmark(found, where, benchmarks)))
     if odd and not fitting:
-        raise UsageError(f"{odd}; say which with --form")
+        raise UsageError(_line(f"{odd}; say which with --form"))
 
 
 def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
@@ -85,6 +90,11 @@ def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
     split = shard["split"] if shard else stem if _SPLITS.fullmatch(stem) else None
     names = (*([cached[1]["name"]] if cached else []), path.absolute().name, *below[:-1], stem)
     return DataSet(_storable(source), revision and _storable(revision), split, tuple(map(_storable, names)))
+
+
+def _line(words: str) -> str:
+    """Words of which a row may have written some, in one line."""
+    return "".join(char if char.isprintable() else "?" for char in words)
 
 
 def _storable(name: str) -> str:

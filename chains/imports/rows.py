@@ -26,6 +26,10 @@ _BATCH = 8
 """Rows of Parquet at once."""
 
 
+class RestUnread(BadInstance):
+    """Nothing of its file is read from a row on. It is never raised."""
+
+
 def files_of(path: Path) -> list[Path]:
     """The files of a data set: the file itself, or all of a folder and its folders but hidden ones, sorted.
 
@@ -51,20 +55,32 @@ def files_of(path: Path) -> list[Path]:
 def rows_of(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
     """The rows of a file with their numbers, 1 first; of JSON Lines, the numbers of lines.
 
-    Raises `UsageError` where the file as a whole cannot be read.
+    A file that cannot be read, or cannot be read further, ends with a `RestUnread`.
+
+    Raises `UsageError` for a file of another kind.
     """
     if file.suffix.lower() not in ENDINGS:
         raise UsageError(f"{file} is of no kind that is read; its name should end in {', '.join(ENDINGS)}")
+    number = 0
     try:
-        if file.suffix.lower() == ".parquet":
-            yield from _parquet(file)
-            return
-        with file.open("rb") as stream:
-            first = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-            stream.seek(0)
-            yield from _list(file) if first == b"[" else _lines(stream)
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
+        for number, row in _rows(file):
+            yield number, row
+    except (OSError, BadInstance) as error:
+        words = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+        yield (
+            number + 1,
+            RestUnread(f"the file cannot be read{' further' if number else ''}: {words.splitlines()[0][:200]}"),
+        )
+
+
+def _rows(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
+    if file.suffix.lower() == ".parquet":
+        yield from _parquet(file)
+        return
+    with file.open("rb") as stream:
+        first = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        stream.seek(0)
+        yield from _list(file) if first == b"[" else _lines(stream)
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, Row | BadInstance]]:
@@ -114,13 +130,13 @@ def _list(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
                     ended = ended or not more
                     text += more
                     if ended or len(text) > _LONGEST:
-                        yield number + 1, BadInstance("the list ends here, or its next item is no JSON")
+                        yield number + 1, RestUnread("the list ends here, or its next item is no JSON")
                         return
                     continue
                 number += 1
                 yield number, _row(value)
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is no UTF-8 text") from None
+        raise BadInstance("it is no UTF-8 text") from None
 
 
 def _parquet(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
@@ -137,7 +153,7 @@ def _parquet(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
                         row = BadInstance(f"it holds a value that cannot be read: {str(error)[:100]}")
                     yield number, row
     except (arrow.ArrowException, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0][:200]}") from None
+        raise BadInstance(f"as Parquet: {error}") from None
 
 
 def _pyarrow() -> tuple[Any, Any]:

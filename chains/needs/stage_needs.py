@@ -75,7 +75,7 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     named = [
         replace(defined.get(name) or by_words(name, reference.source), tests=_uses_of(name, reference.test, at_landed))
         for name in sorted(
-            used - base_names.defined - seen - foreign_names(reference.test, paths, at_landed) - by_tests.variables
+            used - base_names.defined - seen - foreign_names(reference.test, paths, at_landed) - {*by_tests.variables}
         )
         if name in defined or not _is_local(name, reference, by_tests.keywords)
     ]

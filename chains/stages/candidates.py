@@ -155,6 +155,7 @@ class Examiner:
                 backport_of=backports.get(number),
                 licence=examination.licences.get(number),
                 benchmark=benchmark,
+                missing_files=landed.missing_files,
                 benchmark_instance=self.benchmarks.contains(self.mined.full_name, number),
             )
 

@@ -21,6 +21,7 @@ from chains.stages.worth import StageWorth
 from prchain.core.code.housekeeping import housekeeping_of
 from prchain.core.code.kinds import FileKind, kind_of, language_of
 from prchain.core.code.reference import Reference
+from prchain.core.console.terminal import counted
 from prchain.core.errors import SettingsError
 from prchain.core.git import FilePatch
 
@@ -108,6 +109,8 @@ class PullFacts:
     worth: StageWorth | None = None
     """None where there is no program text to judge."""
     benchmark_instance: bool = False
+    missing_files: int = 0
+    """Files of its base and of its patch whose content the mirror lacked when it was mined."""
     only_inline_tests: bool = False
     """Whether its program text changes nothing but tests inside source files; `prchain.core.code.inline_tests`."""
 
@@ -169,6 +172,13 @@ def _patch_unreadable(facts: PullFacts, _: Filters) -> str | None:
     if facts.reference is not None:
         return None
     return "the mirror lacks files of its patch; `prchain mine` tells the command that fetches them"
+
+
+def _tree_incomplete(facts: PullFacts, _: Filters) -> str | None:
+    if not facts.missing_files:
+        return None
+    files = counted(facts.missing_files, "file")
+    return f"the mirror lacked {files} of the tree before it; `prchain mine` tells what fetches them, and looks again"
 
 
 def _nothing_changed(facts: PullFacts, _: Filters) -> str | None:
@@ -457,5 +467,6 @@ OUTCOMES: dict[str, _Check] = {
     "no_text": _no_text,
     "no_tests": _no_tests,
     "low_worth": _low_worth,
+    "tree_incomplete": _tree_incomplete,
 }
 """The filters, in the order in which they apply."""

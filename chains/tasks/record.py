@@ -99,6 +99,7 @@ class StrengthRecord(_Record):
     caught: int = Field(default=0, description="undone parts of the reference that tests noticed")
     valid: int = Field(default=0, description="undone parts of the reference, as far as tests could run")
     invalid: int = Field(default=0, description="undone parts that did not build, or with which no test was found")
+    why_none: str | None = Field(default=None, description="why none is valid, where none is: docs/outcomes.md")
 
 
 class TestsRecord(_Record):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from environments.checkouts.named_modules import source_modules
 from environments.suites.steering import (
     WHOLE,
     may_steer,
@@ -52,7 +53,8 @@ def overlay(
 
     `base` is B_t, `landed` is M_t; `test_paths` are all paths of its test patch, old names of renames too, and
     `earlier_test_paths` those of the chain's earlier stages: each gets M_t's blob and mode, or is removed where M_t has
-    none. So does every other file of tests (`prchain.core.code.kinds`), a new ``__init__.py`` of a folder that tests
+    none. So does every other file of tests (`prchain.core.code.kinds`; not one that is only called so,
+    `environments.checkouts.named_modules`), a new ``__init__.py`` of a folder that tests
     lie below, which is imported before them, every steering file of either tree, and what steers a
     runner in project files that are neither B_t's nor M_t's. `TreeStore.edit` removes what blocks a path: a link where
     a folder must be, a folder where a file must be.
@@ -61,6 +63,7 @@ def overlay(
     differing = {path for path in {*tree, *landed} if tree.get(path) != landed.get(path)}
     runner = steering_files(differing) - tests
     others = {path for path in differing if kind_of(path_text(path)) is FileKind.TEST} - tests - runner
+    others -= source_modules((it for it in others if tree.get(it) != base.get(it)), tree, landed, blobs.read)
     others |= _packages_of(tests) & (tree.keys() - landed.keys() - base.keys())
     changes: dict[bytes, TreeEntry | None] = {
         path: landed.get(path) for path in tests | runner | others if tree.get(path) != landed.get(path)

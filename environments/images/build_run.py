@@ -85,7 +85,7 @@ def _build(provider: Provider, settings: Settings, chain: ChainStages, stage: St
         trees = open_trees(chain, git, settings.data_dir)
         provided = provider.provide(chain.repository, trees, git, stage, rebuild=rebuild)
     except BuildFailed as error:
-        return Build(chain.repository, error.name, reason=" | ".join(dict.fromkeys((str(error), *error.lines))))
+        return Build(chain.repository, error.name, reason=error.words)
     except (NoRecipe, GitError) as error:
         return Build(chain.repository, error.name, reason=str(error))
     return Build(

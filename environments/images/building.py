@@ -18,7 +18,7 @@ from typing import Any, Self
 from environments.images.buildlogs import cure, decisive_lines
 from environments.images.buildtree import BuildTree
 from environments.images.plans import BUILD, WORKDIR
-from environments.sandboxes.engine import engine_failures
+from environments.sandboxes.engine import NO_ROOM, disk_full, engine_failures
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT, our_labels
 from prchain.core.errors import BuildFailed, ImageError, SandboxError
 from prchain.core.git.trees import RAW_ATTRIBUTES
@@ -30,6 +30,9 @@ _MEMORY = 8 << 30
 """Bytes that a build may use; compilers need more than tests."""
 
 _PROCESSES = 4096
+
+_ROOM = 4 << 30
+"""Bytes: where less is free a build that says that the disk is full has filled it; it may have cleared away since."""
 
 _HEAD, _TAIL = 64_000, 400_000
 """Bytes of a step's output that are kept."""
@@ -113,7 +116,8 @@ class BuildContainer:
             self._container.put_archive("/", archive)
 
     def run(self, step: str, script: str, *, root: bool = False) -> str:
-        """Run bash in the work folder and return what it printed. Raises `BuildFailed` for a failure or a timeout."""
+        """Run bash in the work folder and return what it printed. Raises `BuildFailed` for a failure or a timeout,
+        `EngineDiskFull`."""
         remaining = self._deadline - time.monotonic()
         if remaining <= 0:
             raise self._late(step)
@@ -138,10 +142,24 @@ class BuildContainer:
             raise self._late(step)
         if status != 0:
             lines = decisive_lines(text)
+            self._look_at_room(lines)
             cause = lines[-1] if lines else f"exit status {status}"
             known = f" ({words})" if (words := cure(lines)) else ""
             raise BuildFailed(f"the step {step} failed: {cause}{known}", step=step, lines=lines, log=text[-_TAIL:])
         return text
+
+    def _look_at_room(self, lines: Sequence[str]) -> None:
+        """Raise `EngineDiskFull` where a program says that the disk is full, and it is: code of a tree may say so."""
+        said = next((line for line in lines if NO_ROOM.search(line)), None)
+        if said is None:
+            return
+        with engine_failures():
+            df = self._container.exec_run(["/bin/df", "--output=avail", "-B1", "/"], user="0")
+        free = df.output.decode("utf-8", "replace").split()[-1:]
+        if df.exit_code == 0 and free and free[0].isdecimal() and int(free[0]) < _ROOM:
+            full = disk_full(said)
+            full.log = self.log[-_TAIL:]
+            raise full
 
     def try_each(self, step: str, scripts: Sequence[str], *, root: bool = False) -> tuple[int, tuple[str, ...]]:
         """Run the scripts until one succeeds; returns its index, from 0, and why the first one failed.
@@ -209,9 +227,13 @@ class BuildContainer:
             timer.cancel()
 
     def _late(self, step: str) -> BuildFailed:
-        last = [line for line in self.log.splitlines() if line.strip()][-3:]
+        of_step = f"\n{self.log}".rpartition("\n--- ")[2].splitlines()[1:]
+        said = [line for line in of_step if line.strip()]
         return BuildFailed(
-            f"the build took too long; it was at the step {step}", step=step, lines=last, log=self.log[-_TAIL:]
+            f"the build took too long; it was at the step {step} (environments_build_timeout_seconds gives it longer)",
+            step=step,
+            lines=said[-3:],
+            log=self.log[-_TAIL:],
         )
 
 

@@ -18,13 +18,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from environments.images.building import USER, BuildContainer
+from environments.images.buildlogs import cure, refusal
 from environments.images.buildtree import BuildTree
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_settings import BuildSettings
 from environments.images.plans import BUILD, WORKDIR, ImagePlan
-from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, LAYER_LABEL, disk_usage, engine_failures
+from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, LAYER_LABEL, disk_usage, engine_failures, pull
 from environments.sandboxes.leftovers import SNAPSHOT
-from prchain.core.errors import BuildFailed, ImageError, ImageMissing
+from prchain.core.errors import BuildFailed, DiskFull, ImageError, ImageMissing, IndexUnreachable
 from prchain.core.timestamps import stamp
 
 log = logging.getLogger(__name__)
@@ -127,8 +128,9 @@ def build_image(
     """The image of a plan; built from `tree` where the engine does not have it, or where `rebuild` asks for it.
 
     `as_of` is the date as of which dependencies are resolved, where the index tells upload times. An image that is
-    there serves whatever its date. Raises `BuildFailed`, and keeps an image that exists; `ImageError`, `ImageMissing`
-    for a base image that cannot be pulled, `EngineUnavailable`.
+    there serves whatever its date. Raises `BuildFailed`, and keeps an image that exists; `IndexUnreachable` where no
+    build could go on; `ImageError`, `ImageMissing` for a base image that cannot be pulled, `EngineDiskFull`,
+    `EngineUnavailable`.
     """
     if not rebuild and (found := find_image(engine, plan.image)):
         return replace(found, cached=True)
@@ -175,16 +177,24 @@ def _build(
         container.put_tree(tree, plan.tag)
         notes = []
         for step in plan.recipe.build:
-            index, why = container.try_each(step.name, step.run, root=step.root)
+            try:
+                index, why = container.try_each(step.name, step.run, root=step.root)
+            except BuildFailed as failure:
+                if step.asks_index:
+                    raise _unreachable(failure) from None
+                raise
             if index:
                 which = step.tries[index] if index < len(step.tries) else f"try {index + 1} of {len(step.run)}"
                 notes.append("; ".join(filter(None, (f"{step.name}: {which}", " | ".join(why)[:600]))))
         dated, said = read_notes(container.read(f"{BUILD}/notes"), date, plan.variables.get("ERA", ""))
         notes += said
-        if plan.python is not None and not plan.default_python:
-            notes.insert(0, f"python {plan.python.text}, by {plan.python.by}")
+        if plan.python is not None and (plan.python.against or not plan.default_python):
+            against = f", against {', '.join(plan.python.against)}" if plan.python.against else ""
+            notes.insert(0, f"python {plan.python.text}, by {plan.python.by}{against}")
         if dated and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
             notes.append(f"taken as of a later day: {', '.join(taken_later)}")
+        if plan.added:
+            notes.append(f"wished for, as the landing adds them: {', '.join(plan.added)}")
         keep = "\n".join(f"{source} {target}" for source, target in plan.recipe.keep.items())
         container.run("tidy", f"KEEP={shlex.quote(keep)}\n{_TIDY}", root=True)
         label = {"repository": plan.repository, "recipe": plan.recipe.name, "as_of": dated, "notes": notes}
@@ -197,6 +207,12 @@ def _build(
             engine.images.get(draft).tag(*plan.image.rsplit(":", 1))
     finally:
         remove_image(engine, draft)
+
+
+def _unreachable(failure: BuildFailed) -> IndexUnreachable:
+    said = refusal(failure.lines) or f"the step {failure.step} failed"
+    known = cure(failure.lines) or "set environments_index_url to one that can be reached"
+    return IndexUnreachable(f"the index of packages cannot be asked: {said} ({known})", log=failure.log)
 
 
 def read_notes(text: str, date: str, era: str) -> tuple[str | None, list[str]]:
@@ -229,8 +245,9 @@ def ensure_base_image(engine: Any, name: str) -> Mapping[str, str]:
             image = engine.images.get(name)
     except ImageMissing:
         try:
-            with engine_failures():
-                image = engine.images.pull(name if ":" in name.rpartition("/")[2] else f"{name}:latest")
+            image = pull(engine, name)
+        except DiskFull:
+            raise
         except ImageError as error:
             raise ImageMissing(
                 f"the base image {name} is not there and cannot be pulled ({error}); where no registry can be reached, "

@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from environments.images.added_requirements import added_requirements
 from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.manifests import image_name, manifest_hash, manifest_paths
@@ -55,6 +56,8 @@ class ImagePlan:
     """The interpreter that was chosen; None where the recipe looks for one by itself."""
     default_python: bool = True
     """Whether that is the base image's own."""
+    added: tuple[str, ...] = ()
+    """Requirements that the stage's own landing adds (`environments.images.added_requirements`)."""
     tag: str = ""
     """A tag for the commit of a build, where tools read the version from it; empty where the repository has none."""
     workdir: str = WORKDIR
@@ -80,36 +83,33 @@ def make_plan(
     tag: str = "",
     recipe: Recipe | None = None,
     pythons: Pythons | None = None,
+    landed: BuildTree | None = None,
 ) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
     `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags, and in a build
-    they read `tag`; `recipe` replaces the one that fits; `pythons` are the interpreters to choose from. Raises
-    `NoRecipe`, `RecipeError`.
+    they read `tag`; `recipe` replaces the one that fits; `pythons` are the interpreters to choose from; of `landed`,
+    M_t's tree, are the requirements that it adds. Raises `NoRecipe`, `RecipeError`.
     """
     recipe = recipe or choose(tree.paths, repository, folder)
-    pyproject = _text(tree.read("pyproject.toml")) if "pyproject.toml" in tree.paths else ""
-    paths = manifest_paths(tree.paths, recipe, pyproject)
-    contents = {path: tree.read(path) for path in paths}
-    if recipe.language == "python":
-        known = {path: _text(content) for path, content in contents.items()}
-        root = read_project(known)
-        nested = () if root.installable or root.members else nested_manifests(tree.paths)
-        paths = manifest_paths(tree.paths, recipe, pyproject, (*named_files(known), *nested))
-        contents = {path: contents[path] if path in contents else tree.read(path) for path in paths}
-    texts = {path: _text(content) for path, content in contents.items()}
+    contents = _manifests(recipe, tree)
+    texts = _texts(contents)
+    added: tuple[str, ...] = ()
+    if landed is not None and recipe.language == "python":
+        added = added_requirements(texts, _texts(_manifests(recipe, landed)))
     chosen = _chosen_python(recipe, tree, texts, pythons)
     is_default = chosen is None or pythons is None or chosen.minor == pythons.default
     # What is not the base image's own makes it another base.
     base = base_image if is_default or chosen is None else f"{base_image} python {chosen.text}"
-    files, variables = _build_inputs(recipe, texts)
+    base = f"{base} and {' '.join(sorted(added))}" if added else base
+    files, variables = _build_inputs(recipe, texts, added)
     if recipe.language == "python":
         variables |= {"INTERPRETER": chosen.text, "ERA": stamp(era_of(chosen.minor))} if chosen else _NO_PYTHON
     return ImagePlan(
         repository=repository,
         recipe=recipe,
         image=image_name(repository, manifest_hash(contents, recipe, base)),
-        manifests=paths,
+        manifests=tuple(contents),
         files=files,
         variables=variables,
         environment=version_variables(recipe, texts, version),
@@ -117,8 +117,26 @@ def make_plan(
         test=recipe.test,
         python=chosen,
         default_python=is_default,
+        added=added,
         tag=tag if _PLAIN_TAG.fullmatch(tag) else "",
     )
+
+
+def _manifests(recipe: Recipe, tree: BuildTree) -> dict[str, bytes]:
+    pyproject = _text(tree.read("pyproject.toml")) if "pyproject.toml" in tree.paths else ""
+    paths = manifest_paths(tree.paths, recipe, pyproject)
+    contents = {path: tree.read(path) for path in paths}
+    if recipe.language != "python":
+        return contents
+    known = _texts(contents)
+    root = read_project(known)
+    nested = () if root.installable or root.members else nested_manifests(tree.paths)
+    paths = manifest_paths(tree.paths, recipe, pyproject, (*named_files(known), *nested))
+    return {path: contents[path] if path in contents else tree.read(path) for path in paths}
+
+
+def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
+    return {path: _text(content) for path, content in contents.items()}
 
 
 _INSIDE = ("forget_tree.py", "wanted.py", "lacking.py", "told_metadata.py", "as_pip.sh", "runner.sh", "plugins.txt")
@@ -190,7 +208,9 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, bytes], dict[str, str]]:
+def _build_inputs(
+    recipe: Recipe, texts: Mapping[str, str], added: Sequence[str] = ()
+) -> tuple[dict[str, bytes], dict[str, str]]:
     if recipe.language != "python":
         return {}, {}
     project = read_project(texts)
@@ -209,7 +229,7 @@ def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, b
         "least.txt": ["pytest", *project.build_requires, *recipe.requirements],
         "constraints.txt": list(project.pins),
         "build.txt": list(project.build_requires),
-        "wished.txt": wishes(texts),
+        "wished.txt": [*added, *wishes(texts)],
     }
     files = {name: "".join(f"{line}\n" for line in lines).encode() for name, lines in lists.items()}
     inside = resources.files("environments.images") / "inside"

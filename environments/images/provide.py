@@ -35,8 +35,8 @@ from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
 from environments.images.tried_again import hangs_on
 from environments.images.wanted_python import OLDEST, can_come, era_of
-from environments.sandboxes.engine import LONG, connect
-from prchain.core.errors import BuildFailed, GitError
+from environments.sandboxes.engine import LONG, EngineDiskFull, connect
+from prchain.core.errors import BuildFailed, GitError, IndexUnreachable
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway
@@ -136,7 +136,7 @@ class Provider:
         Dependencies are resolved as of the day the stage landed, where the index tells dates. `rebuild` builds an image
         that exists again, once a run. An imported stage works in its publisher's image, where that can be had, and ours
         is built for it where not; one that was proved stays in the image of its proof. Raises `NoRecipe`;
-        `BuildFailed`, the same one whenever it is asked for again;
+        `BuildFailed`, the same one whenever it is asked for again; `IndexUnreachable`;
         `RecipeError` for a user's recipe; what an engine raises (`ImageMissing`, `EngineUnavailable`, `ImageError`);
         `LlmError` where no repair can be asked for.
         """
@@ -155,6 +155,7 @@ class Provider:
                 recipe=recipe,
                 folder=self._users_recipes(),
                 pythons=self._pythons(landed) if to_build else None,
+                landed=GitTree(trees, stage.landed) if stage.landed and to_build and self._images else None,
             )
 
         if not self._images:
@@ -257,7 +258,8 @@ class Provider:
                 settings, as_of = self._build_settings, order.landed_at
                 python, requires = order.plan.python, order.plan.variables.get("PYTHON", "")
                 if python is None and not can_come(requires):
-                    raise BuildFailed(f"the project asks for Python {requires}: from 3.6 on there is none", step="plan")
+                    words = f"the project asks for Python {requires}: from 3.6 on there is none"
+                    raise BuildFailed(f"{words} (a recipe's key python outranks it)", step="plan")
                 if python is not None and self._interpreters is not None:
                     as_of = max(as_of, era_of(python.minor)) if python.minor == OLDEST else as_of
                     if rebuild or find_image(self.engine(), name) is None:
@@ -277,6 +279,12 @@ class Provider:
                 self._failed[name] = failure
                 self._keep_log(name, failure.log)
                 self._record_failure(order.plan, failure, repairs)
+                raise
+            except (
+                IndexUnreachable,
+                EngineDiskFull,
+            ) as failure:  # says nothing of the image: no row, and the next one asks again
+                self._keep_log(name, failure.log)
                 raise
             if not image.cached:
                 self._built[name] = repairs

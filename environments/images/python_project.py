@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import configparser
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -20,6 +19,7 @@ from environments.images.requirement_lines import (
     poetry_requirement,
     poetry_specifier,
 )
+from environments.images.tolerant_toml import items_of, table_of, toml_of
 from environments.suites.syntax import parsed, unless_too_deep
 
 _TESTS = re.compile(
@@ -38,6 +38,9 @@ _BACKENDS = {
     "scikit_build_core": ["ninja"],
 }
 """What a backend needs for an editable install, beyond what the project names."""
+
+_OF_HATCH = ("dependencies", "extra-dependencies")
+"""What an environment of hatch installs."""
 
 _EXTRA = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$")
 
@@ -85,12 +88,14 @@ class PythonProject:
 
 def read_project(texts: Mapping[str, str]) -> PythonProject:
     """The project that these manifests (path to content) describe. A manifest that cannot be read counts as empty."""
-    pyproject = _toml(texts.get("pyproject.toml", ""))
+    pyproject = toml_of(texts.get("pyproject.toml", ""))
     config = config_sections(texts.get("setup.cfg", ""))
     setup = _setup_call(texts.get("setup.py", ""))
-    project, tool = _table(pyproject, "project"), _table(pyproject, "tool")
-    poetry = _table(tool, "poetry")
-    found = {path.rpartition("/")[0]: _toml(texts[path]) for path in sorted(texts) if path.endswith("/pyproject.toml")}
+    project, tool = table_of(pyproject, "project"), table_of(pyproject, "tool")
+    poetry = table_of(tool, "poetry")
+    found = {
+        path.rpartition("/")[0]: toml_of(texts[path]) for path in sorted(texts) if path.endswith("/pyproject.toml")
+    }
     members = {folder: table for folder, table in found.items() if _is_member(folder, pyproject)}
     installable = (
         bool(
@@ -104,14 +109,14 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
     )
     python = (
         project.get("requires-python")
-        or poetry_specifier(str(_table(poetry, "dependencies").get("python", "")))
+        or poetry_specifier(str(table_of(poetry, "dependencies").get("python", "")))
         or config.get("options", {}).get("python_requires")
         or setup.get("python_requires")
         or ""
     )
     extras = [
-        *_table(project, "optional-dependencies"),
-        *_table(poetry, "extras"),
+        *table_of(project, "optional-dependencies"),
+        *table_of(poetry, "extras"),
         *config.get("options.extras_require", {}),
         *setup.get("extras_require", ()),
     ]
@@ -159,17 +164,17 @@ def is_workspace_member(path: str, pyproject: str) -> bool:
     https://docs.astral.sh/uv/concepts/projects/workspaces/
     """
     folder, _, name = path.rpartition("/")
-    return name == "pyproject.toml" and _is_member(folder, _toml(pyproject))
+    return name == "pyproject.toml" and _is_member(folder, toml_of(pyproject))
 
 
 def dynamic_files(pyproject: str) -> tuple[str, ...]:
     """The files that setuptools reads dependencies from; they are manifests whatever their names."""
-    dynamic = _table(_table(_table(_toml(pyproject), "tool"), "setuptools"), "dynamic")
-    tables = [_table(dynamic, "dependencies"), *_table(dynamic, "optional-dependencies").values()]
+    dynamic = table_of(table_of(table_of(toml_of(pyproject), "tool"), "setuptools"), "dynamic")
+    tables = [table_of(dynamic, "dependencies"), *table_of(dynamic, "optional-dependencies").values()]
     found: list[str] = []
     for table in tables:
-        files = table.get("file", []) if isinstance(table, Mapping) else []
-        found += [files] if isinstance(files, str) else [str(file) for file in files]
+        files = table.get("file") if isinstance(table, Mapping) else None
+        found += [files] if isinstance(files, str) else map(str, items_of(files))
     return tuple(found)
 
 
@@ -182,18 +187,6 @@ def tox_deps(text: str) -> list[str]:
 
 def _is(name: str, *kinds: re.Pattern[str]) -> bool:
     return any(kind.match(plain_name(name)) for kind in kinds)
-
-
-def _toml(text: str) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):  # a number may have more digits than Python reads
-        return {}
-
-
-def _table(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = parent.get(name, {})
-    return value if isinstance(value, Mapping) else {}
 
 
 def config_sections(text: str) -> dict[str, dict[str, str]]:
@@ -253,28 +246,31 @@ def _setup_requires(config: Mapping[str, Mapping[str, str]], setup: Mapping[str,
 
 
 def _build_requires(pyproject: Mapping[str, Any], of_setup: Sequence[str]) -> tuple[str, ...]:
-    system = _table(pyproject, "build-system")
-    requires = [str(line) for line in system.get("requires", []) if is_requirement(str(line))]
+    system = table_of(pyproject, "build-system")
+    requires = [str(line) for line in items_of(system.get("requires")) if is_requirement(str(line))]
     backend = str(system.get("build-backend", "setuptools.build_meta")).partition(".")[0]
     return tuple(dict.fromkeys([*requires, *of_setup, *_BACKENDS.get(backend, [])]))
 
 
 def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    tool = _table(pyproject, "tool")
-    poetry = _table(tool, "poetry")
+    tool = table_of(pyproject, "tool")
+    poetry = table_of(tool, "poetry")
     groups: dict[str, list[str]] = {}
-    plain = _table(pyproject, "dependency-groups")
+    plain = table_of(pyproject, "dependency-groups")
     for name in plain:
         groups.setdefault(name, []).extend(_group(plain, name))
-    tables = {"dev": _table(poetry, "dev-dependencies")}
-    tables |= {name: _table(group, "dependencies") for name, group in _table(poetry, "group").items()}
+    tables = {"dev": table_of(poetry, "dev-dependencies")}
+    named = table_of(poetry, "group")
+    tables |= {name: table_of(table_of(named, name), "dependencies") for name in named}
     for name, table in tables.items():
         lines = (poetry_requirement(key, constraint) for key, constraint in table.items())
         groups.setdefault(name, []).extend(line for line in lines if line)
-    lists = {"dev": _table(tool, "uv").get("dev-dependencies", []), **_table(_table(tool, "pdm"), "dev-dependencies")}
-    for name, environment in _table(_table(tool, "hatch"), "envs").items():
+    of_pdm = table_of(table_of(tool, "pdm"), "dev-dependencies")
+    lists = {"dev": items_of(table_of(tool, "uv").get("dev-dependencies"))}
+    lists |= {name: items_of(lines) for name, lines in of_pdm.items()}
+    for name, environment in table_of(table_of(tool, "hatch"), "envs").items():
         if isinstance(environment, Mapping):
-            dependencies = [*environment.get("dependencies", []), *environment.get("extra-dependencies", [])]
+            dependencies = [line for key in _OF_HATCH for line in items_of(environment.get(key))]
             lists.setdefault({"default": "dev", "hatch-test": "test"}.get(name, name), []).extend(dependencies)
     for name, requirements in lists.items():
         groups.setdefault(name, []).extend(map(str, requirements))
@@ -287,7 +283,7 @@ def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 def _all_groups(pyproject: Mapping[str, Any], members: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The groups of a project and, under the same names, those of its workspace's members; without the members."""
     groups = _groups(pyproject)
-    own = {plain_name(str(_table(table, "project").get("name", ""))) for table in members.values()}
+    own = {plain_name(str(table_of(table, "project").get("name", ""))) for table in members.values()}
     for table in members.values():
         for name, lines in _groups(table).items():
             groups[name] = tuple(dict.fromkeys([*groups.get(name, ()), *lines]))
@@ -298,9 +294,13 @@ def _all_groups(pyproject: Mapping[str, Any], members: Mapping[str, Any]) -> dic
 
 
 def _is_member(folder: str, pyproject: Mapping[str, Any]) -> bool:
-    workspace = _table(_table(_table(pyproject, "tool"), "uv"), "workspace")
+    workspace = table_of(table_of(table_of(pyproject, "tool"), "uv"), "workspace")
     included, excluded = (
-        tuple(glob.strip("/") for glob in map(str, workspace.get(key, [])) if re.fullmatch(r"[A-Za-z0-9_.*?/-]+", glob))
+        tuple(
+            glob.strip("/")
+            for glob in map(str, items_of(workspace.get(key)))
+            if re.fullmatch(r"[A-Za-z0-9_.*?/-]+", glob)
+        )
         for key in ("members", "exclude")
     )
     plain = re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*", folder) is not None
@@ -323,7 +323,7 @@ def _group(groups: Mapping[str, Any], name: str) -> list[str]:
             lines.append(entry)
         elif isinstance(entry, Mapping) and (included := str(entry.get("include-group", ""))) not in read:
             read.add(included)
-            waiting += reversed(groups.get(included, []))
+            waiting += reversed(items_of(groups.get(included)))
     return lines
 
 

@@ -44,6 +44,8 @@ class RecipeStep(BaseModel):
     tries: tuple[Annotated[str, StringConstraints(pattern=r"^[ -~]+$", max_length=100)], ...] = ()
     """What each of `run` is called in a note; empty: by its number."""
     root: bool = False
+    asks_index: bool = False
+    """Runs nothing of the tree and asks the index for what every build needs: where it fails, the index does."""
 
     @field_validator("run", mode="before")
     @classmethod
@@ -132,7 +134,7 @@ class Recipe(BaseModel):
     def digest(self) -> str:
         """A hash of what the image depends on: the recipe without its keys for tests and detection."""
         left_out: Any = dict.fromkeys(("rank", "detects", "runner", "test", "versions", "refresh"), True)
-        content = self.model_dump_json(exclude={**left_out, "build": {"__all__": {"tries"}}})
+        content = self.model_dump_json(exclude={**left_out, "build": {"__all__": {"tries", "asks_index"}}})
         return hashlib.sha256(content.encode()).hexdigest()
 
 

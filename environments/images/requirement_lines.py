@@ -28,7 +28,8 @@ def poetry_requirement(name: str, dependency: Any) -> str | None:
     table: Mapping[str, Any] = dependency if isinstance(dependency, Mapping) else {"version": dependency}
     if not _NAME.match(name):
         return None
-    extras = f"[{','.join(map(str, table['extras']))}]" if table.get("extras") else ""
+    named = table.get("extras")
+    extras = f"[{','.join(map(str, named))}]" if isinstance(named, list) and named else ""
     marker = f" ; {table['markers']}" if table.get("markers") else ""
     if "git" in table:
         reference = table.get("rev") or table.get("tag") or table.get("branch")

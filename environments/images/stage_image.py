@@ -12,8 +12,9 @@ BUILT = "built"
 
 
 class StageBase(Protocol):
-    """What is needed of a stage: the commit it starts from, when its own work landed (ISO 8601), and its place: the id
-    of its chain, empty where that is not known, and its position in it."""
+    """What is needed of a stage: the commit it starts from, the one that landed its work (empty where that is not
+    known), when it landed (ISO 8601), and its place: the id of its chain, empty where that is not known, and its
+    position in it."""
 
     @property
     def chain(self) -> str: ...
@@ -21,6 +22,8 @@ class StageBase(Protocol):
     def position(self) -> int: ...
     @property
     def base(self) -> str: ...
+    @property
+    def landed(self) -> str: ...
     @property
     def landed_at(self) -> str: ...
 

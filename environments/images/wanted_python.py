@@ -24,6 +24,9 @@ _CI = re.compile(
     r"|^[ \t]{0,40}- ['\"]?3\.\d{1,2}\b[^\n]{0,40}"
 )
 
+_MOST_TOLD = 12
+"""Versions that are told of one file."""
+
 _MOST = 200_000
 """Characters that are read of a file."""
 
@@ -47,6 +50,8 @@ class Choice:
 
     minor: Minor
     by: str
+    against: tuple[str, ...] = ()
+    """What other files name, where it is not among that: ``tox.ini (3.6)``."""
 
     @property
     def text(self) -> str:
@@ -112,8 +117,17 @@ def choose_python(
     for source, minors in named:
         among = [minor for minor in fitting if minor in minors]
         if among:
-            return Choice(_of_the_day(among, newest, default), source)
-    return Choice(_of_the_day(fitting, newest, default), "requires-python" if requires else "the day")
+            return _choice(_of_the_day(among, newest, default), source, named)
+    return _choice(_of_the_day(fitting, newest, default), "requires-python" if requires else "the day", named)
+
+
+def _choice(minor: Minor, by: str, named: Sequence[tuple[str, frozenset[Minor]]]) -> Choice:
+    others = [(source, minors) for source, minors in named if minor not in minors]
+    return Choice(minor, by, tuple(f"{source} ({_texts(minors)})" for source, minors in others))
+
+
+def _texts(minors: Collection[Minor]) -> str:
+    return ", ".join(f"{major}.{minor}" for major, minor in sorted(minors)[:_MOST_TOLD])
 
 
 def can_come(requires: str) -> bool:

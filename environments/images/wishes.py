@@ -64,7 +64,7 @@ def _file_of(line: str) -> str | None:
 
 
 def _lines(texts: Mapping[str, str]) -> Iterator[str]:
-    yield from _tests_require(texts.get("setup.py", ""))
+    yield from listed_in_setup(texts.get("setup.py", ""), "tests_require")
     yield from plain_lines(config_sections(texts.get("setup.cfg", "")).get("options", {}).get("tests_require", ""))
     for line in tox_deps(texts.get("tox.ini", "")):
         factors = _FACTORS.match(line)
@@ -148,8 +148,9 @@ def _parsed(text: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _tests_require(text: str) -> list[str]:
-    """``tests_require`` of a call of setup(), where it is a plain list, or a name that one was given to."""
+def listed_in_setup(text: str, argument: str) -> list[str]:
+    """An argument of a call of setup(), ``tests_require`` say, where it is a plain list, or a name that one was given
+    to."""
     tree = _parsed(text)
     named = {
         target.id: node.value
@@ -159,7 +160,7 @@ def _tests_require(text: str) -> list[str]:
         if isinstance(target, ast.Name)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg == "tests_require":
+        if isinstance(node, ast.keyword) and node.arg == argument:
             value = named.get(node.value.id, node.value) if isinstance(node.value, ast.Name) else node.value
             items = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
             return [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from environments.proofs.edits import Function, SourceFile, Undoing, bare, is_text
 from environments.proofs.hunks import changed_lines
@@ -17,15 +17,17 @@ _BODIES = {
 }
 
 
-def stubs(file: SourceFile) -> list[list[Undoing]]:
-    """For each function that the reference adds or changes, its stubs; of functions in functions the inner ones."""
-    found = []
-    for _, node in changed_functions(file):
-        texts = [(kind, _stubbed(file.landed or "", node, body)) for kind, body in _BODIES.items()]
-        found.append(
-            [Undoing(kind, file.path, node.lineno, {file.path: text}) for kind, text in texts if text is not None]
-        )
-    return found
+def stubs(file: SourceFile) -> list[Iterator[Undoing]]:
+    """For each function that the reference adds or changes, its stubs, none of them for what is a function's own. Each
+    is made when it is asked for: it takes a look at the whole file, and few of a large file's are drawn."""
+    return [_stubs(file, node) for _, node in changed_functions(file)]
+
+
+def _stubs(file: SourceFile, node: Function) -> Iterator[Undoing]:
+    for kind, body in _BODIES.items():
+        text = _stubbed(file.landed or "", [node], body)
+        if text is not None:
+            yield Undoing(kind, file.path, node.lineno, {file.path: text})
 
 
 def changed_functions(file: SourceFile) -> Iterator[tuple[Function | None, Function]]:
@@ -50,10 +52,8 @@ def all_new(files: Sequence[SourceFile]) -> list[Undoing]:
     for file in files:
         known = {name for name, _ in _functions_of(file.base or "")}
         new = [node for name, node in _functions_of(file.landed or "") if name not in known and _works(node)]
-        text = file.landed or ""
-        for node in new:  # the lines stay as many
-            text = _stubbed(text, node, _BODIES[UndoingKind.RETURNS_NONE]) or text
-        if text != (file.landed or ""):
+        text = _stubbed(file.landed or "", new, _BODIES[UndoingKind.RETURNS_NONE]) if new else None
+        if text is not None:
             texts[file.path] = text
             lines.append(new[0].lineno)
     return [Undoing(UndoingKind.NEW_RETURN_NONE, next(iter(texts)), lines[0], texts)] if texts else []
@@ -96,11 +96,14 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _stubbed(text: str, node: Function, statement: str) -> str | None:
-    """The text with another body for one function; its lines stay as many."""
+def _stubbed(text: str, nodes: Iterable[Function], statement: str) -> str | None:
+    """The text with another body for some functions; its lines stay as many. None where that is no Python."""
     lines = text.split("\n")
-    first, last = node.body[0], node.body[-1]
-    place, end = first.lineno - 1, last.end_lineno or last.lineno
-    head = lines[place].encode()[: first.col_offset].decode(errors="replace")
-    made = "\n".join([*lines[:place], f"{head}{statement}", *[""] * (end - first.lineno), *lines[end:]])
+    for node in nodes:
+        first, last = node.body[0], node.body[-1]
+        decorators = getattr(first, "decorator_list", ())
+        place, end = min(it.lineno for it in (first, *decorators)) - 1, last.end_lineno or last.lineno
+        head = lines[place].encode()[: first.col_offset].decode(errors="replace")
+        lines[place:end] = [f"{head}{statement}", *[""] * (end - place - 1)]
+    made = "\n".join(lines)
     return made if parsed(made) is not None else None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
+from random import Random
 
-from environments.proofs.edits import LineChange, SourceFile, Undoing, is_python, unbound
+from environments.proofs.edits import LineChange, SourceFile, Undoing, differs, is_python, unbound
 from environments.suites.syntax import parsed
 from prchain.core.code.inline_tests import inline_test_lines
 from prchain.core.code.kinds import language_of
@@ -17,25 +19,23 @@ _CONTEXT = 3
 _MOST_MERGED = 5
 """Neighbours that a hunk is merged with before all of the file's are."""
 
+MOST_PLACES = 32
+"""Of so many places at most that could be undone it is found out whether they can: each takes looks at a whole file.
+Of more, so many are drawn."""
 
-def hunks(file: SourceFile) -> Iterator[Undoing]:
-    """One for each hunk of the file's patch; a file that comes or goes is one."""
-    if file.base is None or file.landed is None:
-        yield Undoing(UndoingKind.HUNK, file.path, 1, {file.path: file.base})
-        return
-    groups: list[list[LineChange]] = []
-    for change in file.changes:
-        if groups and change.new_first - groups[-1][-1].new_end <= 2 * _CONTEXT:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    yield from _reverts(file, groups, UndoingKind.HUNK)
+_Hunk = list[LineChange]
 
 
-def changes(file: SourceFile) -> Iterator[Undoing]:
-    """One for each block of changed lines of the file's patch: hunks can hold several."""
-    if file.base is not None and file.landed is not None:
-        yield from _reverts(file, [[change] for change in file.changes], UndoingKind.CHANGE)
+def hunks(files: Sequence[SourceFile], draw: Random) -> list[Undoing]:
+    """One for each hunk of the files' patches that means something; a file that comes or goes is one. In the order in
+    which they are drawn; see `MOST_PLACES`."""
+    return _reverts([(file, _hunks(file)) for file in files], UndoingKind.HUNK, draw)
+
+
+def changes(files: Sequence[SourceFile], draw: Random) -> list[Undoing]:
+    """As `hunks`, one for each block of changed lines of files that stay: hunks can hold several."""
+    stay = [file for file in files if file.base is not None and file.landed is not None]
+    return _reverts([(file, [[it] for it in file.changes]) for file in stay], UndoingKind.CHANGE, draw)
 
 
 def changed_lines(change: LineChange) -> set[int]:
@@ -43,26 +43,54 @@ def changed_lines(change: LineChange) -> set[int]:
     return set(range(change.new_first + 1, change.new_end + 1)) or {change.new_first, change.new_first + 1}
 
 
-def _reverts(file: SourceFile, groups: Sequence[list[LineChange]], kind: UndoingKind) -> Iterator[Undoing]:
-    old, new = (file.base or "").split("\n"), (file.landed or "").split("\n")
-    inline = inline_test_lines(file.landed or "") if language_of(file.path) == "rust" else frozenset[int]()
-    for group in _that_run(file, groups):
+def _hunks(file: SourceFile) -> list[_Hunk]:
+    if file.base is None or file.landed is None:
+        return [[]]
+    groups: list[_Hunk] = []
+    for change in file.changes:
+        if groups and change.new_first - groups[-1][-1].new_end <= 2 * _CONTEXT:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    return groups
+
+
+def _reverts(grouped: Sequence[tuple[SourceFile, list[_Hunk]]], kind: UndoingKind, draw: Random) -> list[Undoing]:
+    places = [(number, place) for number, (_, groups) in enumerate(grouped) for place in range(len(groups))]
+    if len(places) > MOST_PLACES:
+        places = sorted(draw.sample(places, MOST_PLACES))
+    found = []
+    for number, of_file in groupby(places, lambda it: it[0]):
+        file, groups = grouped[number]
+        chosen = [place for _, place in of_file]
+        found += [it for it in _of_file(file, groups, chosen, kind) if differs(it, file)]
+    draw.shuffle(found)
+    return found
+
+
+def _of_file(file: SourceFile, groups: list[_Hunk], places: Sequence[int], kind: UndoingKind) -> Iterator[Undoing]:
+    if file.base is None or file.landed is None:
+        yield Undoing(kind, file.path, 1, {file.path: file.base})
+        return
+    old, new = file.base.split("\n"), file.landed.split("\n")
+    inline = inline_test_lines(file.landed) if language_of(file.path) == "rust" else frozenset[int]()
+    for group in _that_run(file, groups, places):
         written = {line for change in group for line in changed_lines(change) if new[line - 1 : line] not in ([], [""])}
         if inline and written <= inline:
             continue
         yield Undoing(kind, file.path, group[0].new_first + 1, {file.path: _reverted(old, new, group)})
 
 
-def _reverted(old: Sequence[str], new: Sequence[str], group: Sequence[LineChange]) -> str:
+def _reverted(old: Sequence[str], new: Sequence[str], group: _Hunk) -> str:
     first, last = group[0], group[-1]
     return "\n".join([*new[: first.new_first], *old[first.old_first : last.old_end], *new[last.new_end :]])
 
 
-def _that_run(file: SourceFile, groups: Sequence[list[LineChange]]) -> list[list[LineChange]]:
-    """The groups, each with as many beside it as it takes that the text without them is Python again and binds the
-    names that it reads: what fails in any call says nothing of the tests. One that never is goes."""
+def _that_run(file: SourceFile, groups: list[_Hunk], places: Sequence[int]) -> list[_Hunk]:
+    """The groups at these places, each with as many beside it as it takes that the text without them is Python again
+    and binds the names that it reads: what fails in any call says nothing of the tests. One that never is goes."""
     if not is_python(file) or parsed(file.landed or "") is None:
-        return list(groups)
+        return [groups[place] for place in places]
     old, new = (file.base or "").split("\n"), (file.landed or "").split("\n")
     known = unbound(file.landed or "") | unbound(file.base or "")
 
@@ -71,8 +99,8 @@ def _that_run(file: SourceFile, groups: Sequence[list[LineChange]]) -> list[list
         text = _reverted(old, new, [change for group in groups[first : first + size] for change in group])
         return parsed(text) is not None and unbound(text) <= known
 
-    found: list[list[LineChange]] = []
-    for place in range(len(groups)):
+    found: list[_Hunk] = []
+    for place in places:
         windows = (
             (first, size)
             for size in (*range(1, min(_MOST_MERGED, len(groups))), len(groups))

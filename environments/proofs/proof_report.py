@@ -67,6 +67,8 @@ class StageReport:
     """The F2P tests that only an import hid."""
     own_plugins: tuple[str, ...]
     canaries: int
+    duels: int
+    """F2P tests that a grade can hold true and false."""
     removed: tuple[str, ...]
     earlier_broken: tuple[str, ...]
     tests: Mapping[str, tuple[str, ...]] | None = field(metadata=WHERE_ASKED)
@@ -147,6 +149,7 @@ def _stage_report(
         hidden=(proof.strength.hidden if proof.strength else ()) if tests else None,
         own_plugins=proof.baseline.own_plugins,
         canaries=len(proof.baseline.slots),
+        duels=len(proof.baseline.duels),
         earlier_broken=tuple(earlier_broken(proof, earlier)),
         tests=dataclasses.asdict(proof.classes) if tests else None,
         left_out=tuple(sorted({note.removeprefix(LEFT_OUT) for note in notes if note.startswith(LEFT_OUT)})),
@@ -232,6 +235,8 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
                 yield f"  {words}: {listed(stage.strength[name], _SHOWN)}"
     if stage.canaries:
         yield f"  {counted(stage.canaries, 'canary')} among them when work is graded"
+    if stage.duels:
+        yield f"  {counted(stage.duels, 'test')} can be made false when work passes"
     if stage.own_plugins:
         yield f"  its own plugins of the runner stay the agent's: {', '.join(stage.own_plugins)}"
     for name, words in (("removed", "removed or rewritten upstream"), ("earlier_broken", "broken here")):

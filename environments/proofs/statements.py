@@ -13,6 +13,7 @@ from random import Random
 
 from environments.proofs.edits import Function, SourceFile, Undoing, unbound
 from environments.proofs.functions import changed_functions
+from environments.proofs.hunks import MOST_PLACES
 from environments.suites.syntax import parsed, unless_too_deep
 from sql.strength import UndoingKind
 
@@ -26,7 +27,7 @@ def statements(files: Sequence[SourceFile], draw: Random) -> Iterator[Undoing]:
     found = [(file, part, words) for file in files for part, words in _new_parts(file)]
     draw.shuffle(found)
     known = {file.path: unbound(file.landed or "") for file in files}
-    for file, part, words in found:
+    for file, part, words in found[:MOST_PLACES]:
         made = _replaced(file.landed or "", part, words)
         if parsed(made) is not None and unbound(made) <= known[file.path]:
             yield Undoing(UndoingKind.STATEMENT, file.path, part.lineno, {file.path: made})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from environments.proofs.edited_trees import EditedTrees
+from environments.edited_trees import EditedTrees
 from environments.proofs.edits import LineChange, SourceFile, Undoing
 from environments.proofs.name_stub import name_stub
 from environments.proofs.own_tests import OwnTests, own_tests
@@ -34,7 +34,7 @@ from prchain.core.git.output import path_text
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from prchain.core.runs import Tell
-from sql.strength import EMPTY, ENOUGH, PARTS, Strength, UndoingKind, UndoingOutcome, Undone
+from sql.strength import EMPTY, ENOUGH, PARTS, Strength, UndoingKind, UndoingOutcome, Undone, WhyNone
 
 OWN, UNDONE = "own", "undone"
 
@@ -93,6 +93,8 @@ class _Tried:
     untried: int
     lost: bool = False
     """The run without any told of the machine alone."""
+    cause: str | None = None
+    """As `Strength.cause`."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class StrengthMeter:
         if _is_lost(own_run):
             return None
         if not says_all(own_run):
-            return Strength(None, seconds=time.monotonic() - start)
+            return Strength(None, seconds=time.monotonic() - start, cause=_cause(own_run))
         own = {_renamed(test, moved): status for test, status in own_run.statuses.items()}
         # Files of tests that are no program text: snapshots, and data that tests compare with.
         new_data = any(language_of(path) is None for path in self.patch.test)
@@ -141,6 +143,7 @@ class StrengthMeter:
             tuple(tried.undone),
             time.monotonic() - start,
             tried.untried,
+            tried.cause,
         )
 
     @property
@@ -225,7 +228,7 @@ class StrengthMeter:
             stable = {test for test in found.own_f2p if control.statuses.get(test) is Status.passed}
             tried = _Tried([], 0, _is_lost(control))
             if not stable or not _is_told(control):
-                return tried
+                return replace(tried, cause=_cause(control) or WhyNone.NOT_ALONE)
             time_left.spent = 0.0
             known_outcomes: dict[str, UndoingOutcome] = {}
             for number, undoing in enumerate(self._undoings(files, given)):
@@ -251,6 +254,8 @@ class StrengthMeter:
                         continue
                     known_outcomes[tree] = undoing_outcome(runs, stable, language_of(undoing.path))
                 tried.undone.append(Undone(undoing.kind, undoing.place, known_outcomes[tree]))
+        if not tried.untried and all(it.kind in EMPTY for it in tried.undone):
+            tried.cause = WhyNone.NOTHING_TO_UNDO
         return tried
 
     def _undoings(self, files: Sequence[FilePatch], given: Sequence[str]) -> Iterator[Undoing]:
@@ -306,6 +311,19 @@ def undoing_outcome(
 def says_all(run: TestRun) -> bool:
     """Whether the run of B_t's own tests came to its end, and to that of some test."""
     return run is NOTHING_TO_RUN or (_is_told(run) and run.complete and _has_ended(run))
+
+
+def _cause(run: TestRun) -> str | None:
+    """Why a run says nothing of what it was made for; None where it came to its end, and to that of some test."""
+    if run.infra:
+        return run.infra
+    if run.timed_out:
+        return WhyNone.TIMED_OUT
+    if run.cheats:
+        return WhyNone.DISTRUSTED
+    if not run.complete:
+        return WhyNone.BROKE_OFF
+    return None if _has_ended(run) else WhyNone.NO_TEST_ENDED
 
 
 def _is_answered(place: str, undone: Sequence[Undone]) -> bool:

@@ -6,12 +6,12 @@ Pure: from the texts of B_t and M_t to `Undoing`s, each some files with another 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from random import Random
 
-from environments.proofs.edits import SourceFile, Undoing, differs, is_python, meaning
+from environments.proofs.edits import SourceFile, Undoing, is_python, meaning
 from environments.proofs.functions import all_new, stubs
-from environments.proofs.hunks import changes, hunks
+from environments.proofs.hunks import MOST_PLACES, changes, hunks
 from environments.proofs.statements import statements
 from prchain.core.code.kinds import language_of
 
@@ -33,16 +33,14 @@ def undoings(files: Sequence[SourceFile], seed: str) -> Iterator[Undoing]:
     # Nothing of a type stub runs.
     code = [file for file in files if language_of(file.path) is not None and not file.path.endswith(".pyi")]
     python = [file for file in code if is_python(file)]
-    whole_hunks = [it for file in code for it in hunks(file) if differs(it, file)]
+    whole_hunks = hunks(code, draw)
     functions = [bodies for file in python for bodies in stubs(file)]
-    draw.shuffle(whole_hunks)
     draw.shuffle(functions)
-    bodies = [it for function in functions for it in function][:MOST_STUBS]
+    bodies = islice(chain.from_iterable(functions[:MOST_PLACES]), MOST_STUBS)
     coarse = list(_unlike(_by_turns(whole_hunks[:MOST_HUNKS], bodies), code, ()))
     yield from all_new(python)
     yield from coarse
-    blocks = [it for file in code for it in changes(file) if differs(it, file)]
-    draw.shuffle(blocks)
+    blocks = changes(code, draw)
     yield from islice(_unlike(_by_turns(blocks, statements(python, draw)), code, coarse), MOST_PARTS)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from environments.backend import Backend
 from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import next_state
+from environments.duelling import held_tests
 from environments.images.provide import Provider
 from environments.images.stage_image import StageImage
 from environments.proofs.foresight import foreseen_end, whole_patches
@@ -232,7 +233,7 @@ class ChainProver:
                 found = replace(found, stage_image=self._checkout(work, stage, workplace))
         except BuildFailed as error:
             image = error.image or found.image
-            return replace(found, outcome=error.name, image=image, reason=_reason(str(error), *error.lines))
+            return replace(found, outcome=error.name, image=image, reason=_reason(error.words))
         except (NoRecipe, IncompleteRepository, StateError) as error:
             return replace(found, outcome=error.name, reason=_reason(str(error)))
         return found
@@ -282,6 +283,9 @@ class ChainProver:
             earlier=earlier,
             inline=frozenset[InlineTest]().union(*(patch.inline_tests for patch in work.patches[: stage.position])),
         )
+        if proof.outcome == PROVED and after[0].usable:
+            duels = held_tests(replace(suite, baseline=baseline), proof.classes.f2p, after[0].statuses, tell)
+            found = replace(found, baseline=replace(baseline, duels=duels))
         reason = _reason(proof.reason) if proof.reason else None
         return replace(found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from prchain.core.errors import EngineUnavailable, ImageError, ImageMissing
+from prchain.core.errors import DiskFull, EngineUnavailable, ImageError, ImageMissing
 from prchain.core.processes.cut_off import leave_to
 from prchain.core.secrets.scrub import redact
 
@@ -25,6 +26,9 @@ BASE_LABEL = f"{LABEL}.base"
 IMAGE_LABEL = f"{LABEL}.image"
 LAYER_LABEL = f"{LABEL}.layer"
 """On base images, on images of repositories, and on layers that these share, of which they inherit it."""
+
+NO_ROOM = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
+"""How the system's words for a full disk are found in those of a program."""
 
 _USAGE_BUSY = "disk usage operation is already running"
 _USAGE_PATIENCE, _USAGE_PAUSE = 300.0, 0.5
@@ -43,6 +47,26 @@ _CAUSES: Mapping[type[BaseException], str] = {
     ConnectionError: "it ended the connection",
 }
 """The system's errors that stand behind the SDK's; the first that fits counts."""
+
+
+class EngineDiskFull(ImageError, DiskFull):
+    """No room is left where the engine keeps images and containers; reported like a full disk anywhere else."""
+
+    log = ""
+    """The end of the log of a build that it ended."""
+
+    @property
+    def name(self) -> str:
+        """``disk_full``."""
+        return "disk_full"
+
+
+def disk_full(said: str) -> EngineDiskFull:
+    """The error for what the engine, or a program on its disk, said."""
+    return EngineDiskFull(
+        f"no room is left on the Docker engine's disk: {said}; `prchain environments prune` makes room, then run the "
+        "command again, it goes on from there"
+    )
 
 
 def connect(url: str | None = None, *, timeout: int = 120) -> Any:
@@ -74,7 +98,8 @@ def tried_address(url: str | None) -> str:
 
 @contextlib.contextmanager
 def engine_failures(address: str = "") -> Iterator[None]:
-    """Turn the SDK's errors into ours: `EngineUnavailable`, `ImageMissing`, `ImageError` for other refusals.
+    """Turn the SDK's errors into ours: `EngineUnavailable`, `ImageMissing`, `EngineDiskFull`, `ImageError` for other
+    refusals.
 
     `address` is what `tried_address` gives, where a connection is being made.
     """
@@ -86,7 +111,7 @@ def engine_failures(address: str = "") -> Iterator[None]:
     except docker.errors.ImageNotFound as error:
         raise ImageMissing(_line(error)) from None
     except docker.errors.APIError as error:
-        raise ImageError(f"the Docker engine refused: {_line(error)}") from None
+        raise _refusal(_line(error)) from None
     except (
         docker.errors.DockerException,
         requests.exceptions.RequestException,
@@ -140,17 +165,33 @@ def _inner(error: BaseException) -> Iterator[BaseException]:
         waiting += [item for item in causes if isinstance(item, BaseException)]
 
 
+def pull(engine: Any, name: str) -> Any:
+    """Pull an image and give it as the SDK does, which itself would not tell what ended a pull. Raises `ImageError`,
+    `ImageMissing`, `EngineDiskFull`, `EngineUnavailable`."""
+    from docker.utils import parse_repository_tag  # noqa: PLC0415  loaded with the first engine
+
+    repository, tag = parse_repository_tag(name)
+    with engine_failures():
+        engine_words(engine.api.pull(repository, tag=tag or "latest"))
+        return engine.images.get(name)
+
+
 def engine_words(answer: str | bytes | Iterable[Any]) -> list[str]:
-    """What the engine said in a stream of JSON lines (an import, a pull); raises `ImageError` with its error."""
+    """What the engine said in a stream of JSON lines (an import, a pull); raises `ImageError` with its error,
+    `EngineDiskFull`."""
     text = answer if isinstance(answer, str) else answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
     words = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):
             event = json.loads(line)
             if "error" in event:
-                raise ImageError(f"the Docker engine refused: {redact(str(event['error']))[:300]}")
+                raise _refusal(redact(str(event["error"]))[:300])
             words.append(str(event.get("status", "")))
     return words
+
+
+def _refusal(said: str) -> ImageError:
+    return disk_full(said) if NO_ROOM.search(said) else ImageError(f"the Docker engine refused: {said}")
 
 
 def _line(error: BaseException) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from environments.suites.canaries.canary import PLANTING
+from environments.suites.canaries.duels import HeldTest
 from prchain.core.code.kinds import FileKind, kind_of
 
 
@@ -26,6 +27,8 @@ class RunnerBaseline:
 
     planting: int = 0
     """The version of the rules that planted them, `environments.suites.canaries.canary.PLANTING`."""
+    duels: tuple[HeldTest, ...] = ()
+    """F2P tests that can be held true and false (`environments.suites.canaries.duels`)."""
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -52,6 +55,7 @@ class RunnerBaseline:
     def from_row(cls, replaced: Collection[str], values: Mapping[str, Any]) -> RunnerBaseline:
         """The other way round."""
         known: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in values.items()}
+        known["duels"] = tuple(map(HeldTest.of, known.get("duels", ())))
         return cls(tuple(replaced), **known)
 
 

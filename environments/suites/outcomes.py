@@ -108,6 +108,12 @@ def check_state(classes: ClassifiedTests, on_base: Sequence[Statuses], on_state:
     )
 
 
+def asks_nothing(classes: ClassifiedTests, check: StateCheck) -> bool:
+    """Whether every F2P test passes on S_t: earlier stages did the work, or made all tests pass, and nothing that is
+    done on S_t can show more."""
+    return bool(classes.f2p) and set(classes.f2p) <= set(check.done_early)
+
+
 PASSED = "passed"
 TAMPERED = "tampered"
 STATE_BROKEN = "state_broken"
@@ -142,6 +148,12 @@ class Grade:
     """What the graded copy has from the reference instead (`environments.checkouts.overlay.Overlay.taken_back`)."""
     still_failing: tuple[str, ...] = field(default=(), repr=False)
     """Not in the way of passing: tests that fail on B_t and on M_t."""
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether every F2P test passed before the attempt, as `asks_nothing` of the classes."""
+        f2p = {*self.f2p_passed, *self.f2p_failed}
+        return bool(f2p) and f2p <= set(self.done_early)
 
     @property
     def own_fault(self) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from environments.suites.canaries.canary import Planter
+from environments.suites.canaries.duels import Falsifier
 from environments.suites.projectfiles import Part
 from environments.suites.testlogs import Status
 from prchain.core.code.inline_tests import InlineTest
@@ -183,6 +184,10 @@ class Runner:
     sections: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
     """By the name, in small letters, of a project file that can be read: its parts that steer the runner. Dependencies
     are none."""
+    placing: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    """By the same names: parts that place modules, and steer only where one of them gets a name of `started`."""
+    started: tuple[str, ...] = ()
+    """Modules that run before the tests, whoever brings them."""
     own_names: OwnNames | None = None
     sign: ManifestMarker | None = None
     name_of: Callable[[str], str] = last_name
@@ -192,6 +197,8 @@ class Runner:
     no overlay brings to an agent's tree, for they stand inside source files."""
     plant: Planter | None = None
     """Puts canaries into a test file; None where there are none for this runner."""
+    falsify: Falsifier | None = None
+    """Makes tests of a file false; None where that is not known for this runner."""
 
     def curtly(self, command: TestCommand) -> TestCommand:
         """The same command, where nobody reads why tests fail."""

@@ -6,12 +6,12 @@ Pure. Every runner's files count in every tree: a repository can have tests of s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from configparser import Error
 from functools import cache
 from typing import Any
 
-from environments.suites.projectfiles import FORMATS, ProjectFormat, get_part, set_part
+from environments.suites.projectfiles import FORMATS, Part, ProjectFormat, get_part, set_part
 from environments.suites.runners import RUNNERS
 from environments.suites.setup_script import same_but_declared
 
@@ -65,12 +65,12 @@ def with_steering_of(path: bytes, own: bytes, landed: bytes | None) -> bytes | N
     """A project file of the agent's with M_t's steering sections, all else as it was; None where it has to be M_t's as
     a whole: neither format nor content can be read, or what was written does not read back."""
     name = path.rpartition(b"/")[2].lower()
-    format_, parts = _parts(name)
+    format_, parts, placing = _parts(name)
     if format_ is None:
         return None
     try:
         values, reference = format_.read(_text(own)), format_.read(_text(landed))
-        for part in parts:
+        for part in (*parts, *(part for part in placing if _names_started(get_part(values, part)))):
             set_part(values, part, get_part(reference, part))
         text = format_.write(values)
         again = format_.read(text)
@@ -95,21 +95,42 @@ _UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, Error, Recursion
 
 def _values(name: bytes, text: bytes | None) -> dict[str, Any] | None:
     """The steering sections of a project file; None where it has no reader here, or does not parse."""
-    format_, parts = _parts(name)
+    format_, parts, placing = _parts(name)
     if format_ is None:
         return None
     try:
         read = format_.read(_text(text))
         found = {".".join(part): get_part(read, part) for part in parts}
+        found |= {".".join(part): value for part in placing if _names_started(value := get_part(read, part))}
     except _UNREADABLE:
         return None
     return {part: value for part, value in found.items() if value is not None}
 
 
-def _parts(name: bytes) -> tuple[ProjectFormat | None, list[tuple[str, ...]]]:
+def _parts(name: bytes) -> tuple[ProjectFormat | None, list[Part], list[Part]]:
+    """How a project file is read, its parts that steer a runner, and those that may place what is started with it."""
     file = name.decode(errors="replace")
     parts = [part for runner in RUNNERS.values() for part in runner.sections.get(file, ())]
-    return FORMATS.get(file) if parts else None, list(dict.fromkeys(parts))
+    placing = [part for runner in RUNNERS.values() for part in runner.placing.get(file, ())]
+    return FORMATS.get(file) if parts else None, list(dict.fromkeys(parts)), list(dict.fromkeys(placing))
+
+
+def _names_started(value: Any) -> bool:
+    """Whether a value names a module that runs before the tests: ``package-dir = {sitecustomize = "src/x"}``."""
+    started = {name for runner in RUNNERS.values() for name in runner.started}
+    words = (word for text in _texts(value) for word in re.split(r"[\s,=]+", text))
+    return any(re.split(r"[./]", word)[0] in started for word in words)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The keys and texts of a value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from map(str, value)
+        yield from (text for inner in value.values() for text in _texts(inner))
+    elif isinstance(value, Sequence):
+        yield from (text for inner in value for text in _texts(inner))
 
 
 @cache

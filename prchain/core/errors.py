@@ -44,7 +44,8 @@
     |   `-- ScriptExhausted          ... or has answered as often as its script allows
     |-- ImageError            an image of a repository's dependencies
     |   |-- NoRecipe                 nothing in the tree tells how to build it
-    |   `-- BuildFailed              a step failed, or took too long; carries the log's decisive lines
+    |   |-- BuildFailed              a step failed, or took too long; carries the log's decisive lines
+    |   `-- IndexUnreachable         the packages that every build needs cannot be had, whatever the repository
     |-- SandboxError          where commands run
     |   |-- EngineUnavailable        no Docker daemon, no bubblewrap, or one that stopped answering
     |   |-- ImageMissing
@@ -158,6 +159,14 @@ class BadInstance(UsageError, ValueError):
     """A row of a data set of others holds no task; says which column is wrong, and how."""
 
 
+class NoQuery(BadInstance):
+    """The row of a data set asks nothing: its publisher wrote no query for it."""
+
+
+class BadDocument(UsageError, ValueError):
+    """A document of others holds no trajectory; says where it is wrong, and how."""
+
+
 class RecipeError(UsageError, ValueError):
     """A recipe cannot be read or says what no recipe may say; names file and key."""
 
@@ -237,6 +246,10 @@ class CloneFailed(GitError):
 
 class ShallowRepository(GitError):
     """The history is cut off."""
+
+
+class OtherObjectFormat(GitError):
+    """Two repositories that are to share objects name them by different hashes."""
 
 
 class IncompleteRepository(GitError):
@@ -395,6 +408,23 @@ class BuildFailed(ImageError):
         self.log = log
         self.seconds = 0.0
         self.image: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The message, and those of the decisive lines that it does not hold, as one line."""
+        message = str(self)
+        return " | ".join((message, *dict.fromkeys(line for line in self.lines if line not in message)))
+
+
+class IndexUnreachable(ImageError, ConnectionError):
+    """The index of packages does not answer, or refuses, before anything of a repository has been asked for; `log` is
+    the end of the build's log."""
+
+    infrastructure: ClassVar[str | None] = "index"
+
+    def __init__(self, message: str, *, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
 
 
 class SandboxError(PrchainError):

@@ -16,8 +16,8 @@ from prchain.core.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from chains.imports.importing import ImportReport
     from chains.imports.reading import ReadRow
+    from chains.imports.report import ImportReport
 
 _MOST_TOLD = 20
 
@@ -84,7 +84,11 @@ def import_(
 
 
 def _print(report: ImportReport) -> None:
-    say(f"{counted(report.imported, 'task')} imported, {report.known:,} there before, {report.bad:,} cannot be read")
+    say(f"{counted(report.imported, 'task')} imported, {report.known:,} there before, {report.bad:,} hold no task")
+    if report.no_query:
+        say(f"  {report.no_query:,} of these ask nothing: their publisher wrote no query")
+    if report.files_unread:
+        say(f"  {counted(report.files_unread, 'file')} could not be read to the end: more rows may be in there")
     if report.benchmark:
         say(f"  {report.benchmark:,} of a benchmark: exports of samples leave them out")
     if report.secrets:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from research.bench import (
+    atif_bench,
     chains_bench,
     comments_bench,
     entities_bench,
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "window",
             "export",
             "import",
+            "atif",
             "entities",
             "prm",
             "prefix",
@@ -55,7 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=rollout_bench.STEPS, metavar="N", help="steps of an attempt")
     parser.add_argument("--image", metavar="NAME", help=f"image of sandboxes (default: {sandbox_bench.IMAGE})")
     parser.add_argument(
-        "--trajectories", type=int, default=export_bench.TRAJECTORIES, metavar="N", help="size of the export bench"
+        "--trajectories",
+        type=int,
+        default=export_bench.TRAJECTORIES,
+        metavar="N",
+        help="size of export and atif",
     )
     parser.add_argument("--rows", type=int, default=import_bench.ROWS, metavar="N", help="size of the import bench")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -79,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += export_bench.run(trajectories=options.trajectories)
     if options.only == "import":  # as many
         measures += import_bench.run(rows=options.rows)
+    if options.only == "atif":
+        measures += atif_bench.run(trajectories=options.trajectories)
     if options.only == "rollout":
         measures += rollout_bench.run(steps=options.steps)
     if options.only == "sandbox":

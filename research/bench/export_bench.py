@@ -55,7 +55,7 @@ def run(*, trajectories: int = TRAJECTORIES, tokens: int = TOKENS) -> list[Measu
 def _measured(folder: Path, trajectories: int, tokens: int) -> dict[str, float]:
     folder.mkdir()
     with sample_world(folder) as world:
-        _fill(world, trajectories, tokens)
+        fill(world, trajectories, tokens)
     out, peak = folder / "sft.jsonl", folder / "peak"
     started = time.perf_counter()
     subprocess.run(
@@ -91,7 +91,7 @@ def _lines(file: Path) -> int:
         return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
 
 
-def _fill(world: SampleWorld, trajectories: int, tokens: int) -> None:
+def fill(world: SampleWorld, trajectories: int, tokens: int) -> None:
     """Write one ordinary trajectory, and copies of its rows under other ids; each gets new messages."""
     short = Talk().system()
     for position in range(1, STAGES + 1):

@@ -23,6 +23,7 @@ from pathlib import Path
 import click
 
 from environments.backends import BACKENDS
+from environments.duelling import GradingSuite
 from environments.images.provide import Provider
 from environments.proofs.proof_rows import read_stages, validations
 from environments.stages import open_git, open_trees, read_chain, stage_patches
@@ -143,7 +144,7 @@ def _judged(settings: Settings, candidates: list[Candidate], sees_tests: bool, t
                     if (candidate.chain, candidate.position) != (prefix, position):
                         continue
                     tree = patched(trees, stage.base, candidate.patch)
-                    run = suite.run(tree)
+                    run = GradingSuite(suite).run(tree)
                     found = grade(
                         proof.classes, StateCheck(), run.statuses, cheats=run.cheats, taken_back=run.taken_back
                     )

@@ -22,6 +22,7 @@ from pathlib import Path
 import click
 
 from environments.backends import BACKENDS
+from environments.duelling import GradingSuite
 from environments.images.provide import Provider
 from environments.proofs.proof_rows import StageProof, read_stages, validations
 from environments.stages import Stage, open_git, open_trees, read_chain, stage_patches
@@ -124,7 +125,7 @@ def _row(
 ) -> GradedRow:
     start = time.monotonic()
     try:
-        run = suite.run(tree.tree)
+        run = GradingSuite(suite).run(tree.tree)
         found = grade(proof.classes, StateCheck(), run.statuses, cheats=run.cheats, taken_back=run.taken_back)
         outcome, cheats, back = found.outcome, " | ".join(run.cheats), len(run.taken_back)
     except RefreshFailed:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
+from environments.duelling import GradingSuite
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
@@ -146,8 +147,8 @@ def _words(text: str) -> set[str]:
 def _survey(chain_context: ChainContext, tree: str, position: int) -> _Survey:
     stage = chain_context.task.stages[position - 1]
     suite = chain_context.suite(stage)
-    assert isinstance(suite, StageSuite) and stage.tests is not None
-    own = replace(suite, files=suite.own_files)
+    assert isinstance(suite, GradingSuite) and stage.tests is not None
+    own = replace(suite.suite, files=suite.suite.own_files)
     marks: set[str] = set()
 
     def look(sandbox: Sandbox) -> None:

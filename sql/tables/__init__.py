@@ -52,7 +52,14 @@ from sql.tables.mined import (
     TimelineEvent,
 )
 from sql.tables.proved import BuiltImage, ReferenceRun, StageTests, Validation
-from sql.tables.rolled import GradedPatch, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from sql.tables.rolled import (
+    GradedPatch,
+    ImportedTrajectory,
+    Trajectory,
+    TrajectoryMessage,
+    TrajectoryStage,
+    Verdict,
+)
 
 __all__ = [
     "ArchivedPage",
@@ -76,6 +83,7 @@ __all__ = [
     "GraphNode",
     "GraphRow",
     "ImportedTask",
+    "ImportedTrajectory",
     "IncompletePart",
     "Issue",
     "Label",

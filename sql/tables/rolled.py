@@ -1,10 +1,10 @@
-"""The tables of rollouts: trajectories, their stages, messages and verdicts."""
+"""The tables of rollouts: trajectories, their stages, messages and verdicts; and where those of others are from."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, Text
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from sql.json_text import JsonText
@@ -12,20 +12,27 @@ from sql.tables.base import Base
 
 
 class Trajectory(Base):
-    """One agent's run over one chain: sample number `sample` under one set of options."""
+    """One agent's run over one chain: sample number `sample` under one set of options. Or one of others, without a
+    chain, of which `imported_trajectories` has a row."""
 
     __tablename__ = "trajectories"
-    __table_args__ = (Index("ix_trajectories_chain", "chain_id", "sample"),)
+    __table_args__ = (
+        Index("ix_trajectories_chain", "chain_id", "sample"),
+        CheckConstraint("(chain_id IS NULL) = (scaffold = 'imported')", name="no_chain_is_imported"),
+    )
 
     id: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """Hash of `decided_by`; of a row without it, by an earlier rule. It never changes: `trajectories.identity`."""
-    chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"))
+    """Hash of `decided_by`; of a row without it, by an earlier rule. It never changes: `trajectories.identity`. Of an
+    import: the beginning of its document's hash."""
+    chain_id: Mapped[str | None] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"))
+    """Null of an import alone."""
     sample: Mapped[int]
     parent_id: Mapped[str | None] = mapped_column(String(16))
     """The trajectory that it was branched off; null for one that began at the beginning."""
     parent_step: Mapped[int | None]
     """The last step that it shares with its parent."""
     scaffold: Mapped[str] = mapped_column(String(32))
+    """``imported`` of one of others, whatever its agent is called."""
     model: Mapped[str] = mapped_column(String(255))
     judge: Mapped[str | None] = mapped_column(String(255))
     """The model that judged; null where the gate asks none."""
@@ -42,8 +49,8 @@ class Trajectory(Base):
     before it was kept."""
     outcome: Mapped[str] = mapped_column(String(32))
     """``running``; ``accepted`` (every stage); ``accepted_prefix`` (the first `accepted` stages, enough for a chain);
-    ``too_short``; ``rejected``; ``superseded`` (begun under other prompts, and given up for them); or a failure's name,
-    which the next run may try again. `trajectories.outcomes`."""
+    ``too_short``; ``rejected``; ``superseded`` (begun under other prompts, and given up for them); ``imported`` (others
+    made it); or a failure's name, which the next run may try again. `trajectories.outcomes`."""
     reason: Mapped[str | None] = mapped_column(Text)
     accepted: Mapped[int]
     """How many stages from the first one on were accepted."""
@@ -71,7 +78,8 @@ class TrajectoryStage(Base):
     trajectory_id: Mapped[str] = mapped_column(ForeignKey("trajectories.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
     outcome: Mapped[str] = mapped_column(String(32))
-    """``running``, ``accepted``, ``rejected``, ``unscored``, ``state_broken``, ``not_reached``, or a failure's name."""
+    """``running``, ``accepted``, ``rejected``, ``unscored``, ``state_broken``, ``not_reached``, a failure's name, or
+    ``imported``."""
     reason: Mapped[str | None] = mapped_column(Text)
     start_tree: Mapped[str | None] = mapped_column(String(64))
     """S_t."""
@@ -120,7 +128,7 @@ class TrajectoryMessage(Base):
     """JSON object: for an assistant turn ``finish``, ``refusal``, ``model``, ``dropped`` (messages that the request
     left out to fit the context), ``decoded_twice`` (ids of calls whose arguments were JSON text of JSON text); for an
     observation ``exit_code``, ``timed_out``, ``omitted``, ``limit``, ``view`` (a path that was shown, with its
-    lines)."""
+    lines). Of imports ``copied`` and ``loss``: what the document says of training on the message."""
     tokens_in: Mapped[int | None]
     tokens_cached: Mapped[int | None]
     tokens_out: Mapped[int | None]
@@ -192,3 +200,33 @@ class GradedPatch(Base):
     grade: Mapped[dict[str, Any]] = mapped_column(JsonText(unicode=True))
     """JSON object: the fields of `environments.suites.outcomes.Grade`."""
     graded_at: Mapped[str] = mapped_column(String(32))
+
+
+class ImportedTrajectory(Base):
+    """Where a trajectory of others is from, and what its document says of itself."""
+
+    __tablename__ = "imported_trajectories"
+    __table_args__ = (Index("ix_imported_trajectories_source", "source"),)
+
+    trajectory_id: Mapped[str] = mapped_column(ForeignKey("trajectories.id", ondelete="CASCADE"), primary_key=True)
+    content: Mapped[str] = mapped_column(String(64))
+    """SHA-256 of the document, whatever the order of its keys and its white space: an equal one adds nothing."""
+    form: Mapped[str] = mapped_column(String(32))
+    """The version of the format, as the document names it: ``ATIF-v1.7``."""
+    source: Mapped[str | None] = mapped_column(String(255))
+    """Who published it; null where nobody said."""
+    licence: Mapped[str | None] = mapped_column(String(64))
+    """Of the document, in its publisher's words; null where nobody said."""
+    session: Mapped[str | None] = mapped_column(String(255))
+    """The publisher's id of the run."""
+    document: Mapped[str | None] = mapped_column(String(255))
+    """The publisher's id of the trajectory."""
+    agent: Mapped[str] = mapped_column(String(255))
+    agent_version: Mapped[str] = mapped_column(String(255))
+    repository: Mapped[str | None] = mapped_column(String(255))
+    """``owner/name``, where the document tells what the agent worked on."""
+    told: Mapped[dict[str, Any]] = mapped_column(JsonText(unicode=True))
+    """JSON object: what else it says of itself, where prchain wrote it (`trajectories.imports.document.Told`)."""
+    left_out: Mapped[dict[str, Any]] = mapped_column(JsonText())
+    """JSON object: what was not taken, by kind (``images``, ``subagents``, ``token_ids`` ...), and how often."""
+    imported_at: Mapped[str] = mapped_column(String(32))

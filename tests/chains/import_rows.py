@@ -176,6 +176,30 @@ def nemo_gym(**changes: Any) -> dict[str, Any]:
     return row | changes
 
 
+def nemo_small(**changes: Any) -> dict[str, Any]:
+    """NeMo Gym's ``nv-internal-1``: small letters, lists as JSON texts with a selection beside them."""
+    inside = {
+        **{name: _SHARED[name] for name in ("instance_id", "base_commit", "repo", "test_patch", "problem_statement")},
+        "dataset_name": "nv-internal-1",
+        "split": "train",
+        "golden_patch": PATCH,
+        "before_repo_set_cmd": "git checkout 0123abc -- tests/test_cart.py",
+        "selected_test_files_to_run": '["tests/test_cart.py"]',
+        "fail_to_pass": json.dumps([*F2P, "tests/test_cart.py::test_slow"]),
+        "pass_to_pass": json.dumps(P2P),
+        "fail_to_pass_select": F2P,
+        "run_script.sh": "pytest -rA $1",
+        "parsing_script.py": "import json",
+    }
+    said = ("instance_id", "base_commit", "dataset_name", "split", "problem_statement", "golden_patch")
+    metadata = {name: inside[name] for name in said} | {"instance_dict": json.dumps(inside)}
+    row = {
+        "responses_create_params": {"input": [], "metadata": metadata},
+        "container_formatter": "docker://lab/{instance_id}:1",
+    }
+    return row | changes
+
+
 def nemo_skills(**changes: Any) -> dict[str, Any]:
     """NeMo Skills: the columns of another form, and a container beside them."""
     row = {
@@ -198,6 +222,47 @@ ROWS = {
     "swe_smith": ("swe-smith", swe_smith),
     "multi_swe_bench": ("multi-swe-bench", multi_swe_bench),
     "nemo_gym": ("nemotron", nemo_gym),
+    "nemo_small": ("nemotron", nemo_small),
     "nemo_skills": ("nemotron", nemo_skills),
 }
 """The name of the form, and what makes a row of it."""
+
+
+def in_form(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """A row of SWE-Gym in the columns of another form, whose lists are not those of a fault that is brought in."""
+    owner, _, repository = row["repo"].partition("/")
+    number = int(row["instance_id"].rpartition("-")[2])
+    title, _, body = row["problem_statement"].partition("\n")
+    lists = {column: row[column] for column in ("FAIL_TO_PASS", "PASS_TO_PASS")}
+    match name:
+        case "multi_swe_bench":
+            issues = [{"title": title, "body": body}, {"title": "Another one", "body": None}]
+            tests = [{test: {"run": "FAIL"} for test in tests} for tests in lists.values()]
+            return multi_swe_bench(
+                org=owner,
+                repo=repository,
+                number=number,
+                base={"sha": row["base_commit"]},
+                resolved_issues=issues,
+                fix_patch=row["patch"],
+                test_patch=row["test_patch"],
+                n2p_tests=tests[0],
+                p2p_tests=tests[1],
+            )
+        case "nemo_gym":
+            made = nemo_gym()
+            said = {name: row[name] for name in ("instance_id", "base_commit", "problem_statement")}
+            made["responses_create_params"]["metadata"] |= {**said, "instance_dict": json.dumps(row)}
+            return made
+        case "nemo_small":
+            made = nemo_small()
+            said = {name: row[name] for name in ("instance_id", "base_commit", "problem_statement")}
+            inside = {**said, "repo": row["repo"], "test_patch": row["test_patch"]}
+            inside |= {"fail_to_pass": json.dumps(lists["FAIL_TO_PASS"]), "pass_to_pass": lists["PASS_TO_PASS"]}
+            metadata = {**said, "golden_patch": row["patch"], "instance_dict": json.dumps(inside)}
+            return made | {"responses_create_params": {"metadata": metadata}}
+    form, make = ROWS[name]
+    if form == "swe-bench" or name == "nemo_skills":
+        lists = {column: json.dumps(tests) for column, tests in lists.items()}
+    shared = {column: row[column] for column in _SHARED if column in make()}
+    return make() | shared | lists

@@ -71,6 +71,7 @@ DROPPED = {
     "no_text": replace(GOOD, subject="fix: update src/a.py (#7)"),
     "no_tests": replace(GOOD, reference=reference("src/a.py", "tests/conftest.py", "tests/data/a.json")),
     "low_worth": replace(GOOD, worth=StageWorth(0.2, (Sign("mechanical_subject", -1.5, "rename"),))),
+    "tree_incomplete": replace(GOOD, missing_files=2),
 }
 ASKED = Filters(
     languages=frozenset({"python", "rust", "go"}), paths=("src/*", "lib/*", "!lib/a*"), with_tests=True, min_worth=0.3
@@ -172,7 +173,7 @@ def test_limits_include_their_bounds() -> None:
 
 
 def test_a_filter_that_is_unknown_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"^typo is no filter; known are benchmark_repository, .*low_worth$"):
+    with pytest.raises(SettingsError, match=r"^typo is no filter; known are benchmark_repository, .*tree_incomplete$"):
         Filters(keep=frozenset({"typo"}))
 
 

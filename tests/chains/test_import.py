@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from chains.imports.importing import Importer, ImportReport
+from chains.imports.importing import Importer
 from chains.imports.reading import ReadRow, read_instances
+from chains.imports.report import ImportReport
 from chains.tasks.export import TaskExportOptions, records
 from chains.tasks.rows import read_task_chain
 from chains.tasks.swebench import HarnessTests, instance
 from environments.stages import open_git, open_trees, read_chain, stage_patches
-from prchain.core.errors import NoRepository, UsageError
+from prchain.core.errors import DiskFull, NoRepository, UsageError
 from prchain.core.git import GitRepository
+from prchain.core.git.process import git_failure
+from prchain.core.git.trees import TreeStore
 from sql.benchmarks import benchmark_chains
 from sql.chosen import selected_ids
 from sql.repositories import new_repository
@@ -65,6 +71,7 @@ def row_of(world: World, number: int, **changes: Any) -> dict[str, Any]:
 def take(
     store: Store, folder: Path, *rows: dict[str, Any], own: Path | None = None
 ) -> tuple[ImportReport, list[ReadRow]]:
+    folder.mkdir(exist_ok=True)
     file = folder / "train.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     told: list[ReadRow] = []
@@ -100,6 +107,31 @@ def test_an_import_is_a_chain_of_one_stage_whose_end_is_the_developers_tree(
     queries = {query for (query,) in rows(store, TaskStage, "query")}
     assert queries == {f"{words}\r\n\n  As told.\n" for words in PAIRS.values()}
     assert rows(store, Repository, "id", "location") == [(1, str(world.path))]
+
+
+def test_a_stage_in_the_columns_of_each_form_is_the_same_chain_with_the_same_lists(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    names = [name for name in import_rows.ROWS if name != "swe_smith"]
+    stages = [row_of(world, number) for number in PAIRS]
+    written = [import_rows.in_form(name, row) for row in stages for name in names]
+    (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row, default=str)}\n" for row in written))
+    read = list(read_instances(tmp_path / "mine.jsonl", source="lab/set"))
+    assert [it.error for it in read] == [None] * len(names) * 2
+    inner = {replace(it.instance, source="lab/set").chain_id for it in read if it.instance}
+    assert len(inner) == 2, "one chain for each stage, whichever columns told it"
+    assert {(it.instance.f2p, it.instance.p2p) for it in read if it.instance} == {
+        (tuple(row["FAIL_TO_PASS"]), tuple(row["PASS_TO_PASS"])) for row in stages
+    }
+    own = [it for it in read if it.instance and it.instance.source == "lab/set"]
+    report = Importer(store, tmp_path / "data", tmp_path / "mirrors").run(own, lambda row: None)
+    assert (report.imported, report.known, report.bad) == (2, len(own) - 2, 0)
+    with store.reading() as tx:
+        chains = [read_chain(tx, id_) for id_ in selected_ids(tx, "imported")]
+    for chain in chains:
+        trees = open_trees(chain, open_git(chain, tmp_path / "mirrors"), tmp_path / "data")
+        base, landed = landing(world, chain.stages[0].number)
+        assert (chain.stages[0].base, trees.tree_of(chain.stages[0].landed)) == (base, trees.tree_of(landed))
 
 
 def test_a_second_import_adds_nothing_and_keeps_up_what_the_publisher_says(
@@ -202,6 +234,35 @@ def test_a_folder_that_holds_no_whole_repository_is_passed_over(tmp_path: Path, 
     assert (waits.waiting, waits.bad, told) == ({"shop/till": 1}, 0, [])
 
 
+def test_a_full_disk_under_the_trees_ends_the_import_and_is_no_reason_to_wait(
+    tmp_path: Path, world: World, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("prchain.core.git.trees._write", full)
+    with pytest.raises(DiskFull, match="no room is left"):
+        take(store, tmp_path, row_of(world, 1))
+    monkeypatch.setattr(
+        TreeStore, "run", MagicMock(side_effect=git_failure("init", "fatal: No space left on device", 128))
+    )
+    with pytest.raises(DiskFull, match="no room is left"):
+        take(store, tmp_path / "other", row_of(world, 1))
+    assert rows(store, ImportedTask, "chain_id") == []
+
+
+def test_a_repository_of_another_object_format_than_the_one_before_is_passed_over(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    take(store, tmp_path, row_of(world, 1))
+    (folder := tmp_path / "own" / "till").mkdir(parents=True)
+    git(folder, "init", "-q", "--object-format=sha256")
+    git(folder, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "Begin")
+    head = git(folder, "rev-parse", "HEAD").strip()
+    report, _ = take(store, tmp_path, row_of(world, 2, base_commit=head), own=tmp_path / "own")
+    assert "another object format" in report.passed_over[str(folder)] and report.waiting.total() == 1
+
+
 def test_a_row_of_a_repository_is_never_that_of_another_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.transaction() as tx:
         seen, missed = tx.rows, list[bool]()
@@ -288,6 +349,46 @@ def test_a_mark_stays_until_it_is_taken_off_by_name_and_the_same_task_elsewhere_
     assert mined[2] in barred()
 
 
+def test_a_row_that_says_it_is_ours_is_free_only_where_its_chain_is_here_and_not_barred(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    tasks = TaskWorld(tmp_path, store, world)
+    mined = tasks.add_chain((1,))
+    claim = {"difficulty": "", "chain_benchmark": False, "chain_id": mined}
+
+    def marks(*of: dict[str, Any]) -> int:
+        (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in of))
+        importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+        report = importer.run(read_instances(tmp_path / "mine.jsonl"), lambda row: None)
+        assert (report.bad, report.good + report.waiting.total()) == (0, len(of))
+        return report.benchmark
+
+    assert marks(row_of(world, 1, **claim)) == 0
+    for odd in (
+        row_of(world, 2, **claim),
+        row_of(world, 1, **claim, repo="other/till"),
+        row_of(world, 1, **claim | {"chain_id": "5f0c"}),
+        row_of(world, 1, **claim | {"chain_id": 7}),
+        row_of(world, 1, **claim | {"chain_id": [mined]}),
+        row_of(world, 1, **claim | {"chain_id": "\x00" + mined}),
+    ):
+        assert marks(odd | {"problem_statement": str(odd)}) == 1
+    verified = tmp_path / "verified.jsonl"
+    verified.write_text(json.dumps(row_of(world, 1, problem_statement="As they ask it.")))
+    Importer(store, tmp_path / "data", tmp_path / "mirrors").run(read_instances(verified), lambda row: None)
+    assert marks(row_of(world, 1, **claim, hints_text="later", problem_statement="anew")) == 1
+
+
+def test_a_chain_does_not_vouch_for_itself(tmp_path: Path, world: World, store: Store) -> None:
+    (tmp_path / "mine.jsonl").write_text(json.dumps(row_of(world, 1, difficulty="")))
+    importer = Importer(store, tmp_path / "data", tmp_path / "mirrors")
+    importer.run(read_instances(tmp_path / "mine.jsonl"), lambda row: None, training=True)
+    ((imported,),) = rows(store, ImportedTask, "chain_id")
+    claim = row_of(world, 1, difficulty="", chain_benchmark=False, chain_id=imported)
+    (tmp_path / "mine.jsonl").write_text(json.dumps(claim))
+    assert importer.run(read_instances(tmp_path / "mine.jsonl"), lambda row: None).benchmark == 1
+
+
 def test_a_benchmark_s_commit_is_barred_of_whichever_host_and_by_the_beginning_of_its_name(
     tmp_path: Path, world: World, store: Store
 ) -> None:
@@ -335,6 +436,28 @@ def test_a_patch_that_unpacks_to_more_than_there_is_room_for_is_told_by_its_row_
     report, told = take(store, tmp_path, row_of(world, 2), row_of(world, 1, patch=bomb))
     assert (report.imported, report.bad) == (1, 1)
     assert "row 2: shop__till-1: patch: its binary files unpack to 95,367 MB" in str(told[0])
+
+
+def test_a_patch_that_hides_from_us_a_file_which_git_reads_is_told_by_its_row(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    between = "index 0000000..1111111\n"
+    hidden = f"diff --git a/q b/r\nnew file mode 100644\n--- /dev/null\n{between}+++ b/made.py\n@@ -0,0 +1 @@\n+X = 1\n"
+    shown = hidden.replace(between, "")
+    report, told = take(store, tmp_path, row_of(world, 1, patch=hidden), row_of(world, 2, patch=shown))
+    assert (report.imported, report.bad) == (1, 1)
+    assert str(told[0]).endswith("shop__till-1: a patch changes 'made.py', and no line of it names that file")
+
+
+def test_the_end_tells_how_many_files_could_not_be_read_and_how_many_rows_ask_nothing(
+    tmp_path: Path, world: World, store: Store
+) -> None:
+    (folder := tmp_path / "set").mkdir()
+    (folder / "a.json").write_bytes(b'["\xff"]')
+    (folder / "b.jsonl").write_text(f"{{\n{json.dumps(row_of(world, 1))}\n")
+    (folder / "c.jsonl").write_text(json.dumps(row_of(world, 2, problem_statement="")))
+    report = Importer(store, tmp_path / "data", tmp_path / "mirrors").run(read_instances(folder), lambda row: None)
+    assert (report.imported, report.bad, report.files_unread, report.no_query) == (1, 3, 1, 1)
 
 
 def test_imports_freeze_no_pull_request_and_no_model_writes_them(tmp_path: Path, world: World, store: Store) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from errno import EIO
+from io import BytesIO
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -14,9 +17,9 @@ from chains.imports.forms import FORMS, multi_swe_bench, swe_bench, swe_gym, swe
 from chains.imports.instance import DataSet, Instance
 from chains.imports.marks import is_benchmark
 from chains.imports.reading import provenance, read_instances
-from chains.imports.rows import rows_of
+from chains.imports.rows import RestUnread, rows_of
 from chains.stages.benchmarks import Benchmarks
-from prchain.core.errors import BadInstance, UsageError
+from prchain.core.errors import BadInstance, NoQuery, UsageError
 from tests.chains import import_rows
 from tests.chains.import_rows import BASE, F2P, P2P, PATCH, QUERY, ROWS, TEST_PATCH
 
@@ -194,15 +197,25 @@ def test_the_id_is_of_source_name_and_content() -> None:
         ("swe_smith", {"repo": f"a__{'b' * 300}.4f5e6d7c"}, "repo is 'a/bbb"),
         ("swe_gym", {"base_commit": "main"}, "base_commit is 'main'"),
         ("swe_gym", {"patch": "Change the limit."}, "patch is no patch"),
+        (
+            "swe_gym",
+            {"patch": "--- \n+++ \n@@ -1 +1 @@\n-a\n+b\n"},
+            "patch is no patch: none of its lines names a file",
+        ),
         ("swe_gym", {"FAIL_TO_PASS": []}, "FAIL_TO_PASS names no test"),
         ("swe_gym", {"FAIL_TO_PASS": "['a']"}, "FAIL_TO_PASS is a text that is no JSON"),
         ("swe_gym", {"FAIL_TO_PASS": [1]}, "FAIL_TO_PASS is a list"),
         ("swe_gym", {"PASS_TO_PASS": "[" * 100_000}, "PASS_TO_PASS is a text that is no JSON"),
         ("harness_5", {"image": "a b; rm -rf /"}, "image is 'a b; rm"),
         ("swe_rebench", {"install_config": "[]"}, "install_config is a list"),
+        (
+            "swe_smith",
+            {"instance_id": "shop__till.0a1b2c3d.func"},
+            "instance_id is 'shop__till.0a1b2c3d.func', and repo",
+        ),
         ("swe_smith", {"repo": "shop/till"}, "repo is 'shop/till', which is no copy"),
         ("multi_swe_bench", {"number": "12"}, "number is no number"),
-        ("multi_swe_bench", {"resolved_issues": []}, "resolved_issues is no list of issues"),
+        ("multi_swe_bench", {"resolved_issues": "[]"}, "resolved_issues is no list of issues"),
         ("multi_swe_bench", {"base": None}, "sha is missing"),
         ("nemo_gym", {"responses_create_params": {"metadata": {"instance_dict": '{"a": 1}'}}}, "of no form"),
     ],
@@ -298,6 +311,58 @@ def test_a_time_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
     assert isinstance(bad, BadInstance) and isinstance(good, dict) and good["repo"] == "a/c"
 
 
+def test_small_letters_and_selected_tests_of_a_blend_are_read() -> None:
+    found = FORMS["nemotron"].read(import_rows.nemo_small(container_formatter=None), HERE)
+    assert (found.repository, found.base_commit, found.query) == ("shop/till", BASE, QUERY)
+    assert (found.patch, found.test_patch) == (PATCH, TEST_PATCH)
+    assert (found.f2p, found.p2p) == (tuple(F2P), tuple(P2P))
+    assert (found.image, found.workdir, found.test_command) == (None, "/app", ())
+    named = FORMS["nemotron"].read(import_rows.nemo_small(), HERE)
+    assert (named.image, named.image_by) == ("lab/shop_1776_till-12:1", "column")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        *(
+            (name, {"problem_statement": blank})
+            for name in ("swe_smith", "swe_bench", "swe_gym")
+            for blank in (None, " ")
+        ),
+        ("multi_swe_bench", {"resolved_issues": []}),
+        ("multi_swe_bench", {"resolved_issues": None}),
+    ],
+)
+def test_a_row_that_asks_nothing_is_told_apart_from_one_that_is_wrong(name: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(NoQuery):
+        read(name, **changes)
+    with pytest.raises(BadInstance) as caught:
+        read(name, problem_statement=7, resolved_issues=7)
+    assert not isinstance(caught.value, NoQuery)
+
+
+@pytest.mark.parametrize(
+    ("subset", "marked"), [("verified", True), ("multilingual", True), ("gym", False), ([7], False)]
+)
+def test_a_subset_of_a_benchmark_marks_a_row_of_a_blend(subset: Any, marked: bool) -> None:
+    where = DataSet("nvidia/Nemotron-Blend")
+    found = FORMS["nemotron"].read({**import_rows.swe_gym(), "responses_create_params": {}, "subset": subset}, where)
+    assert is_benchmark(found, where, Benchmarks.load()) is marked
+
+
+def test_the_query_of_multi_swe_bench_is_its_first_issue_word_for_word() -> None:
+    issues = [{"title": "No total", "body": "till.total([])\r\n"}, {"title": "Another", "body": None}]
+    assert read("multi_swe_bench", resolved_issues=issues).query == "No total\ntill.total([])\r\n"
+    assert read("multi_swe_bench", resolved_issues=issues[1:]).query == "Another"
+
+
+def test_a_name_of_megabytes_is_refused_at_once() -> None:
+    started = process_time()
+    with pytest.raises(BadInstance, match="no copy of SWE-smith"):
+        read("swe_smith", repo="a__" * (1 << 20))  # took hours
+    assert process_time() - started < 5
+
+
 def test_tests_of_other_rows_are_none_of_a_row() -> None:
     found = read("multi_swe_bench", f2p_tests={"a": {"run": "FAIL"}, "of another row": None})
     assert "a" in found.f2p and "of another row" not in found.f2p
@@ -313,10 +378,39 @@ def test_parquet_gives_the_rows_of_lines(tmp_path: Path) -> None:
     found = list(read_instances(folder.parent))
     where = DataSet("nebius/SWE-rebench", "0123abc", "filtered")
     assert [it.instance for it in found] == [FORMS["swe-rebench"].read(row, where) for row in rows]
-    broken = tmp_path / "broken.parquet"
-    broken.write_bytes(b"PAR1nothing")
-    with pytest.raises(UsageError, match=r"broken\.parquet cannot be read as Parquet"):
-        list(read_instances(broken))
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_is_no_end_of_the_others(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    good = import_rows.swe_gym()
+    (tmp_path / "a.parquet").write_bytes(b"PAR1nothing")
+    (tmp_path / "b.json").write_bytes(b'[{}, {"repo": "\xff"}]')
+    (tmp_path / "c.jsonl").mkdir()  # no file
+    (tmp_path / "d.json").write_text(json.dumps([good])[:-9])
+    write_lines(tmp_path / "e.jsonl", good)
+    *bad, last = read_instances(tmp_path)
+    assert last.instance is not None
+    assert [(it.file.name, type(it.error)) for it in bad] == [
+        (name, RestUnread) for name in ("a.parquet", "b.json", "d.json")
+    ]
+    lines = [str(it).removeprefix(f"{tmp_path}/") for it in bad]
+    assert lines[0].startswith("a.parquet, row 1: the file cannot be read: as Parquet: ")
+    assert lines[1] == "b.json, row 1: the file cannot be read: it is no UTF-8 text"
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_disk_that_fails_in_a_file_is_told_by_the_row_that_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
+        yield 1, import_rows.swe_gym()
+        raise OSError(EIO, "Input/output error")
+
+    monkeypatch.setattr("chains.imports.rows._lines", failing)
+    write_lines(tmp_path / "a.jsonl", {})
+    first, bad = read_instances(tmp_path / "a.jsonl")
+    assert first.instance is not None and isinstance(bad.error, RestUnread)
+    assert str(bad).endswith("a.jsonl, row 2: the file cannot be read further: Input/output error")
 
 
 def test_the_path_tells_the_data_set_and_the_split(tmp_path: Path) -> None:
@@ -332,6 +426,7 @@ def test_the_path_tells_the_data_set_and_the_split(tmp_path: Path) -> None:
     [
         ("a.csv", "x", "is of no kind that is read"),
         ("a.jsonl", '{"question": 1}', "is of no form that is read (columns question); say which with --form"),
+        ("b.jsonl", '{"a\\nb": 1}', "(columns a?b)"),
         ("none.jsonl", None, "there is no file or folder"),
     ],
 )
@@ -346,6 +441,54 @@ def test_a_file_of_no_known_kind_is_told(tmp_path: Path, name: str, content: str
 def test_a_folder_without_a_file_of_a_data_set_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no file that ends in"):
         list(read_instances(tmp_path))
+
+
+def _parquet(*rows: dict[str, Any]) -> bytes:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.Table.from_pylist(rows), buffer := BytesIO())
+    return buffer.getvalue()
+
+
+_GOOD = json.dumps(import_rows.swe_gym()).encode()
+
+
+def _with(**changes: Any) -> bytes:
+    return json.dumps(import_rows.swe_gym(**changes)).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "row", "words"),
+    [
+        ("cut.jsonl", _GOOD + b"\n" + _GOOD[:-9], 2, "ends what can be read as JSON"),
+        ("bytes.jsonl", _GOOD + b"\n\xff\xfe" + _GOOD, 2, "byte 1 is no UTF-8"),
+        ("nul.jsonl", _with(problem_statement="a\0b"), 1, "problem_statement holds U+0000"),
+        ("half.jsonl", b"\n" + _with(test_patch=TEST_PATCH + "\ud800"), 2, "test_patch holds U+D800"),
+        ("deep.jsonl", _GOOD + b"\n" + b"[" * 100_000, 2, "nested too deep"),
+        ("digits.jsonl", b'{"number": ' + b"1" * 5_000 + b"}", 1, "a number that is too long"),
+        ("lists.jsonl", _GOOD + b"\n[" + _GOOD + b"]", 2, "it is no object with columns"),
+        ("quotes.jsonl", _with(FAIL_TO_PASS="['a']"), 1, "FAIL_TO_PASS is a text that is no JSON"),
+        ("patch.jsonl", _with(patch="--- \n+++ \n"), 1, "none of its lines names a file"),
+        ("names.jsonl", b'{"a\\nb\\u001b[2J": 1}\n' + _GOOD, 1, "it is of no form that is read (columns a?b?[2J)"),
+        ("long.jsonl", _GOOD + b"\n{" + b" " * (33 << 20) + b"}\n" + _GOOD, 2, "the line is longer than 32 MB"),
+        ("cut.json", b"[" + _GOOD + b"," + _GOOD[:-9], 2, "the list ends here"),
+        ("bytes.json", b"[" + _GOOD + b', "\xff"]', 1, "the file cannot be read: it is no UTF-8 text"),
+        ("number.parquet", lambda: _parquet(import_rows.swe_gym(patch=7)), 1, "patch is a number"),
+        ("cut.parquet", lambda: _parquet(import_rows.swe_gym())[:-9], 1, "the file cannot be read: as Parquet: "),
+        ("none.parquet", b"PAR1" + b"\0" * 99 + b"PAR1", 1, "the file cannot be read: "),
+    ],
+)
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_malformed_file_is_one_line_that_names_the_row_and_the_other_files_are_read(
+    tmp_path: Path, name: str, content: Any, row: int, words: str, in_folder: bool
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else content())
+    (tmp_path / "whole.jsonl").write_bytes(_GOOD)
+    found = list(read_instances(tmp_path if in_folder else file))
+    (bad,) = [it for it in found if it.instance is None]
+    line = str(bad)
+    assert line.startswith(f"{file}, row {row}: ") and words in line and line.isprintable() and len(line) < 400, line
+    assert not in_folder or found[-1].instance is not None
 
 
 @pytest.mark.parametrize(
@@ -369,7 +512,7 @@ def test_a_folder_without_a_file_of_a_data_set_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [import_rows.verified, import_rows.swe_gym])
 def test_a_row_in_a_wrapping_is_read_wherever_its_columns_stand(tmp_path: Path, make: Any, wrap: Any) -> None:
     (found,) = read_instances(write_lines(tmp_path / "rows.jsonl", wrap(make())))
-    assert found.instance is not None, found.reason
+    assert found.instance is not None, found.error
     assert (found.instance.form, found.instance.instance_id, found.instance.f2p) == (
         "nemotron",
         "shop__till-12",

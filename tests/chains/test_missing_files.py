@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from prchain import cli
-from sql.tables import Candidate, Task
+from sql.tables import Candidate, Landing, Task
 from tests.chains.taskworld import CHAIN, TEST_COUPONS, TEST_RECEIPT, FakeModel, TaskWorld, good_answer, mined, shop
 from tests.miner.gitworld import git
 
@@ -31,9 +32,11 @@ def lose(world: TaskWorld, content: str) -> Callable[[], Path]:
     return partial(away.rename, stored)
 
 
-def build_chains(world: TaskWorld, capsys: pytest.CaptureFixture[str], strategy: str) -> dict[int, tuple[str, str]]:
+def build_chains(
+    world: TaskWorld, capsys: pytest.CaptureFixture[str], strategy: str, *more: str
+) -> dict[int, tuple[str, str]]:
     """Outcome and reason of each candidate after a run that a user types."""
-    options = ("--licence", "any", "--min-lines", "0", "--strategy", strategy)
+    options = ("--licence", "any", "--min-lines", "0", "--strategy", strategy, *more)
     with world.store.transaction() as tx:
         tx.delete(Candidate)
     status = cli.run(["chains", "build", "--db", world.database, *options])
@@ -60,6 +63,19 @@ def test_a_landing_whose_patch_lacks_a_file_is_no_stage_and_says_what_to_do(
     assert [n for n, (outcome, _) in lacking.items() if outcome == "patch_unreadable"] == [number]
     bring_back()
     assert build_chains(till, capsys, strategy) == whole
+
+
+def test_a_landing_on_a_tree_that_lacked_files_when_it_was_mined_is_no_stage(
+    till: TaskWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = build_chains(till, capsys, "evidence")
+    with till.store.transaction() as tx:
+        tx.connection.execute(update(Landing).where(Landing.number == 3).values(missing_files=2))
+    outcome, reason = build_chains(till, capsys, "evidence")[3]
+    assert (outcome, whole[3][0] != outcome) == ("tree_incomplete", True)
+    assert "lacked 2 files of the tree before it" in reason and "`prchain mine`" in reason
+    kept = build_chains(till, capsys, "evidence", "--keep", "tree_incomplete")
+    assert kept == whole
 
 
 def test_a_chain_whose_files_are_lost_later_is_named_by_its_task_and_written_once_they_are_there(

@@ -177,6 +177,24 @@ def swebench(file: Path) -> list[dict[str, Any]]:
     return [{**predictions[it.instance_id], "tests": [*it.FAIL_TO_PASS], "image": it.image} for it in specs]
 
 
+def harbor(file: Path) -> list[str | None]:
+    """Harbor's classes: of each line, why it is no trajectory; None where it is one, and is written again as it was."""
+    from harbor.models.trajectories import Trajectory
+
+    found: list[str | None] = []
+    for line in file.read_text(encoding="utf-8").split("\n"):
+        if line:
+            document = json.loads(line)
+            try:
+                again = Trajectory.model_validate(document).to_json_dict(exclude_none=False)
+            except ValueError as error:
+                found.append(str(error))
+            else:
+                same = without_nulls(again) == without_nulls(document)
+                found.append(None if same else "written otherwise")
+    return found
+
+
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
@@ -192,6 +210,7 @@ CONSUMERS = {
     "slime-qwen3_5": partial(slime, loss_type="qwen3_5"),
     "datasets": datasets,
     "swebench": swebench,
+    "harbor": harbor,
 }
 
 

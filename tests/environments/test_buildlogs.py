@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.images.buildlogs import MOST_LINES, cure, decisive_lines
+from environments.images.buildlogs import MOST_LINES, cure, decisive_lines, refusal
 
 RESOLUTION = """Using Python 3.11.2 environment at: /opt/env
 Resolved 3 packages in 812ms
@@ -104,6 +104,42 @@ def test_the_cause_is_among_the_decisive_lines_even_when_it_stands_in_the_middle
     assert len(found) <= MOST_LINES
 
 
+FORBIDDEN = """error: Failed to install seed packages into virtual environment
+  cause: Because pip was not found in the package registry and you require pip, we can conclude that your
+requirements are unsatisfiable.
+
+hint: An index (http://index.example/simple) returned a 403 Forbidden error. Check that the index URL is correct.
+"""
+REFUSED = """error: Request failed after 3 retries in 7.1s
+  cause: Failed to fetch: http://index.example/simple/pip/
+  cause: error sending request for url (http://index.example/simple/pip/)
+  cause: tcp connect error
+  cause: Connection refused (os error 111)
+"""
+OF_PIP = """WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(refused)': /simple/uv/
+ERROR: Could not find a version that satisfies the requirement uv (from versions: none)
+ERROR: No matching distribution found for uv
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "told"),
+    [
+        (FORBIDDEN, "An index (http://index.example/simple) returned a 403", "with credentials"),
+        (REFUSED, "Connection refused (os error 111)", "environments_proxy"),
+        (REFUSED, "Failed to fetch: http://index.example/simple/pip/", "environments_proxy"),
+        (OF_PIP, "connection broken by", "environments_proxy"),
+        ("error: the index gave no whole answer in 150 s\n", "no whole answer", "environments_index_url"),
+    ],
+)
+def test_an_index_that_refuses_is_the_cause_and_not_the_packages_that_it_therefore_lacks(
+    log: str, cause: str, told: str
+) -> None:
+    found = decisive_lines(log)
+    assert cause in refusal(found) and "Because" not in refusal(found) and "cause:" not in refusal(found)
+    assert told in str(cure(found))
+
+
 @pytest.mark.parametrize(
     ("log", "noise"), [(NPM, "complete log"), (COMPILER, "note: This error"), (MAVEN, "Re-run"), (SETUP, "hint")]
 )
@@ -136,6 +172,8 @@ def test_any_text_gives_few_short_printable_lines(log: str) -> None:
         ("Could not resolve host: pypi.org", "environments_proxy"),
         ("OSError: [Errno 28] No space left on device", "environments prune"),
         ("hint: `x` was filtered by `exclude-newer`", "exclude-newer-package"),
+        ('OCI runtime exec failed: exec: "bash": executable file not found in $PATH', "environments_base_image"),
+        ("bash: line 12: apt-get: command not found", "environments_base_image"),
         ("ModuleNotFoundError: No module named 'x'", "None"),
     ],
 )

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import docker
 import pytest
@@ -15,8 +16,16 @@ import requests
 from docker.constants import DEFAULT_UNIX_SOCKET
 
 from environments.sandboxes import engine
-from environments.sandboxes.engine import connect, disk_usage, engine_failures, tried_address, why_silent
-from prchain.core.errors import EngineUnavailable, ImageError
+from environments.sandboxes.engine import (
+    connect,
+    disk_usage,
+    engine_failures,
+    engine_words,
+    pull,
+    tried_address,
+    why_silent,
+)
+from prchain.core.errors import DiskFull, EngineUnavailable, ImageError
 
 WAYS_OUT = ("start it", "environments_engine or DOCKER_HOST", "--backend local")
 INTERNALS = ("Error(", "aborted", "Errno", "HTTPConnectionPool", "<", "Traceback")
@@ -131,7 +140,28 @@ def test_the_disk_usage_is_waited_for_while_the_engine_counts_it_for_another(mon
 
 
 def test_another_refusal_of_the_disk_usage_is_told_at_once() -> None:
-    refusing = BusyEngine(1, "no space left")
-    with pytest.raises(ImageError, match="no space left"):
+    refusing = BusyEngine(1, "no such driver")
+    with pytest.raises(ImageError, match="no such driver"):
         disk_usage(refusing)
     assert refusing.times == 0
+
+
+@pytest.mark.parametrize(
+    "words", ["write /var/lib/x: no space left on device", "mkdir x: disk quota exceeded", "No space left on device"]
+)
+def test_a_full_disk_of_the_engine_is_told_with_the_cure_and_ends_a_run_like_any_full_disk(words: str) -> None:
+    with pytest.raises(DiskFull, match="`prchain environments prune` makes room") as caught, engine_failures():
+        raise docker.errors.APIError("500 Server Error", explanation=words)
+    assert caught.value.name == "disk_full" and words in str(caught.value) and isinstance(caught.value, ImageError)
+    with pytest.raises(DiskFull, match="prune"):
+        engine_words(f'{{"status": "Pulling"}}\n{{"error": "failed to register layer: {words}"}}\n')
+
+
+def test_what_ends_a_pull_in_the_middle_is_told() -> None:
+    def answers(said: str) -> SimpleNamespace:
+        api = SimpleNamespace(pull=lambda repository, tag: f"{repository} {tag}\n{said}\n")
+        return SimpleNamespace(api=api, images=SimpleNamespace(get=lambda name: f"the image {name}"))
+
+    assert pull(answers('{"status": "Pulling"}'), "h/a") == "the image h/a"
+    with pytest.raises(ImageError, match="unexpected EOF"):
+        pull(answers('{"error": "unexpected EOF"}'), "h/a:1")

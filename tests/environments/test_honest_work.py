@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from environments.suites import testruns
+from environments.suites.baseline import RunnerBaseline
 from tests.environments.gradeworld import BASE, F2P, HIDDEN, LANDED, RIGHT, TESTS, Graded, grade_tree
 
 LABEL = RIGHT[RIGHT.index("def label") :]
@@ -125,14 +126,20 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testruns, "TEST_SECONDS", 1.0)
 
 
-def graded(folder: Path, source: str, more: Mapping[str, str] | None = None, hidden: str = HIDDEN) -> Graded:
+_known: dict[str, RunnerBaseline] = {}
+"""What the reference of a project shows, which one run tells for all work."""
+
+
+def graded(folder: Path, source: str, project: str = "") -> Graded:
     """A tree with this module, graded with what the reference shows; both have the files of the project."""
-    base, landed = {**BASE, **(more or {})}, {**LANDED, **(more or {}), TESTS: hidden}
-    reference = grade_tree(folder / "reference", landed, base=base, landed=landed)
-    assert reference.accepted and reference.run.observed.canaries
-    known = reference.run.observed
+    more, hidden = PROJECTS[project] if project else ({}, HIDDEN)
+    base, landed = {**BASE, **more}, {**LANDED, **more, TESTS: hidden}
+    if project not in _known:
+        reference = grade_tree(folder / "reference", landed, base=base, landed=landed)
+        assert reference.accepted and reference.run.observed.canaries
+        _known[project] = reference.run.observed
     own = {**base, "till/cart.py": source}
-    return grade_tree(folder / "own", own, base=base, landed=landed, baseline=known)
+    return grade_tree(folder / "own", own, base=base, landed=landed, baseline=_known[project])
 
 
 @pytest.mark.drawn(3)
@@ -151,8 +158,7 @@ def test_work_that_is_right_in_another_way_is_accepted(tmp_path: Path, name: str
 @pytest.mark.parametrize("project", PROJECTS)
 @pytest.mark.parametrize("work", ["is right", "is not there", "gives one more", "ends pytest", "warns", "has one half"])
 def test_projects_of_many_kinds(tmp_path: Path, project: str, work: str) -> None:
-    more, hidden = PROJECTS[project]
-    found = graded(tmp_path, {**WRONG, "is right": RIGHT}[work], more, hidden)
+    found = graded(tmp_path, {**WRONG, "is right": RIGHT}[work], project)
     assert found.run.cheats == ()
     assert found.accepted is (work == "is right"), found.run.statuses
     assert set(found.run.statuses) <= {*F2P, TESTS}

@@ -279,6 +279,29 @@ def test_a_project_file_keeps_what_the_agent_did_and_steers_as_the_reference() -
         ("tox.ini", "[pytest]\npython_functions = none\n", "pytest"),
         ("package.json", '{"jest": {"testRunner": "./evil.js"}}', "jest"),
         ("Cargo.toml", "[[test]]\nname = 'a'\nharness = false\n", "test"),
+        (
+            "pyproject.toml",
+            OLD + "[tool.setuptools.package-dir]\nsitecustomize = 'src/evil'\n",
+            "tool.setuptools.package-dir",
+        ),
+        ("pyproject.toml", "[tool.setuptools]\npy-modules = ['usercustomize', 'evil']\n", "tool.setuptools.py-modules"),
+        (
+            "pyproject.toml",
+            "[[tool.setuptools.ext-modules]]\nname = 'sitecustomize'\nsources = ['evil.c']\n",
+            "tool.setuptools.ext-modules",
+        ),
+        (
+            "pyproject.toml",
+            "[tool.scikit-build.wheel.packages]\nsitecustomize = 'evil'\n",
+            "tool.scikit-build.wheel.packages",
+        ),
+        (
+            "pyproject.toml",
+            "[[tool.poetry.packages]]\ninclude = 'evil'\nto = 'sitecustomize'\n",
+            "tool.poetry.packages",
+        ),
+        ("setup.cfg", "[options]\npackage_dir =\n  sitecustomize = evil\n", "options.package_dir"),
+        ("setup.cfg", "[options]\npackages = till, pluggy.evil\n", "options.packages"),
         ("setup.py", "import os\nos.system('x')\n", "file"),
         ("build.rs", "fn main() {}", "file"),
         ("pytest.py", "x = 1", "the runner's name"),
@@ -312,6 +335,11 @@ def test_what_steers_a_runner_in_a_file_that_the_agent_added_is_taken_back(path:
         ),
         ("go.mod", "module x", "module x\nrequire y v1.0.0"),
         ("docs/conf.py", "a = 1", "a = 2"),
+        (
+            "pyproject.toml",
+            OLD,
+            OLD + "[tool.setuptools]\npackages = ['till', 'till.pytest']\npackage-dir = {'' = 'src'}\n",
+        ),
     ],
 )
 def test_dependencies_and_other_work_are_never_taken_back(path: str, base: str, own: str) -> None:
@@ -345,3 +373,38 @@ def test_a_new_init_file_above_hidden_tests_is_not_there() -> None:
     result = laid_over(agent, landed, [b"till/it/test_a.py"])
     assert set(result.changes) == set(new) and result.taken_back == tuple(sorted(path.decode() for path in new))
     assert laid_over(agent, agent, [b"till/it/test_a.py"]).changes == {}
+
+
+def files(blobs: Blobs, **texts: str) -> dict[bytes, TreeEntry]:
+    return {
+        name.replace("__", "/").encode() + b".py": TreeEntry("100644", blobs.write(text.encode()))
+        for name, text in texts.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "importing",
+    [
+        "from .test_text import words",
+        "import measures.test_text",
+        "from measures import (\n    lines,\n    test_text as it)",
+    ],
+)
+def test_a_module_that_is_only_called_like_a_test_and_that_source_imports_is_the_agents_work(importing: str) -> None:
+    _, blobs = contents()
+    base = files(blobs, measures__core="a = 1\n", measures__test_chars="def count(): ...\n")
+    own = base | files(
+        blobs, measures__core=f"{importing}\nimport measures.test_chars\n", measures__test_text="def words(): ...\n"
+    )
+    own |= files(blobs, measures__test_chars="def count(): return 1\n", measures__test_mine="def test_it(): ...\n")
+    result = overlay(own, base, [], base=base, blobs=blobs)
+    assert result.taken_back == ("measures/test_mine.py",), "nothing imports it: a test of the agent's own"
+
+
+def test_a_file_that_holds_tests_is_the_references_though_source_imports_it() -> None:
+    _, blobs = contents()
+    base = files(blobs, measures__core="from measures import test_text\n", measures__test_text="def test_it(): ...\n")
+    own = base | files(blobs, measures__test_text="def test_it(): return\n")
+    assert overlay(own, base, [], base=base, blobs=blobs).taken_back == ("measures/test_text.py",)
+    folder = files(blobs, core="import tests.test_text\n", tests__test_text="def words(): ...\n")
+    assert overlay(folder, {}, [], base={}, blobs=blobs).taken_back == ("tests/test_text.py",), "by its folder"

@@ -25,7 +25,7 @@ from environments.images.published.said import RULES, Published, is_outdated, is
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
 from environments.images.stage_image import StageImage
-from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing, NoRecipe
+from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing, IndexUnreachable, NoRecipe
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway
@@ -44,6 +44,7 @@ class Point:
 
     base: str
     landed_at: str = DAY
+    landed: str = ""
     chain: str = ""
     position: int = 1
 
@@ -140,6 +141,35 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
 
 def refuses(plan: ImagePlan) -> tuple[str, ...]:
     raise BuildFailed("the step dependencies failed: no x.h", step="dependencies", lines=("no x.h",), log="log")
+
+
+def test_a_stage_whose_landing_adds_a_requirement_has_an_image_with_it_and_others_keep_theirs(shop: Workshop) -> None:
+    before, after = (shop.commit(requirements_dot_txt=text) for text in ("a\n", "a\nb\n"))
+    provider = shop.provider()
+    alone = shop.provide(provider, before)
+    same = shop.provide(provider, replace(before, landed=before.base))
+    with_it = shop.provide(provider, replace(before, landed=after.base))
+    assert (same.image, same.cached) == (alone.image, True)
+    assert with_it.image != alone.image and shop.builds.plans[-1].added == ("b",)
+    assert shop.provide(provider, after).plan.added == ()
+
+
+def test_an_index_that_cannot_be_asked_is_no_failure_of_the_image_and_is_asked_again(shop: Workshop) -> None:
+    def verdict(plan: ImagePlan) -> tuple[str, ...]:
+        if len(shop.builds.plans) == 1:
+            raise IndexUnreachable(
+                "the index of packages cannot be asked: Connection refused", log="--- date\nrefused\n"
+            )
+        return ()
+
+    shop.builds.verdict = verdict
+    stage, provider = shop.commit(setup_dot_py="1"), shop.provider()
+    with pytest.raises(IndexUnreachable, match="Connection refused") as caught:
+        shop.provide(provider, stage)
+    assert (caught.value.name, caught.value.infrastructure) == ("index_unreachable", "index")
+    (log,) = (shop.folder / "data" / "build_logs").iterdir()
+    assert "refused" in log.read_text() and shop.rows() == {}
+    assert shop.provide(provider, stage).image and not log.exists()
 
 
 def test_a_stage_gets_its_plan_and_the_image_of_its_manifests(shop: Workshop) -> None:

@@ -16,7 +16,7 @@ from environments.proofs.validations import ValidateRun, ValidationChoice
 from environments.suites.outcomes import ClassifiedTests
 from prchain.core.swebench.logparsers import LOG_PARSERS
 from sql.chosen import selected_ids
-from tests.chains.import_rows import swe_gym
+from tests.chains.import_rows import swe_gym, swe_smith
 from tests.environments.stageworld import StageWorld, stage_world
 from tests.miner.gitworld import git
 
@@ -50,22 +50,35 @@ def test_stages_of_ours_come_back_and_are_proved_by_the_same_tests(world: StageW
                 ],
             )
         )
+    first = world.chain.stages[0]
+    rows.append(  # the same work as a fault that is brought in
+        swe_smith(
+            instance_id=f"shop__till.{first.landed[:8]}.func_basic__1",
+            repo=f"swesmith/shop__till.{first.landed[:8]}",
+            patch=git(path, "diff", first.landed, first.base, "--", ".", ":!tests"),
+            FAIL_TO_PASS=[
+                f"{file}::Case"
+                for file in git(path, "diff", "--name-only", first.base, first.landed, "--", "tests").split()
+            ],
+            PASS_TO_PASS=[],
+        )
+    )
     file = world.folder / "set.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     importer = Importer(world.store, world.settings.data_dir, world.settings.mirrors_dir)
-    assert importer.run(read_instances(file), lambda row: None).imported == 2
+    assert importer.run(read_instances(file), lambda row: None).imported == 3
     report = ValidateRun(world.store, world.prover(runs=1), ValidationChoice(strategy="imported")).run(1)
-    assert report.counts == {"proved": 2}
+    assert report.counts == {"proved": 3}
     with world.store.reading() as tx:
         ids = selected_ids(tx, "imported")
     told: list[str] = []
     for chain_id in ids:
         (found,) = world.stages(chain_id)
         page = proof_report(world.store, chain_id)
-        original = proofs[page.stages[0].number]
+        original = proofs[page.stages[0].number or 1]
         assert found.classes.f2p == original.classes.f2p
         assert set(found.classes.p2p) <= set(original.classes.p2p) | set(original.classes.f2p)
-        assert page.published is not None and not page.published.differ
+        assert page.published is not None and page.published.differ is not bool(page.stages[0].number)
         told.append(page.published.words())
     assert sorted(proof.published.words() for proof in report.proofs if proof.published) == sorted(told)
 

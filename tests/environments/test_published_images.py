@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from chains.imports.importing import Importer, ImportReport
+from chains.imports.importing import Importer
 from chains.imports.reading import read_instances
+from chains.imports.report import ImportReport
 from environments.images.images import find_image, remove_image
 from environments.images.provide import Provider
 from environments.images.published.commands import PublishedTests, published_tests
@@ -56,6 +57,7 @@ cp /var/all.bundle build/all && cp /var/all.bundle dist.bundle
 git init -q build/other && touch build/other/made
 cp /tmp/fix.patch /home/fix.patch
 printf 'git apply - <<EOF_1\\n%s\\nEOF_1\\n' "$(cat /tmp/fix.patch)" > /eval.sh
+sed '/^diff --git/d;/^index/d' /tmp/fix.patch > /home/odd.txt
 mv /tmp/fix.patch /opt/python.txt
 echo 'HALF = 0.5' > till/made.py
 mkdir -p till/__pycache__ && echo {LATER} > till/__pycache__/x.pyc

@@ -128,7 +128,10 @@ def test_the_digest_follows_what_the_image_holds_and_not_how_tests_run() -> None
 def ran(script: str, folder: Path, **variables: str) -> list[str]:
     """Run a script of the Python recipe with a stand-in for uv; returns uv's arguments, or fails with its status."""
     uv = folder / "uv-stand-in"
-    uv.write_text(f'#!/bin/bash\necho "$*" >> {folder}/asked\ncat > /dev/null\nexit ${{UV_STATUS:-0}}\n')
+    uv.write_text(
+        f'#!/bin/bash\necho "$*" >> {folder}/asked\ncat > /dev/null\n'
+        '[[ "$*" != *--exclude-newer* ]] || exit ${UV_DATED:-${UV_STATUS:-0}}; exit ${UV_STATUS:-0}\n'
+    )
     uv.chmod(0o755)
     (folder / "asked").write_text("")
     environment = {"UV": str(uv), "BUILD": str(folder), "PATH": "/usr/bin:/bin", **variables}
@@ -166,10 +169,25 @@ def test_where_no_interpreter_was_chosen_uv_looks_for_what_the_project_asks_for(
 def test_packages_are_dated_only_where_the_index_has_the_one_that_every_index_has(
     tmp_path: Path, status: str, note: str
 ) -> None:
-    commands = ran(script_of("date"), tmp_path, AS_OF="2024-05-01T00:00:00Z", UV_STATUS=status)
+    commands = ran(script_of("date"), tmp_path, AS_OF="2024-05-01T00:00:00Z", UV_DATED=status)
     assert "--exclude-newer 2024-05-01T00:00:00Z" in commands[0]
     assert (tmp_path / "notes").read_text() == f"{note}\n"
     assert (tmp_path / "variables").exists() == (status == "0")
+
+
+@pytest.mark.parametrize(("status", "asked"), [("2", 2), ("124", 1)])
+def test_an_index_that_does_not_answer_at_all_ends_a_build_before_the_tree_is_looked_at(
+    tmp_path: Path, status: str, asked: int
+) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        ran(script_of("date"), tmp_path, AS_OF="2024-05-01T00:00:00Z", UV_STATUS=status)
+    assert len((tmp_path / "asked").read_text().splitlines()) == asked
+    assert not (tmp_path / "notes").exists() and not (tmp_path / "variables").exists()
+
+
+def test_the_steps_whose_failure_is_the_indexs_come_before_all_that_run_code_of_the_tree() -> None:
+    steps = choose({"setup.py"}, "o/n").build
+    assert [step.name for step in steps if step.asks_index] == [step.name for step in steps[:2]] == ["uv", "date"]
 
 
 @pytest.mark.parametrize("index", [0, 1, 2, 4])

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from environments.proofs.edited_trees import EditedTrees, until_newer
+from environments.edited_trees import EditedTrees, until_newer
+from environments.proofs import strength_runs
 from environments.proofs.edits import Undoing
 from environments.proofs.own_tests import OwnTests
 from environments.proofs.strength_runs import (
@@ -28,7 +29,7 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import PlacementFailed, SandboxLost
-from sql.strength import UndoingKind, UndoingOutcome, Worth
+from sql.strength import UndoingKind, UndoingOutcome, WhyNone, Worth
 from tests.environments.strengthworld import Kept
 
 P, F, E = Status.passed, Status.failed, Status.error
@@ -77,7 +78,7 @@ def test_a_stage_stays_unmeasured_where_a_sandbox_was_lost(
     stage: Any = SimpleNamespace(base="b", landed="m")
     repository: Any = SimpleNamespace(patches=lambda pairs: [[]])
     found = replace(meter(Kept()), stage=stage, git=repository).measure(lambda words: None)
-    assert (found is not None and found.worth is Worth.UNKNOWN) is measured
+    assert (found is not None and (found.worth, found.why_none) == (Worth.UNKNOWN, WhyNone.TIMED_OUT)) is measured
 
 
 def test_an_undoing_that_cannot_be_placed_is_invalid_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,27 +153,55 @@ def test_tests_of_a_moved_file_are_told_as_new_ones() -> None:
 def test_measuring_adds_twice_the_proof_s_test_time_at_most(
     monkeypatch: pytest.MonkeyPatch, seconds: float, tried: int, untried: int
 ) -> None:
-    monkeypatch.setattr("environments.proofs.strength_runs.run_key", lambda *a: str(a[1]))
     every = [Undoing(UndoingKind.HUNK, "a.py", line, {}) for line in range(10)]
-    monkeypatch.setattr(StrengthMeter, "_undoings", lambda *a: iter(every))
-    monkeypatch.setattr(StrengthMeter, "_tree", lambda self, it: it.place)
     asked = []
 
     def run(self: Any, tree: str, paths: Any, timeout: float, *, fresh: bool) -> TestRun:
         asked.append(timeout)
         return replace(GOOD, statuses={"t": P if tree == "M" else F}, seconds=min(seconds, timeout))
 
+    kept: Any = Kept()
+    proof_runs = [1.0] * 6
+    found = undone(monkeypatch, every, run, kept, ADDED * sum(proof_runs))
+    added = sum(it.seconds for _, it in kept.runs.values())
+    assert (len(found.undone), found.untried) == (tried, untried) and added <= ADDED * sum(proof_runs)
+    assert max(asked) <= ADDED * sum(proof_runs)
+
+
+@pytest.mark.parametrize(
+    ("control", "kinds", "cause"),
+    [
+        (NO_ROOM, [UndoingKind.HUNK], "disk_limit"),
+        (LATE, [UndoingKind.HUNK], WhyNone.TIMED_OUT),
+        (replace(GOOD, cheats=("replaced",)), [UndoingKind.HUNK], WhyNone.DISTRUSTED),
+        (replace(GOOD, statuses={}, complete=False), [UndoingKind.HUNK], WhyNone.BROKE_OFF),
+        (replace(GOOD, statuses={"t": E}), [UndoingKind.HUNK], WhyNone.NO_TEST_ENDED),
+        (replace(GOOD, statuses={"t": F}), [UndoingKind.HUNK], WhyNone.NOT_ALONE),
+        (GOOD, [], WhyNone.NOTHING_TO_UNDO),
+        (GOOD, [UndoingKind.STUB], WhyNone.NOTHING_TO_UNDO),
+        (GOOD, [UndoingKind.HUNK], None),
+    ],
+)
+def test_it_is_known_why_nothing_was_undone(
+    monkeypatch: pytest.MonkeyPatch, control: TestRun, kinds: list[UndoingKind], cause: str | None
+) -> None:
+    every = [Undoing(kind, "a.py", 1, {}) for kind in kinds]
+    assert undone(monkeypatch, every, lambda *a, **k: control, Kept(), 10.0).cause == cause
+
+
+def undone(
+    monkeypatch: pytest.MonkeyPatch, every: list[Undoing], run: Any, kept: Any, left: float
+) -> strength_runs._Tried:
+    """What becomes of some undoings, by runs that are made up."""
+    monkeypatch.setattr("environments.proofs.strength_runs.run_key", lambda *a: str(a[1]))
+    monkeypatch.setattr(StrengthMeter, "_undoings", lambda *a: iter(every))
+    monkeypatch.setattr(StrengthMeter, "_tree", lambda self, it: it.place)
     monkeypatch.setattr(EditedTrees, "run", run)
     trees = SimpleNamespace(tree_of=lambda commit: "M")
     workplace = SimpleNamespace(runner="go", command=RUNNERS["go"].command, trees=trees, test_timeout=900.0)
     anything: Any = SimpleNamespace(
         workplace=workplace, files=("a_test.go",), baseline=RunnerBaseline(), landed="M", base="B"
     )
-    kept: Any = Kept()
-    proof_runs = [1.0] * 6
-    found = StrengthMeter(kept, anything, anything, anything, anything, anything, ())._undone(
-        OwnTests(("t",)), [], _TimeLeft(1.0, ADDED * sum(proof_runs)), lambda words: None
+    return StrengthMeter(kept, anything, anything, anything, anything, anything, ())._undone(
+        OwnTests(("t",)), [], _TimeLeft(1.0, left), lambda words: None
     )
-    added = sum(it.seconds for _, it in kept.runs.values())
-    assert (len(found.undone), found.untried) == (tried, untried) and added <= ADDED * sum(proof_runs)
-    assert max(asked) <= ADDED * sum(proof_runs)

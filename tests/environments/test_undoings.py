@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from difflib import SequenceMatcher
 
@@ -100,6 +101,16 @@ def test_changed_functions_are_stubbed_and_others_are_not() -> None:
         assert any(text and text.endswith(f"def fast(it): {body}\n") for text in found)
 
 
+def test_a_function_whose_body_begins_with_a_decorated_one_is_stubbed_whole() -> None:
+    landed = (
+        "import functools\ndef retried(call):\n    @functools.wraps(call)\n    def inner(): call()\n    return inner\n"
+    )
+    text = "import functools\ndef retried(call):\n    {}\n\n\n"
+    found = made("import functools\n", landed)
+    assert texts(found, NONE, RAISES) == {text.format(body) for body in ("return None", "raise NotImplementedError")}
+    assert found[0] == Undoing(UndoingKind.NEW_RETURN_NONE, "a.py", 2, {"a.py": text.format("return None")})
+
+
 def test_what_only_declares_is_not_stubbed() -> None:
     landed = "def f(): ...\ndef g():\n    '''Later.'''\n    raise NotImplementedError\ndef h(): return None\n"
     assert texts(made(None, landed), NONE, RAISES) == set()
@@ -114,6 +125,34 @@ def test_the_draw_is_bounded_and_the_same_each_time() -> None:
     assert len([it for it in kinds if it in PARTS]) == MOST_PARTS
     assert [it.kind for it in found[:4]] == [HUNK, NONE, HUNK, RAISES], "by turns, for time may be up"
     assert found == made(base, landed) != list(undoings([source(base, landed)], "another"))
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_is_drawn_of_a_large_file_takes_looks_at_it_that_grow_with_it(
+    monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    """What is parsed is counted, not seconds; of the smaller file every place is looked at."""
+    monkeypatch.setattr("environments.proofs.hunks.MOST_PLACES", 8)
+    read: list[int] = []
+    parse = ast.parse
+
+    def counted(text: str) -> ast.Module:
+        read.append(len(text))
+        return parse(text)
+
+    monkeypatch.setattr(ast, "parse", counted)
+
+    def characters(functions: int) -> int:
+        read.clear()
+        base = "".join(f"def f{number}():\n    return 0\n" + "#\n" * 8 for number in range(functions))
+        lines = range(1, 10 * functions, 10)
+        edits = tuple(LineChange(line, line + 1, line, line + 1) for line in lines)
+        file = SourceFile("a.py", None if is_new else base, base.replace("0\n#", "1\n#"), () if is_new else edits)
+        assert len(list(undoings([file], "seed"))) > MOST_STUBS
+        return sum(read)
+
+    small = characters(8)
+    assert characters(48) < 12 * small
 
 
 BASE = {

@@ -281,6 +281,7 @@ def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase(world: StageWor
         "stage 2: image",
         "stage 2: after, run 1",
         "stage 2: before, run 1",
+        *(f"stage 2: duel {falsehood}, run {side}" for falsehood in (1, 2) for side in (1, 2)),
     ]
 
 

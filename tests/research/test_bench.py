@@ -11,6 +11,7 @@ import pytest
 
 from prchain.core.errors import EngineUnavailable
 from research.bench import (
+    atif_bench,
     chains_bench,
     comments_bench,
     entities_bench,
@@ -95,6 +96,13 @@ def test_the_import_bench_stores_every_row_and_measures_the_process_that_does() 
     figures = {measure.name: measure for measure in import_bench.run(rows=40)}
     assert figures["peak memory"].passed and figures["peak memory"].value > 30
     assert figures["time"].note == "4 MB read" and figures["read, of processor time"].value > 0
+
+
+@pytest.mark.whole
+def test_the_atif_bench_imports_every_document_that_it_exported() -> None:
+    measures = atif_bench.run(trajectories=20, tokens=2_000)
+    assert [measure.passed for measure in measures if measure.name == "peak memory"] == [True, True]
+    assert {measure.bench.partition(" of ")[0] for measure in measures} == {"export", "import"}
 
 
 @pytest.mark.whole

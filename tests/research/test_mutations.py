@@ -43,13 +43,14 @@ def test_a_seed_draws_the_same_faults_again_from_all_packages() -> None:
     assert len({change.path.partition("/")[0] for change in found}) == 6
 
 
-def test_the_test_that_fails_is_named_and_the_copy_is_left_as_it_was(tmp_path: Path) -> None:
+def test_the_test_that_fails_for_the_change_alone_is_named_and_the_copy_is_left_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(SOURCE)
     (tmp_path / "test_x.py").write_text(
         "from x import most\n\n\ndef test_most():\n    assert most([0, 2, 3]) == [0, 2]\n"
     )
+    (tmp_path / "test_broken.py").write_text("def test_broken():\n    assert 0\n")
     found = {change.what: change for change in mutations("x.py", SOURCE)}
-    tried = ("number < LIMIT  ->  number <= LIMIT", "found.append(number)  ->  pass")
-    caught = [verdict(found[what], tmp_path, ["test_x.py"], {}, 1.0) for what in tried]
-    assert caught == ["none", "test_x.py::test_most"]
+    assert verdict(found["number < LIMIT  ->  number <= LIMIT"], tmp_path, ["test_x.py"], {}, 1.0) == "none"
+    left_out = found["found.append(number)  ->  pass"]
+    assert verdict(left_out, tmp_path, ["test_broken.py", "test_x.py"], {}, 1.0) == "test_x.py::test_most"
     assert (tmp_path / "x.py").read_text() == SOURCE

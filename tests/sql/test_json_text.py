@@ -36,6 +36,7 @@ FORMS: dict[Callable[[Any], str], str] = {
         chain_stages.signs chain_stages.worth_signs cursors.detail curation_candidates.entries
         curation_candidates.faults curation_candidates.leftovers curation_candidates.notes curation_candidates.progress
         curation_candidates.rewrite curation_windows.established curation_windows.frontier curation_windows.waiting
+        imported_trajectories.left_out
         dependencies.signs graph_messages.entry graph_nodes.reasons images.notes images.reason lineage.functions
         lineage.names prm_windows.leaks process_graphs.feedback process_graphs.notes reference_runs.baseline
         reference_runs.notes reference_runs.statuses reference_runs.tampered stage_tests.baseline stage_tests.classes
@@ -46,7 +47,8 @@ FORMS: dict[Callable[[Any], str], str] = {
         process_graphs.options tasks.prompts trajectories.decided_by trajectories.options trajectories.prompts
     """,
     readable: """
-        graded_patches.grade imports.f2p imports.p2p imports.test_command
+        graded_patches.grade imported_trajectories.told
+        imports.f2p imports.p2p imports.test_command
         task_stages.files task_stages.findings task_stages.interface tasks.findings trajectory_messages.details
         trajectory_messages.tool_calls trajectory_stages.check trajectory_stages.conflicts trajectory_stages.endings
         trajectory_stages.reset_tests verdicts.findings verdicts.grade

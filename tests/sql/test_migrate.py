@@ -16,7 +16,7 @@ from prchain.core.errors import StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, writer
 from sql.migrate import MIGRATIONS, VERSION_TABLE, drift, known_versions, main, migrate
 from sql.store import Store
-from sql.tables import Base, Trajectory
+from sql.tables import Base, Trajectory, TrajectoryMessage
 from tests.samples import drawn
 from tests.sql.rows import fill
 
@@ -189,14 +189,19 @@ def test_a_database_of_the_baseline_gets_what_came_later_and_keeps_its_rows(
         "outcome, accepted, tokens_in, tokens_out, steps, seconds, tries, started_at) VALUES ('t', 'c', 0, 'react', "
         "'m', '{}', 'h', '{}', '[]', 'accepted', 2, 1, 1, 1, 1.0, 0, '')"
     )
+    message = (
+        "INSERT INTO trajectory_messages (trajectory_id, ordinal, position, attempt, step, kind, role, content, "
+        "tool_calls, details, seconds, at) VALUES ('t', 0, 1, 1, 0, 'query', 'user', 'Do it.', '[]', '{}', 0.0, '')"
+    )
     repository = "INSERT INTO repositories (id, host, owner, name, location) VALUES (1, 'h', 'o', 'n', 'l')"
     with writer(engine).begin() as connection:
-        for statement in (repository, chain, row):
+        for statement in (repository, chain, row, message):
             connection.execute(text(statement))
     engine.dispose()
     store = Store.open(bare_database_url)
     with store.reading() as tx:
         assert list(tx.rows(Trajectory, "id", "outcome", "decided_by")) == [("t", "accepted", None)]
+        assert tx.count(TrajectoryMessage) == 1
         assert drift(tx.connection) == ""
     store.close()
 

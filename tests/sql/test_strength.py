@@ -10,6 +10,7 @@ from sql.strength import (
     UndoingKind,
     UndoingOutcome,
     Undone,
+    WhyNone,
     Worth,
     doubt_words,
     meets,
@@ -64,6 +65,31 @@ def test_worth_and_filters_follow_from_the_counts(found: Strength, worth: Worth,
     assert [found.meets(it) for it in ProofFilter] == [True, own, caught]
     assert Strength.from_row(found.row()) == found
     assert strength_row(found)["worth"] == worth and strength_words(strength_row(found)).startswith(worth)
+
+
+@pytest.mark.parametrize(
+    ("found", "why", "words"),
+    [
+        (Strength(1, cause="not_alone"), WhyNone.NOT_ALONE, "nothing could be undone: no own F2P passes where "),
+        (Strength(1, cause="refresh_failed"), "refresh_failed", "undone: the tests ended with refresh_failed; no P2P"),
+        (Strength(1, cause="nothing_to_undo"), WhyNone.NOTHING_TO_UNDO, "undone: the reference has no part that "),
+        (strength(I, I), WhyNone.NONE_RAN, "undone: none built, or tests were not found, 2 invalid; 3 P2P"),
+        (Strength(1, untried=4), WhyNone.NO_TIME, "undone: there was no time, 4 not tried; no P2P"),
+        (Strength(None, cause="timed_out"), WhyNone.TIMED_OUT, "the tree of before (the tests ran out of time)"),
+        (Strength(1), None, "undone: why was not stored; "),
+        (Strength(None), None, "unknown: the tests of before say nothing of the tree of before"),
+        (strength(C, I), None, "1 of 1 undoing caught, 1 invalid; "),
+        (
+            Strength(0, hidden=("a",)),
+            None,
+            "0 own F2P, 0 of them added or changed; 1 hidden by an import alone; no P2P",
+        ),
+    ],
+)
+def test_where_no_undoing_is_valid_it_is_told_why(found: Strength, why: str | None, words: str) -> None:
+    row = strength_row(found)
+    assert row["why_none"] == why and words in strength_words(row) and "0 of 0" not in strength_words(row)
+    assert Strength.from_row({name: it for name, it in Strength(1).row().items() if name != "cause"}) == Strength(1)
 
 
 def test_a_chain_is_worth_what_its_weakest_stage_is() -> None:

@@ -21,10 +21,10 @@ from typing import Any, NoReturn
 from sql.store import Store, Transaction
 from tests.samples import ALL, is_drawn
 
-ONE_IN = 8
+ONE_IN = 16
 """At one of so many points a process is killed, where not at all of them."""
 
-ENOUGH = 100 if ALL else 10
+ENOUGH = 100 if ALL else 6
 """Kills that a run of a test has at least."""
 
 

@@ -32,6 +32,14 @@ def world(tmp_path: Path) -> Iterator[CurationWorld]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """The id and the rows of a run in which nothing fails."""
+    with curation_world(tmp_path_factory.mktemp("calm")) as made:
+        name = made.curate()
+        return name, made.whole(name)
+
+
 def once(error: Exception, when: Callable[[Request], bool]) -> Callable[[Request], None]:
     """Raises the error at the first request of which `when` holds."""
     left = [error]
@@ -47,14 +55,11 @@ class TestModels:
     @pytest.mark.parametrize("purpose", ["agent", CURATOR, ESTABLISH, GROUND])
     @pytest.mark.parametrize("error", [EndpointUnreachable("gone"), RateLimited("slow down")])
     def test_an_endpoint_that_fails_once_changes_no_row(
-        self, world: CurationWorld, tmp_path: Path, purpose: str, error: Exception
+        self, world: CurationWorld, calm: tuple[str, dict[str, Any]], purpose: str, error: Exception
     ) -> None:
         name = world.curate(CurationModel(before=once(error, lambda request: request.purpose == purpose)))
         assert world.outcome(name) == ("accepted", None)
-        (tmp_path / "calm").mkdir()
-        with curation_world(tmp_path / "calm") as calm:
-            assert calm.curate() == name
-            assert calm.whole(name) == world.whole(name)
+        assert (name, world.whole(name)) == calm
 
     def test_a_verifier_without_a_usable_answer_establishes_nothing_and_leaves_a_note(
         self, world: CurationWorld
@@ -113,7 +118,7 @@ class TestSandboxes:
     @pytest.mark.parametrize("what", ["branch", "exec", "snapshot", "restore", "forget"])
     @pytest.mark.parametrize("error", [SandboxLost("gone"), EngineUnavailable("no engine")])
     def test_one_that_fails_once_changes_no_row(
-        self, world: CurationWorld, tmp_path: Path, what: str, error: Exception
+        self, world: CurationWorld, calm: tuple[str, dict[str, Any]], what: str, error: Exception
     ) -> None:
         left = {"count": 3}
 
@@ -125,10 +130,7 @@ class TestSandboxes:
 
         name = world.curate(before=before)
         assert world.outcome(name) == ("accepted", None)
-        (tmp_path / "calm").mkdir()
-        with curation_world(tmp_path / "calm") as calm:
-            assert calm.curate() == name
-            assert calm.whole(name) == world.whole(name)
+        assert (name, world.whole(name)) == calm
 
     def test_a_candidate_that_ends_its_sandbox_is_not_committed_where_another_goes_on(
         self, world: CurationWorld

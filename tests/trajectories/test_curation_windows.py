@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,26 @@ def world(tmp_path: Path) -> Iterator[CurationWorld]:
         yield made
 
 
+@dataclass(frozen=True)
+class Curated:
+    """A run without options that has ended; tests of the module read it and change nothing."""
+
+    world: CurationWorld
+    name: str
+    model: CurationModel
+    done: tuple[str, ...]
+    """What was done to sandboxes, in order."""
+
+
+@pytest.fixture(scope="module")
+def curated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curated]:
+    with curation_world(tmp_path_factory.mktemp("curated")) as world:
+        model = CurationModel()
+        done: list[str] = []
+        name = world.curate(model, before=lambda what, words: done.append(what))
+        yield Curated(world, name, model, tuple(done))
+
+
 def turns(world: CurationWorld, name: str) -> list[dict[str, Any]]:
     """The agent's turns: calls and details."""
     columns = ("step", "position", "content", "tool_calls", "details")
@@ -56,8 +77,8 @@ def committed_by_windows(world: CurationWorld, name: str) -> list[dict[str, Any]
 
 
 class TestARun:
-    def test_its_conversation_is_what_its_windows_committed(self, world: CurationWorld) -> None:
-        name = world.curate()
+    def test_its_conversation_is_what_its_windows_committed(self, curated: Curated) -> None:
+        world, name = curated.world, curated.name
         assert world.outcome(name) == ("accepted", None)
         columns = ("ordinal", "step", "kind", "content", "tree")
         rows = world.rows(TrajectoryMessage, *columns, trajectory_id=name)
@@ -65,10 +86,8 @@ class TestARun:
         assert [row for row in rows if row[2] in {"turn", "observation"}] == committed
         assert [row[0] for row in rows] == list(range(len(rows)))
 
-    def test_a_variant_above_the_floor_is_committed_and_its_rewritten_turn_is_marked(
-        self, world: CurationWorld
-    ) -> None:
-        name = world.curate()
+    def test_a_variant_above_the_floor_is_committed_and_its_rewritten_turn_is_marked(self, curated: Curated) -> None:
+        world, name = curated.world, curated.name
         first = world.windows(name)[0]
         assert (first["chosen"], first["how"], first["committed"]) == (2, "floor", 5)
         marked = [turn for turn in turns(world, name) if "curated" in turn["details"]]
@@ -76,8 +95,8 @@ class TestARun:
         assert json.loads(marked[0]["tool_calls"][0]["arguments"]) == {"command": "grep -c till pyproject.toml"}
         assert marked[0]["content"] == "Before I go on, a check."
 
-    def test_a_variant_is_its_seed_until_the_rewritten_step(self, world: CurationWorld) -> None:
-        name = world.curate()
+    def test_a_variant_is_its_seed_until_the_rewritten_step(self, curated: Curated) -> None:
+        world, name = curated.world, curated.name
         candidates = {(row["window_number"], row["number"]): row for row in world.candidates(name)}
         variants = [row for row in candidates.values() if row["place"] is not None and row["steps"]]
         assert variants
@@ -91,9 +110,8 @@ class TestARun:
             marked = [it for it in own if "curated" in it["details"]]
             assert marked == [rewritten]
 
-    def test_each_candidate_has_calls_of_its_own(self, world: CurationWorld) -> None:
-        model = CurationModel()
-        name = world.curate(model)
+    def test_each_candidate_has_calls_of_its_own(self, curated: Curated) -> None:
+        world, name, model = curated.world, curated.name, curated.model
         agents = [row[0] for row in world.rows(LlmCall, "subject", purpose="agent")]
         assert {f"{name}/1/1/{number}" for number in range(4)} <= set(agents)
         begun = Counter(request.subject for request in model.asked if request.purpose == "agent")
@@ -101,8 +119,8 @@ class TestARun:
         assert begun[f"{name}/1/1/0"] == steps[1, 0]
         assert begun[f"{name}/1/1/2"] < steps[1, 2], "the steps that it shares with its seed are not asked for again"
 
-    def test_what_a_step_established_is_kept_with_its_quote(self, world: CurationWorld) -> None:
-        name = world.curate()
+    def test_what_a_step_established_is_kept_with_its_quote(self, curated: Curated) -> None:
+        world, name = curated.world, curated.name
         from sql.tables import Establishment
 
         rows = world.rows(Establishment, "node", "step", "evidence", trajectory_id=name, window_number=1, candidate=2)
@@ -113,22 +131,17 @@ class TestARun:
         assert second["established"] == ["again", "listing"]
         assert set(second["frontier"]) == {"absent", "repro", "wide.2"}
 
-    def test_nodes_that_came_too_early_wait(self, world: CurationWorld) -> None:
-        name = world.curate()
-        assert "plan" in world.windows(name)[2]["waiting"]
+    def test_nodes_that_came_too_early_wait(self, curated: Curated) -> None:
+        assert "plan" in curated.world.windows(curated.name)[2]["waiting"]
 
-    def test_the_rows_of_two_runs_are_the_same(self, tmp_path: Path) -> None:
-        (tmp_path / "one").mkdir()
-        (tmp_path / "two").mkdir()
-        with curation_world(tmp_path / "one") as one, curation_world(tmp_path / "two") as two:
-            name = one.curate()
-            assert two.curate() == name
-            assert one.whole(name) == two.whole(name)
+    def test_the_rows_of_two_runs_are_the_same(self, curated: Curated, world: CurationWorld) -> None:
+        assert world.curate() == curated.name
+        assert world.whole(curated.name) == curated.world.whole(curated.name)
 
     def test_a_window_is_printed_by_itself_as_on_the_page_of_all(
-        self, world: CurationWorld, capsys: pytest.CaptureFixture[str]
+        self, curated: Curated, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        page = curated_page(world.store, world.curate())
+        page = curated_page(curated.world.store, curated.name)
         windows = page["windows"]
         assert [took_variant(window) for window in windows] == [window["chosen"] in {2, 3} for window in windows]
         assert not took_variant({**windows[0], "chosen": 0})
@@ -140,34 +153,27 @@ class TestARun:
         assert alone in capsys.readouterr().out
 
     @pytest.mark.postgres
-    def test_on_postgresql_its_rows_are_those_on_sqlite(self, tmp_path: Path, postgres_url: str) -> None:
-        wholes = []
-        for name, url in (("file", None), ("server", postgres_url)):
-            (tmp_path / name).mkdir()
-            with curation_world(tmp_path / name, url=url) as made:
-                wholes.append(made.whole(made.curate()))
-        assert wholes[0] == wholes[1]
+    def test_on_postgresql_its_rows_are_those_on_sqlite(
+        self, curated: Curated, tmp_path: Path, postgres_url: str
+    ) -> None:
+        with curation_world(tmp_path, url=postgres_url) as made:
+            assert made.whole(made.curate()) == curated.world.whole(curated.name)
 
-    def test_a_finished_trajectory_is_not_made_again(self, world: CurationWorld) -> None:
-        world.curate()
+    def test_a_finished_trajectory_is_not_made_again(self, curated: Curated) -> None:
         model = CurationModel()
-        run = world.run(model)
-        pending = run.curation()
+        pending = curated.world.run(model).curation()
         assert (pending.rollouts.units, pending.rollouts.standing) == ((), 1)
         assert model.asked == []
 
-    def test_costs_are_those_of_the_ledger(self, world: CurationWorld) -> None:
-        name = world.curate()
+    def test_costs_are_those_of_the_ledger(self, curated: Curated) -> None:
+        world, name = curated.world, curated.name
         rows = world.rows(LlmCall, "subject", "usd")
         spent = sum(usd for subject, usd in rows if subject.startswith(f"{name}/"))
         candidates = world.rows(CurationCandidate, "usd", trajectory_id=name)
         assert sum(usd for (usd,) in candidates) == pytest.approx(spent)
 
-    def test_a_snapshot_is_taken_after_steps_that_may_have_written_and_after_no_other(
-        self, world: CurationWorld
-    ) -> None:
-        taken: list[str] = []
-        name = world.curate(before=lambda what, words: taken.append(what))
+    def test_a_snapshot_is_taken_after_steps_that_may_have_written_and_after_no_other(self, curated: Curated) -> None:
+        world, name, taken = curated.world, curated.name, curated.done
         wrote = 0
         for row in world.candidates(name):
             entries = row["entries"]
@@ -266,28 +272,25 @@ class TestReaders:
             assert prompts
             assert not any(self.REFERENCE in prompt or "test_part" in prompt for prompt in prompts), purpose
 
-    def test_the_judge_is_shown_no_node_and_the_curator_its_target_alone(self, world: CurationWorld) -> None:
-        model = CurationModel()
-        world.curate(model)
+    def test_the_judge_is_shown_no_node_and_the_curator_its_target_alone(self, curated: Curated) -> None:
+        model = curated.model
         statements = {"The README says nothing of parts", "The repository has a project file beside its sources"}
         assert not any(statement in prompt for prompt in model.prompts(GROUND) for statement in statements)
         assert all("node f" not in prompt for prompt in model.prompts(CURATOR))
         assert max(sum("statement: " in line for line in prompt.splitlines()) for prompt in model.prompts(CURATOR)) == 1
 
-    def test_the_verifier_is_asked_once_a_step_of_the_nodes_that_fit(self, world: CurationWorld) -> None:
-        model = CurationModel()
-        name = world.curate(model)
-        calls = sum(row["verifier_calls"] for row in world.candidates(name))
-        assert model.count(ESTABLISH) == calls
+    def test_the_verifier_is_asked_once_a_step_of_the_nodes_that_fit(
+        self, curated: Curated, world: CurationWorld
+    ) -> None:
+        calls = sum(row["verifier_calls"] for row in curated.world.candidates(curated.name))
+        assert curated.model.count(ESTABLISH) == calls
         each = CurationModel()
         world.curate(each, windows={"est": "each"})
         assert each.count(ESTABLISH) > 2 * calls
         assert all(prompt.count("<<<node ") == 1 for prompt in each.prompts(ESTABLISH))
 
-    def test_their_sampling_is_the_papers_and_the_settings_outrank_it(self, world: CurationWorld) -> None:
-        model = CurationModel()
-        world.curate(model)
-        sampled = {(it.purpose, it.temperature, it.top_p, it.max_tokens) for it in model.asked}
+    def test_their_sampling_is_the_papers_and_the_settings_outrank_it(self, curated: Curated) -> None:
+        sampled = {(it.purpose, it.temperature, it.top_p, it.max_tokens) for it in curated.model.asked}
         assert ("agent", 0.6, 0.95, 2048) in sampled
         assert {(purpose, 0.2, None, 2048) for purpose in (CURATOR, ESTABLISH, GROUND)} <= sampled
 
@@ -401,9 +404,11 @@ def vars_of(request: Request) -> dict[str, Any]:
 
 
 class TestChoice:
-    def test_options_and_graphs_decide_the_id(self, world: CurationWorld) -> None:
-        names = {world.curate(), world.curate(windows={"seeds": 1}), world.curate(windows={"premature": "zero"})}
-        assert len(names) == 3
+    @pytest.mark.parametrize("windows", [{"seeds": 1}, {"premature": "zero"}])
+    def test_options_decide_the_id(self, curated: Curated, windows: dict[str, Any]) -> None:
+        """What was made without them is not what they want."""
+        pending = curated.world.run(windows=windows).curation().rollouts
+        assert (len(pending.units), pending.standing) == (1, 0)
 
     def test_a_chain_without_a_graph_is_named_in_one_line(self, tmp_path: Path) -> None:
         with graph_world(tmp_path, ((1,),)) as graphs:

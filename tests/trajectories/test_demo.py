@@ -323,7 +323,7 @@ def test_it_runs_in_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str
     from environments.sandboxes.engine import connect
 
     assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "docker", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["samples"] == 4
+    assert json.loads(capsys.readouterr().out)["samples"] == 3
     client = connect(None)
     prune_images(client, repository="demo/measures")
     client.close()

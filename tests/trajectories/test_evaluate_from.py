@@ -147,6 +147,24 @@ def new_file(path: str, mode: str = "100644", text: str = "x") -> str:
     return f"diff --git a/{path} b/{path}\nnew file mode {mode}\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+{text}\n"
 
 
+@pytest.mark.parametrize(
+    ("other", "asked"), [("nobody", False), ("3", False), ("theirs, position=1", False), ("theirs", True)]
+)
+def test_a_group_that_is_not_there_is_told_before_anything_is_graded(
+    world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, other: str, asked: bool
+) -> None:
+    with world.store.reading() as tx:
+        name = next(iter(instances_of(tx, [world.chains[0]]).values())).published
+    rows = [{**GOOD, "instance_id": name, "model_name_or_path": it} for it in ("a", "theirs")]
+    file = world.folder / "theirs.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    monkeypatch.setattr(PatchGrading, "run", grades := MagicMock(return_value=RunResult()))
+    command = ["--db", str(world.store.url.database), "--predictions-from", str(file), "--compare", "a", other]
+    ended = CliRunner().invoke(cli.evaluate, [*command, "--backend", "unsafe-local", "--unsafe-local"])
+    assert grades.called is asked
+    assert asked or (isinstance(ended.exception, UsageError) and "there are: a; theirs" in str(ended.exception)), ended
+
+
 def test_a_patch_is_graded_on_its_base_once(world: RolloutWorld) -> None:
     chain, ran = world.chains[0], list[str]()
     units = [

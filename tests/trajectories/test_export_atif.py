@@ -27,8 +27,8 @@ from trajectories.export.format import Format
 from trajectories.export.formats import FORMATS
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import candidates, read_sample
-from trajectories.export.samples import Reason, Sample, SampleMessage, SampleStage, SampleVerdict, with_missing_answers
-from trajectories.model import EntryKind
+from trajectories.export.samples import Sample, SampleMessage, SampleStage, SampleVerdict, with_missing_answers
+from trajectories.model import EntryKind, Reason
 from trajectories.outcomes import FINAL
 
 SMALL = Path(__file__).parent / "data" / "small.atif.json"

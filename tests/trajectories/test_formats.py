@@ -25,7 +25,6 @@ from trajectories.export.formats import FORMATS, chosen_format
 from trajectories.export.masks import Mask, loss_decisions
 from trajectories.export.options import ExportOptions
 from trajectories.export.samples import (
-    Reason,
     Sample,
     SampleMessage,
     SampleStage,
@@ -33,7 +32,7 @@ from trajectories.export.samples import (
     with_missing_answers,
     without_untrained_tail,
 )
-from trajectories.model import EntryKind
+from trajectories.model import EntryKind, Reason
 
 FACTS = {
     "repository": "shop/till",

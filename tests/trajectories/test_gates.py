@@ -95,6 +95,21 @@ def test_without_a_threshold_every_verdict_passes_and_what_is_none_still_does_no
     assert decide("judge", 0.0, judgement, None).accepted is (None if judge is None else True)
 
 
+@pytest.mark.parametrize("gate", [Gate.BOTH, Gate.EITHER])
+@pytest.mark.parametrize(("judgement", "judge"), JUDGES)
+def test_where_all_f2p_passed_before_tests_say_nothing_and_a_judge_decides_alone(
+    gate: Gate, judgement: Judgement | None, judge: bool | None
+) -> None:
+    early = Grade(outcomes.PASSED, f2p_passed=("new",), done_early=("new",))
+    assert decide(gate, THRESHOLD, judgement, early).accepted is judge
+    assert decide(Gate.TESTS, THRESHOLD, judgement, early).accepted is None
+    assert decide(
+        Gate.TESTS, THRESHOLD, None, Grade(outcomes.PASSED, f2p_passed=("a", "b"), done_early=("a",))
+    ).accepted
+    broke = Grade(outcomes.P2P_BROKEN, f2p_passed=("new",), done_early=("new",))
+    assert decide(Gate.TESTS, THRESHOLD, None, broke).accepted is False, "what it broke is its own"
+
+
 def test_every_outcome_of_a_grade_is_known_here() -> None:
     assert {name: grade_accepts(Grade(name)) for name in OUTCOMES} == {
         "passed": True,

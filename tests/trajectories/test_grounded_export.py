@@ -13,8 +13,7 @@ from prchain.core.llm.model import ToolCall
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import loss_decisions
 from trajectories.export.options import ExportOptions
-from trajectories.export.samples import Reason
-from trajectories.model import Entry, EntryKind
+from trajectories.model import Entry, EntryKind, Reason
 
 
 def conversation(words: str, command: str = "ls", *, guided: bool = True) -> list[Entry]:

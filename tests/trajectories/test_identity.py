@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +19,7 @@ from prchain.core.llm.gateway import Gateway, Route
 from prchain.core.llm.prompts import Prompt
 from prchain.core.settings import Settings
 from sql.lock import exclusive_lock
+from sql.store import Store
 from sql.tables import StageTests, Task, TaskStage, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
@@ -117,10 +120,53 @@ def differing_fields(known: Identity, current: Identity) -> set[str]:
     return differences(stored(known.row()), stored(current.row()))
 
 
+Rolled = tuple[RolloutWorld, str]
+"""A world whose chain is rolled out, and the trajectory."""
+
+
+@pytest.fixture(scope="module")
+def first_world(tmp_path_factory: pytest.TempPathFactory) -> RolloutWorld:
+    """A world that is closed: tests work on copies of its database, and beside each other in its folder."""
+    with rollout_world(tmp_path_factory.mktemp("world"), [(1, 2, 3)]) as rollouts:
+        return rollouts
+
+
+@pytest.fixture(scope="module")
+def first_rolled(tmp_path_factory: pytest.TempPathFactory) -> Rolled:
+    """As `first_world`."""
+    with rollout_world(tmp_path_factory.mktemp("rolled"), [(1, 2, 3)]) as rollouts:
+        return rollouts, roll(rollouts.context(), rollouts.chains[0], 0)
+
+
+@contextmanager
+def copied(made: RolloutWorld, database: Path) -> Iterator[RolloutWorld]:
+    """A closed world, with a copy of its database."""
+    store = Store.open(str(shutil.copy(made.database, database)))
+    yield replace(made, store=store)
+    store.close()
+
+
 @pytest.fixture
-def world(tmp_path: Path, database_url: str) -> Iterator[RolloutWorld]:
-    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as rollouts:
-        yield rollouts
+def world(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[RolloutWorld]:
+    """The test's own."""
+    if database_kind == "sqlite":
+        with copied(request.getfixturevalue("first_world"), tmp_path / "prchain.db") as rollouts:
+            yield rollouts
+    else:
+        with rollout_world(tmp_path, [(1, 2, 3)], url=request.getfixturevalue("postgres_url")) as rollouts:
+            yield rollouts
+
+
+@pytest.fixture
+def rolled(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[Rolled]:
+    """The test's own."""
+    if database_kind == "sqlite":
+        made, name = request.getfixturevalue("first_rolled")
+        with copied(made, tmp_path / "rolled.db") as rollouts:
+            yield rollouts, name
+    else:
+        rollouts = request.getfixturevalue("world")
+        yield rollouts, roll(rollouts.context(), rollouts.chains[0], 0)
 
 
 def identity(world: RolloutWorld, context: RunContext | None = None, sample: int = 0) -> Identity:
@@ -362,8 +408,9 @@ def rename(world: RolloutWorld, name: str, to: str) -> None:
 
 
 class TestOldRows:
-    def test_one_that_is_over_is_taken_for_what_it_is_and_nothing_is_asked(self, world: RolloutWorld) -> None:
-        as_before(world, roll(world.context(), world.chains[0], 0))
+    def test_one_that_is_over_is_taken_for_what_it_is_and_nothing_is_asked(self, rolled: Rolled) -> None:
+        world, name = rolled
+        as_before(world, name)
         model = PolicyModel()
         run = world.run(world.context(model))
         assert (len(run.pending().units), run.pending().standing) == (0, 1)
@@ -391,36 +438,38 @@ class TestOldRows:
         ],
         ids=lambda columns: next(iter(columns)),
     )
-    def test_one_of_another_choice_is_another_trajectory(self, world: RolloutWorld, columns: dict[str, Any]) -> None:
-        as_before(world, roll(world.context(), world.chains[0], 0), **columns)
+    def test_one_of_another_choice_is_another_trajectory(self, rolled: Rolled, columns: dict[str, Any]) -> None:
+        world, name = rolled
+        as_before(world, name, **columns)
         existing = find(world)
         assert existing.stored is None and existing.outdated == ()
 
     @pytest.mark.parametrize(
         ("columns", "field"), [({"prompts": {"judge": "as it was"}}, "prompts"), ({"tools": []}, "tools")]
     )
-    def test_one_under_other_prompts_is_outdated(
-        self, world: RolloutWorld, columns: dict[str, Any], field: str
-    ) -> None:
-        as_before(world, roll(world.context(), world.chains[0], 0), **columns)
+    def test_one_under_other_prompts_is_outdated(self, rolled: Rolled, columns: dict[str, Any], field: str) -> None:
+        world, name = rolled
+        as_before(world, name, **columns)
         existing = find(world)
         assert existing.stored is None and existing.standing is not None
         assert (existing.standing.stored.id, existing.standing.fields) == (OLD_ID, (field,))
 
-    def test_one_whose_messages_show_another_task_is_outdated(self, world: RolloutWorld) -> None:
-        as_before(world, roll(world.context(), world.chains[0], 0))
+    def test_one_whose_messages_show_another_task_is_outdated(self, rolled: Rolled) -> None:
+        world, name = rolled
+        as_before(world, name)
         with world.store.transaction() as tx:
             tx.connection.execute(update(TaskStage).where(TaskStage.position == 3).values(query="Something else."))
         assert [outdated.fields for outdated in find(world).outdated] == [("task",)]
 
-    def test_one_that_an_observer_spoke_in_is_not_one_without(self, world: RolloutWorld) -> None:
-        as_before(world, roll(world.context(), world.chains[0], 0))
+    def test_one_that_an_observer_spoke_in_is_not_one_without(self, rolled: Rolled) -> None:
+        world, name = rolled
+        as_before(world, name)
         with world.store.transaction() as tx:
             write_entries(tx, OLD_ID, [Entry(99, 3, 1, 11, EntryKind.GUIDANCE, "user", "Look.")])
         assert find(world).stored is None
 
-    def test_an_option_that_it_did_not_know_is_as_it_was_then(self, world: RolloutWorld) -> None:
-        name = roll(world.context(), world.chains[0], 0)
+    def test_an_option_that_it_did_not_know_is_as_it_was_then(self, rolled: Rolled) -> None:
+        world, name = rolled
         options = world.rows(Trajectory, "options", id=name)[0][0]
         for unknown in ("observers", "tests", "overflow"):
             del options[unknown]
@@ -458,8 +507,8 @@ def end_by_another(world: RolloutWorld, name: str) -> None:
 
 
 class TestProofThatDoesNotGate:
-    def test_a_result_of_before_there_was_a_proof_stands_for_tests_had_no_part_in_it(self, world: RolloutWorld) -> None:
-        name = roll(world.context(), world.chains[0], 0)
+    def test_a_result_of_before_there_was_a_proof_stands_for_tests_had_no_part_in_it(self, rolled: Rolled) -> None:
+        world, name = rolled
         prove(world)
         assert find(world).id == name and find(world).outdated == ()
 
@@ -474,9 +523,9 @@ class TestProofThatDoesNotGate:
 
 class TestOutdated:
     def test_what_stands_under_other_prompts_is_told_with_its_price_before_anything_is_asked(
-        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+        self, rolled: Rolled, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        first = roll(world.context(), world.chains[0], 0)
+        world, first = rolled
         edit_prompt(monkeypatch, "judge")
         model = PolicyModel()
         run = world.run(world.context(model))
@@ -489,10 +538,8 @@ class TestOutdated:
         assert second != first and world.outcome(first)[0] == world.outcome(second)[0] == "accepted"
         assert run.anew(run.pending()).samples == 0
 
-    def test_reuse_takes_what_stands_and_asks_nothing(
-        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        roll(world.context(), world.chains[0], 0)
+    def test_reuse_takes_what_stands_and_asks_nothing(self, rolled: Rolled, monkeypatch: pytest.MonkeyPatch) -> None:
+        world, _ = rolled
         edit_prompt(monkeypatch, "query")
         model = PolicyModel()
         run = world.run(world.context(model), reuse=True, samples=2)
@@ -500,8 +547,8 @@ class TestOutdated:
         assert (pending.standing, pending.reused, [unit.sample for unit in pending.units]) == (1, 1, [1])
         assert run.anew(pending).samples == 0
 
-    def test_another_choice_is_not_what_stands(self, world: RolloutWorld) -> None:
-        roll(world.context(), world.chains[0], 0)
+    def test_another_choice_is_not_what_stands(self, rolled: Rolled) -> None:
+        world, _ = rolled
         run = world.run(world.context(threshold=0.7))
         assert run.anew(run.pending()).samples == 0
         assert len(world.run(world.context(threshold=0.7), reuse=True).pending().units) == 1
@@ -591,16 +638,16 @@ class TestOutdated:
         assert existing.stored is over and [outdated.stored for outdated in existing.outdated] == [unbegun]
 
     def test_a_branch_of_a_conversation_under_other_prompts_is_refused(
-        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+        self, rolled: Rolled, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        parent = roll(world.context(), world.chains[0], 0)
+        world, parent = rolled
         edit_prompt(monkeypatch, "comment")
         with pytest.raises(UsageError, match=r"made with other comment than there are now"):
             roll(world.context(), world.chains[0], 0, parent=(parent, 4))
 
     @pytest.mark.parametrize("old", [False, True])
-    def test_a_branch_of_a_conversation_about_another_task_is_refused(self, world: RolloutWorld, old: bool) -> None:
-        parent = roll(world.context(), world.chains[0], 0)
+    def test_a_branch_of_a_conversation_about_another_task_is_refused(self, rolled: Rolled, old: bool) -> None:
+        world, parent = rolled
         if old:
             as_before(world, parent)
             parent = OLD_ID

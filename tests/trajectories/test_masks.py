@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from tests.trajectories.sampleworld import Talk, long_talk
 from trajectories.export.masks import DEFAULT_MASKS, Mask, has_rejected_rounds, loss_decisions
-from trajectories.export.samples import Reason
-from trajectories.model import EntryKind
+from trajectories.model import EntryKind, Reason
 
 ACCEPTED = {1: 1, 2: 2, 3: 1}
 ALL = frozenset(Mask)

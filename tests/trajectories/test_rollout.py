@@ -47,6 +47,7 @@ from tests.trajectories.rolloutworld import (
     rollout_world,
     works,
 )
+from trajectories.export.verdicts import stages_of
 from trajectories.identity import stored
 from trajectories.model import AgentLimits
 from trajectories.outcomes import FINAL, INFRASTRUCTURE
@@ -386,6 +387,44 @@ class TestGates:
         assert world.stages(name) == [(1, "accepted"), (2, "accepted"), (3, "state_broken")]
         assert world.outcome(name)[:2] == ("accepted_prefix", 2)
 
+    def test_a_cheat_that_is_carried_makes_no_stage_of_what_asks_for_nothing_any_more(
+        self, world: RolloutWorld
+    ) -> None:
+        prove(world)
+
+        def run(tree: str, text: str, position: int) -> dict[str, Status]:
+            return dict.fromkeys(passing(text, position), Status.passed)
+
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
+        assert world.stages(name) == [(1, "accepted"), (2, "done_early"), (3, "done_early")]
+        outcome, accepted, reason = world.outcome(name)
+        assert (outcome, accepted) == ("too_short", 1) and "every F2P test of the stage passes" in str(reason)
+        said = {position for (position,) in world.rows(TrajectoryMessage, "position", trajectory_id=name)}
+        assert said == {1}, "nothing is paid for what nothing can be shown of"
+
+    def test_a_stage_that_was_done_early_is_passed_over_and_the_next_one_goes_on(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def run(tree: str, text: str, position: int) -> dict[str, Status]:
+            return {**passing(text, position), **({"test_part_2": Status.passed} if position == 2 else {})}
+
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
+        assert world.stages(name)[:2] == [(1, "accepted"), (2, "done_early")]
+        assert world.stages(name)[2][1] not in {"not_reached", "done_early"}
+
+    def test_a_judge_may_accept_a_stage_that_was_done_early_and_the_tests_do_not(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def run(tree: str, text: str, position: int) -> dict[str, Status]:
+            return dict.fromkeys(passing(text, position), Status.passed)
+
+        name = roll(world.context(gate="both", overrides=suited(world, run)), world.chains[0], 0)
+        verdicts = world.rows(Verdict, "position", "accepted", "score", "tests", trajectory_id=name)
+        assert all(accepted == (score >= 0.8) for _, accepted, score, _ in verdicts)
+        with world.store.reading() as tx:
+            told = stages_of(tx, name, world.chains[0], 3)
+        assert [stage.tests for stage in told.stages] == ["passed", "done_early", "done_early"]
+
     def test_a_test_run_that_says_nothing_is_made_once_more(self, world: RolloutWorld) -> None:
         prove(world)
         runs: list[int] = []
@@ -397,6 +436,36 @@ class TestGates:
 
         name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3)
+
+    @pytest.mark.parametrize("lost_runs", [2, 6, 100])
+    def test_a_sandbox_that_is_lost_under_the_tests_is_no_failure_of_the_agent(
+        self, world: RolloutWorld, lost_runs: int
+    ) -> None:
+        prove(world)
+        runs: list[int] = []
+
+        def run(tree: str, text: str, position: int) -> TestRun | dict[str, Status]:
+            runs.append(position)
+            lost = position == 1 and runs.count(1) <= lost_runs
+            return TestRun({}, "the channel is gone", 0.0, None, infra="sandbox_lost") if lost else passing(text, 1)
+
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
+        if lost_runs == 100:  # its work ends each of them, tried again and again
+            assert world.outcome(name)[0] == "sandbox_killed" and runs.count(1) == 8
+        else:
+            assert world.stages(name)[0] == (1, "accepted")
+        assert {tests for (tests,) in world.rows(Verdict, "tests", trajectory_id=name)} <= {"passed", "f2p_failed"}
+        assert not world.rows(Verdict, "tests", trajectory_id=name, position=1, tests="f2p_failed")
+
+    def test_a_sandbox_that_is_lost_under_the_tests_of_the_state_breaks_no_state(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def run(tree: str, text: str, position: int) -> TestRun | dict[str, Status]:
+            lost = TestRun({}, "the channel is gone", 0.0, None, infra="sandbox_lost")
+            return lost if position == 2 else passing(text, position)
+
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
+        assert world.outcome(name)[0] == "sandbox_lost" and world.stages(name) == [(1, "accepted")]
 
     def test_a_test_that_fails_once_and_passes_in_a_second_run_counts_as_passed(self, world: RolloutWorld) -> None:
         prove(world)

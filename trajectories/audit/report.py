@@ -9,20 +9,24 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from prchain.core.console.terminal import counted, say, say_table
+from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
-from sql.tables import Chain, Repository, Trajectory
+from sql.tables import Chain, ImportedTrajectory, Repository, Trajectory
+from trajectories.agents.steps.foreign import as_ours, is_read
 from trajectories.audit.auditing import audit
 from trajectories.audit.finding import AuditFinding, CheatSign
 from trajectories.rows import find_trajectory, read_entries
 
+_MOST_TOOLS = 8
+
 
 class AuditTarget(NamedTuple):
-    """A trajectory and the project that it works on, ``owner/name``."""
+    """A trajectory and the project that it works on, ``owner/name``; None where nobody says."""
 
     id: str
-    project: str
+    project: str | None
+    imported: bool = False
 
 
 @dataclass(slots=True)
@@ -65,6 +69,8 @@ class AuditReport:
     counts: SignCounts = field(default_factory=SignCounts)
     findings: list[tuple[str, AuditFinding]] = field(default_factory=list)
     """With the trajectory's id."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """Tools of imported trajectories to calls of them that no rule reads."""
 
     def row(self) -> dict[str, Any]:
         """The report as a JSON value."""
@@ -83,6 +89,7 @@ class AuditReport:
                 }
                 for id_, it in self.findings
             ],
+            **({"unread_calls": dict(sorted(self.unread.items()))} if self.unread else {}),
         }
 
 
@@ -93,13 +100,17 @@ def audit_store(
     report = AuditReport()
     with store.reading() as tx:
         for stored in _chosen(tx, trajectory, chain, repository):
-            findings = audit(read_entries(tx, stored.id), stored.project)
+            entries = read_entries(tx, stored.id)
+            findings = audit(entries, stored.project)
             report.counts.add(findings)
+            if stored.imported:
+                calls = [call for entry in as_ours(entries) for call in entry.tool_calls]
+                report.unread.update(call.name for call in calls if not is_read(call))
             report.findings += [(stored.id, it) for it in findings]
     return report
 
 
-def audit_counts(tx: Transaction, stages: Mapping[str, int], projects: Mapping[str, str]) -> SignCounts:
+def audit_counts(tx: Transaction, stages: Mapping[str, int], projects: Mapping[str, str | None]) -> SignCounts:
     """The counts over some trajectories: `stages` is how many of its stages count, from the first on, by id; `projects`
     what each works on."""
     counts = SignCounts()
@@ -113,18 +124,22 @@ def _chosen(
     tx: Transaction, trajectory: str | None, chain: str | None, repository: str | None
 ) -> Iterator[AuditTarget]:
     query = (
-        select(Trajectory.id, Repository.owner, Repository.name)
-        .join(Chain, Chain.id == Trajectory.chain_id)
-        .join(Repository, Repository.id == Chain.repository_id)
+        select(
+            Trajectory.id, Repository.owner + "/" + Repository.name, ImportedTrajectory.repository, Trajectory.chain_id
+        )
+        .outerjoin(Chain, Chain.id == Trajectory.chain_id)
+        .outerjoin(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTrajectory, ImportedTrajectory.trajectory_id == Trajectory.id)
         .order_by(Trajectory.chain_id, Trajectory.sample, Trajectory.id)
     )
     if trajectory is not None:
         query = query.where(Trajectory.id == find_trajectory(tx, trajectory))
     if chain is not None:
         query = query.where(Trajectory.chain_id == find_chain(tx, chain))
-    for id_, owner, name in list(tx.connection.execute(query)):
-        if repository is None or f"{owner}/{name}".lower() == repository.lower():
-            yield AuditTarget(str(id_), f"{owner}/{name}")
+    for id_, name, told, chain_id in list(tx.connection.execute(query)):
+        project = name or told
+        if repository is None or (project or "").lower() == repository.lower():
+            yield AuditTarget(str(id_), project, imported=chain_id is None)
 
 
 def print_audit(report: AuditReport) -> None:
@@ -134,6 +149,9 @@ def print_audit(report: AuditReport) -> None:
         say("no trajectory to audit")
         return
     audited = counted(counts.audited, "trajectory")
+    if report.unread:
+        tools = ", ".join(f"{name} ({count:,})" for name, count in report.unread.most_common(_MOST_TOOLS))
+        say_prose(f"calls of imported trajectories that no rule reads: {report.unread.total():,}, of {tools}")
     if not counts.with_one:
         say(f"{audited} audited: no sign of cheating")
         return

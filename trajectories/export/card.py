@@ -29,6 +29,8 @@ from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens
 from trajectories.export.write import HashedFile
 from trajectories.model import EntryKind
+from trajectories.outcomes import DONE_EARLY
+from trajectories.provenance import UNKNOWN, all_provenance, project_of
 from trajectories.sums import price_sources
 
 CARD_VERSION = 1
@@ -67,7 +69,7 @@ class Card:
         self.turns.add(sum(turn.role == "assistant" for turn in sample.turns))
         self.stages[len(sample.stages)] += 1
         self.hidden_tests.update(
-            "not_run" if stage.tests is None else "passed" if stage.tests == PASSED else "failed"
+            "not_run" if stage.tests is None else stage.tests if stage.tests in {PASSED, DONE_EARLY} else "failed"
             for stage in sample.stages
         )
         self.proofs.update(stage.proof or "not_proved" for stage in sample.stages)
@@ -84,7 +86,7 @@ class Card:
         return {
             "samples": len(self.tokens),
             "trajectories": len(self.trajectories),
-            "chains": len({trajectory.chain_id for trajectory in self.trajectories.values()}),
+            "chains": len({it.chain_id for it in self.trajectories.values() if not it.imported}),
             "tokens_by": counter.method,
             "tokens_how": counter.description,
             "samples_counted_by": dict(sorted(self.counted_by.items())),
@@ -130,6 +132,7 @@ def card_of(
         "repositories": _repositories(card, kept),
         "licences": dict(sorted(Counter(candidate.licence or "unknown" for candidate in kept).items())),
         **_imports(tx, kept),
+        **_trajectories_of_others(tx, kept),
         **shared_row(shared_pulls(tx, card)),
         "options": options_row(options),
         **_rollouts(tx, card.trajectories),
@@ -161,7 +164,7 @@ def _repositories(card: Card, kept: Sequence[ExportCandidate]) -> list[dict[str,
             candidate.repository, {"name": candidate.repository, "samples": 0, "chains": set(), "licences": set()}
         )
         row["samples"] = card.samples_of[candidate.repository]
-        row["chains"].add(candidate.chain_id)
+        row["chains"].update(set() if candidate.imported else {candidate.chain_id})
         row["licences"].add(candidate.licence or "unknown")
     return [
         {**row, "chains": len(row["chains"]), "licences": sorted(row["licences"])}
@@ -191,6 +194,24 @@ def _imports(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]
     return {"imports": rows} if rows else {}
 
 
+def _trajectories_of_others(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
+    """The sources of exported imports, with trajectories by licence, agent and format. Empty where there was none."""
+    ids = {candidate.id for candidate in kept if candidate.imported}
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for origin in all_provenance(tx) if ids else ():
+        if origin.trajectory_id in ids:
+            told = {"licences": origin.licence or UNKNOWN, "agents": f"{origin.agent} {origin.agent_version}"}
+            row = found.setdefault(origin.source or UNKNOWN, {it: Counter() for it in (*told, "formats")})
+            for it, value in (told | {"formats": origin.form}).items():
+                row[it][value] += 1
+    rows = [
+        {"source": source, "trajectories": row["formats"].total()}
+        | {it: dict(sorted(counts.items())) for it, counts in row.items()}
+        for source, row in sorted(found.items())
+    ]
+    return {"trajectories_of_others": rows} if rows else {}
+
+
 def shared_pulls(tx: Transaction, card: Card) -> dict[str, list[str]]:
     """The pull requests that several of the exported tasks hold, with the ids of their chains."""
     chains = {candidate.chain_id for candidate in card.trajectories.values()}
@@ -216,7 +237,7 @@ def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
     prompts: Counter[tuple[str, str]] = Counter()
     columns = ("id", "options", "prompts")
     for trajectory, options, prompt_hashes in tx.rows(Trajectory, *columns):
-        if trajectory in kept:
+        if trajectory in kept and not kept[trajectory].imported:
             chosen = options
             values = {name: chosen.get(name) for name in _SETTINGS} | {"observers": chosen.get("observers") or []}
             settings[json.dumps(values, sort_keys=True)] += 1
@@ -265,7 +286,7 @@ def _guidance(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
 
 def _audit(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, dict[str, int]]:
     """Signs of cheating in the exported stages: sign to trajectories and findings. Empty where there was none."""
-    stages, projects = {it.id: it.stages for it in kept}, {it.id: it.repository for it in kept}
+    stages, projects = {it.id: it.stages for it in kept}, {it.id: project_of(it.repository) for it in kept}
     return audit_counts(tx, stages, projects).row()
 
 
@@ -274,8 +295,8 @@ def _counted(names: Any) -> dict[str, int]:
 
 
 def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
-    """USD; None where a price is not known. All trajectories count, because rejected ones were paid for too."""
-    amounts = [usd for (usd,) in tx.rows(Trajectory, "usd")]
+    """USD; None where a price is not known. All trajectories of ours count, because rejected ones were paid for too."""
+    amounts = [usd for usd, chain in tx.rows(Trajectory, "usd", "chain_id") if chain is not None]
     query = select(LlmCall.usd, LlmCall.reserved_usd).where(
         LlmCall.purpose.in_(TASK_PURPOSES), LlmCall.state != "released"
     )
@@ -283,7 +304,7 @@ def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
     rollouts = _sum(amounts)
     return {
         "rollouts_usd": rollouts,
-        "exported_rollouts_usd": _sum(candidate.usd for candidate in kept),
+        "exported_rollouts_usd": _sum(candidate.usd for candidate in kept if not candidate.imported),
         "tasks_usd": _sum(tasks),
         "rollouts_usd_per_exported_trajectory": None
         if rollouts is None or not kept

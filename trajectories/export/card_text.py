@@ -57,7 +57,8 @@ def markdown(card: Mapping[str, Any]) -> str:
     ]
     lines += _table(("stages", "samples"), list(card["stages"].items()))
     lines += [
-        "Hidden tests of the accepted stages; a judge that is the gate alone may accept what fails them.",
+        "Hidden tests of the accepted stages; a judge that is the gate alone may accept what fails them. What was done",
+        "early had all its F2P passing before the attempt, so that the judge alone accepted it.",
         "",
     ]
     tests = [(name.replace("_", " "), count) for name, count in card["hidden_tests"].items()]
@@ -83,6 +84,15 @@ def markdown(card: Mapping[str, Any]) -> str:
             [
                 (it["source"], it["revision"], _tallied(it["splits"]), _tallied(it["licences"]), it["benchmark"])
                 for it in card["imports"]
+            ],
+        )
+    if "trajectories_of_others" in card:
+        lines += ["Trajectories of others, which nobody judged here:", ""]
+        lines += _table(
+            ("source", "trajectories", "licences", "agents", "formats"),
+            [
+                (it["source"], it["trajectories"], *(_tallied(it[name]) for name in ("licences", "agents", "formats")))
+                for it in card["trajectories_of_others"]
             ],
         )
     if "in_several_tasks" in card:

@@ -8,8 +8,8 @@ from typing import Any
 
 from prchain.core.llm.model import ToolCall
 from prchain.core.llm.special_tokens import without_thinking_marks
-from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample, SampleMessage, SampleStage
+from trajectories.json_text import parsed
 
 Json = dict[str, Any]
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Protocol, TypeVar
 
-from trajectories.export.samples import Reason, Sample, SampleMessage, without_untrained_tail
+from trajectories.export.samples import Sample, SampleMessage, without_untrained_tail
+from trajectories.model import Reason
 
 SAME_TREES = "duplicate_trees"
 SAME_CONVERSATION = "duplicate_conversation"

@@ -120,7 +120,7 @@ def _pair_figures(target: _Target, state: ExportState) -> dict[str, Any]:
     return {
         "file": target.out.name,
         "samples": len(card.tokens),
-        "chains": len({trajectory.chain_id for trajectory in card.trajectories.values()}),
+        "chains": len({it.chain_id for it in card.trajectories.values() if not it.imported}),
         "queries": sum(length * count for length, count in card.stages.items()),
         "tokens_mean": card.tokens.figures()["mean"],
         "tool_calls_mean": card.calls.figures()["mean"],

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajectories.export.samples import Reason
+from trajectories.model import Reason
 
 NOT_THE_MODELS = frozenset({Reason.SYSTEM, Reason.USER, Reason.OBSERVATION, Reason.GUIDANCE})
 """Reasons of messages that no model wrote; all others are of turns."""
@@ -19,6 +19,7 @@ _WORDS: Mapping[Reason, str] = {
     Reason.COMMAND_ERROR: "its command failed",
     Reason.UNFOUNDED_CLAIM: "claims passing tests that it had not seen",
     Reason.GUIDED: "rests on an observer's words",
+    Reason.UNTRAINED: "kept from training by those who published it",
     Reason.CONTEXT: "under loss in a row of its own",
     Reason.OBSERVATION: "what tools answered",
     Reason.USER: "queries and reviews",

@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 from prchain.core.llm.model import ToolCall
 from trajectories.agents.shell.failures import call_failed
 from trajectories.audit.unfounded import unfounded_claims
-from trajectories.export.samples import Reason
-from trajectories.model import Entry, EntryKind
+from trajectories.model import Entry, EntryKind, Reason
 
 Refinements = Literal["mask", "keep", "drop"]
 """Rejected rounds: masked, under loss like others, or their sample is left out (`refined`)."""
@@ -71,7 +70,8 @@ def loss_decisions(
     that rest on an observer's words alone (`trajectories.export.grounded`).
 
     A turn has one reason, the first that applies: rejected round, fault, tool error, command error, unfounded claim,
-    guidance. If no attempt of a stage was accepted, all its turns are of rejected rounds.
+    guidance. If no attempt of a stage was accepted, all its turns are of rejected rounds. What the document of an
+    import says of a turn stands in place of the first two.
     """
     command_failed = _steps_of_failed_commands(entries) if Mask.COMMAND_ERRORS in masks else frozenset()
     unfounded: Collection[int] = ()
@@ -81,11 +81,14 @@ def loss_decisions(
     decisions: list[LossDecision] = []
     previous: EntryKind | None = None
     for entry in entries:
+        told = entry.details.get("loss")
         if entry.kind is not EntryKind.TURN:
             decisions.append(LossDecision(False, _OTHERS[entry.kind]))
-        elif refinements != "keep" and entry.attempt != accepted.get(entry.position):
+        elif told is not None and not told["train"]:
+            decisions.append(LossDecision(False, Reason(told["reason"])))
+        elif told is None and refinements != "keep" and entry.attempt != accepted.get(entry.position):
             decisions.append(LossDecision(False, Reason.REFINEMENT))
-        elif Mask.FAULTY in masks and entry.error:
+        elif told is None and Mask.FAULTY in masks and entry.error:
             decisions.append(LossDecision(False, Reason.FAULTY))
         elif Mask.TOOL_ERRORS in masks and entry.step in failed:
             decisions.append(LossDecision(False, Reason.TOOL_ERROR))

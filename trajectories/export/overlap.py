@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from prchain.core.errors import UsageError
-from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample
+from trajectories.json_text import parsed
 
 WORDS = 13
 """The length of an n-gram: long enough that prose repeats none by chance (GPT-3's check, arXiv:2005.14165, app. C)."""

@@ -19,11 +19,13 @@ from sql.tables import (
     Chain,
     ChainStage,
     ImportedTask,
+    ImportedTrajectory,
     Repository,
     Trajectory,
     TrajectoryMessage,
     TrajectoryStage,
 )
+from trajectories.agents.scaffolds.turns import valid_tool_name
 from trajectories.audit.auditing import audit
 from trajectories.audit.finding import AuditFinding
 from trajectories.export.grounded import ungrounded_steps
@@ -34,10 +36,11 @@ from trajectories.export.scrubber import Scrubber
 from trajectories.export.shortest import ResponseLength
 from trajectories.export.verdicts import stages_of
 from trajectories.extensions import shared_entries
-from trajectories.model import EntryKind
+from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import ACCEPTED_PREFIX, KEPT
+from trajectories.provenance import TrajectoryOrigin, project_of, read_provenance, repository_of
 from trajectories.rollouts.prefix import retold
-from trajectories.rows import read_entries, stored_trajectory
+from trajectories.rows import TrajectoryRow, read_entries, stored_trajectory
 from trajectories.task import read_overview
 
 NO_MESSAGES = "no_messages"
@@ -55,8 +58,10 @@ class ExportCandidate:
 
     id: str
     chain_id: str
+    """Of an import its own id: it shares no task with any other."""
     sample: int
     repository: str
+    """Of an import what its document says, or ``unknown``."""
     outcome: str
     accepted: int
     scaffold: str
@@ -72,6 +77,8 @@ class ExportCandidate:
     options_hash: str = ""
     benchmark: bool = False
     """See `BENCHMARK`."""
+    imported: bool = False
+    """Whether others made it: it has no chain."""
     trees: bytes | None = None
     """Digest of A_t of all exported stages; None if one is unknown."""
     attempts: int = 0
@@ -79,7 +86,8 @@ class ExportCandidate:
 
     @property
     def stages(self) -> int:
-        """How many stages, from the first, are exported: the accepted ones of a kept trajectory, else all."""
+        """How many stages, from the first, are exported: the accepted ones of a kept trajectory, else all. Of an import
+        those that its document holds."""
         return self.accepted if self.outcome in KEPT else self.length
 
 
@@ -104,9 +112,14 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             Trajectory.steps,
             Chain.length,
             Trajectory.options_hash,
+            ImportedTrajectory.agent,
+            ImportedTrajectory.licence.label("told_licence"),
+            ImportedTrajectory.repository.label("told_repository"),
+            ImportedTrajectory.told,
         )
-        .join(Chain, Chain.id == Trajectory.chain_id)
-        .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(Chain, Chain.id == Trajectory.chain_id)
+        .outerjoin(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTrajectory, ImportedTrajectory.trajectory_id == Trajectory.id)
         .where(Trajectory.outcome.in_(sorted(options.outcomes)))
     )
     if options.model:
@@ -117,7 +130,8 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
     found: dict[str, ExportCandidate] = {}
     barred = benchmark_chains(tx)
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
-        name = f"{row.owner}/{row.name}"
+        imported = row.chain_id is None
+        name = repository_of(row.told_repository) if imported else f"{row.owner}/{row.name}"
         if options.repository and name.lower() != options.repository.lower():
             continue
         if of_strategy is not None and row.chain_id not in of_strategy:
@@ -125,10 +139,12 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
         context = row.options.get("context", "chain")
         # Few different values, many trajectories: each value is in memory once.
         values = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
+        if imported:
+            values = (*values[:2], row.agent, *values[3:6], row.told_licence, row.told.get("language"))
         repository, outcome, scaffold, model, judge, context, licence, language = map(_interned, values)
         found[row.id] = ExportCandidate(
             row.id,
-            row.chain_id,
+            row.chain_id or row.id,
             row.sample,
             repository,
             outcome,
@@ -141,9 +157,10 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             language,
             row.usd,
             row.steps,
-            row.length,
+            row.length or 0,
             sys.intern(row.options_hash),
             row.chain_id in barred,
+            imported,
         )
     columns = ("trajectory_id", "position", "end_tree", "attempts")
     for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):
@@ -160,6 +177,8 @@ def _interned(text: Any) -> Any:
 
 
 def _with_stages(candidate: ExportCandidate, rows: Sequence[tuple[int, str | None, int]]) -> ExportCandidate:
+    if candidate.imported:
+        candidate = replace(candidate, length=max(position for position, _, _ in rows))
     kept = [(tree, attempts) for position, tree, attempts in rows if position <= candidate.stages]
     trees = [tree for tree, _ in kept if tree is not None]
     known = len(trees) == len(kept) > 0
@@ -242,16 +261,17 @@ def read_sample(
     under loss; or the reason why there is none. `whole` keeps what comes after that turn; `audited` looks for signs of
     cheating."""
     trajectory = stored_trajectory(tx, candidate.id)
+    origin = read_provenance(tx, candidate.id) if candidate.imported else None
     stored, step = read_entries(tx, candidate.id), trajectory.parent_step
     copied = 0 if step is None else len(shared_entries(stored, step))
     entries = [entry for entry in stored if entry.position <= candidate.stages]
-    signs = audit(entries, candidate.repository) if audited else None
+    signs = audit(entries, project_of(candidate.repository)) if audited else None
     cut = candidate.outcome == ACCEPTED_PREFIX and options.retold
     if cut:
         entries = retold(entries)
     if not entries:
         return NO_MESSAGES
-    told = stages_of(tx, candidate.id, candidate.chain_id, candidate.stages)
+    told = stages_of(tx, candidate.id, candidate.chain_id, candidate.stages, origin)
     if options.refinements == "drop" and has_rejected_rounds(entries, told.accepted):
         return REFINED
     ungrounded = ungrounded_steps(entries) if options.grounded else frozenset()
@@ -261,7 +281,7 @@ def read_sample(
     scrubber = Scrubber(secrets)
     overview, task_overview = trajectory.overview, read_overview(tx, candidate.chain_id)
     turns = [
-        scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop", copied=entry.ordinal < copied)
+        scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop", copied=_is_copied(entry, copied))
         for entry, decision in kept
     ]
     if cut:
@@ -272,17 +292,38 @@ def read_sample(
     sample = Sample(
         candidate.id,
         candidate.id,
-        candidate.chain_id,
+        None if candidate.imported else candidate.chain_id,
         with_missing_answers(turns),
         told.stages,
-        tuple(trajectory.tools),
+        tuple(trajectory.tools)
+        if origin is None
+        else tuple(_scrubbed_tool(tool, scrubber) for tool in trajectory.tools),
         scrubber.text((overview if options.retold else None) or task_overview or "") or None,
         _facts(candidate),
         told.verdicts,
         None if signs is None else tuple(_scrubbed(sign, Scrubber(secrets)) for sign in signs),
-        None if trajectory.parent_id is None or step is None else (trajectory.parent_id, step),
+        _parent(trajectory, origin),
+        origin,
     )
     return sample if whole else without_untrained_tail(sample)
+
+
+def _is_copied(entry: Entry, copied: int) -> bool:
+    """Whether an entry came with the first `copied` ones, or was said to be copied by those who published it."""
+    return entry.ordinal < copied or bool(entry.details.get("copied"))
+
+
+def _parent(trajectory: TrajectoryRow, origin: TrajectoryOrigin | None) -> tuple[str, int] | None:
+    if origin is not None and (told := origin.told.get("parent")):
+        return str(told[0]), int(told[1])
+    step = trajectory.parent_step
+    return None if trajectory.parent_id is None or step is None else (trajectory.parent_id, step)
+
+
+def _scrubbed_tool(tool: Mapping[str, Any], scrubber: Scrubber) -> Mapping[str, Any]:
+    """A tool that strangers declared: templates write declarations into the prompt."""
+    clean: dict[str, Any] = scrubber.value(tool)
+    return clean | {"function": clean["function"] | {"name": valid_tool_name(str(clean["function"]["name"]))}}
 
 
 def _scrubbed(sign: AuditFinding, scrubber: Scrubber) -> AuditFinding:

@@ -7,38 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from prchain.core.llm.model import Role, ToolCall
 from trajectories.audit.finding import AuditFinding
-from trajectories.model import EntryKind
-
-
-class Reason(StrEnum):
-    """Why a turn is under loss (`TURN`), or why it is not (all others)."""
-
-    TURN = "turn"
-    SYSTEM = "system"
-    USER = "user"
-    """A query, or a verdict's comment."""
-    OBSERVATION = "observation"
-    GUIDANCE = "guidance"
-    """An observer's words."""
-    REFINEMENT = "refinement"
-    """A turn of an attempt that was rejected."""
-    FAULTY = "faulty"
-    TOOL_ERROR = "tool_error"
-    """A turn whose tool did not do what was asked (SWE-Lego's masking)."""
-    COMMAND_ERROR = "command_error"
-    """A turn whose bash command failed (SWE-Lego's masking, too)."""
-    UNFOUNDED_CLAIM = "unfounded_claim"
-    """A turn that says that tests pass, which the agent had not seen."""
-    GUIDED = "guided"
-    """The turn right after an observer's words, which the trained model will not get."""
-    CONTEXT = "context"
-    """A turn before the last one of a per-turn row; it is under loss in a row of its own, which may be of another
-    sample with the same beginning."""
+from trajectories.model import EntryKind, Reason
+from trajectories.provenance import TrajectoryOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +88,8 @@ class Sample:
 
     id: str
     trajectory_id: str
-    chain_id: str
+    chain_id: str | None
+    """None of an import."""
     turns: tuple[SampleMessage, ...]
     stages: tuple[SampleStage, ...]
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -128,6 +103,8 @@ class Sample:
     """What the audit finds in it; None where that was not asked."""
     parent: tuple[str, int] | None = None
     """The trajectory that it was branched off, or extends, and the last step that both share."""
+    provenance: TrajectoryOrigin | None = None
+    """Where it is from, of an import."""
 
     @property
     def trained(self) -> int:

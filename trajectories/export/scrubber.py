@@ -13,9 +13,9 @@ from prchain.core.llm.special_tokens import without_special_tokens
 from prchain.core.llm.thoughts import joined, separated
 from prchain.core.secrets.scrub import Counts, scrub_mined
 from trajectories.agents.scaffolds.turns import valid_tool_name
-from trajectories.export.json_text import parsed
-from trajectories.export.samples import Reason, SampleMessage
-from trajectories.model import Entry
+from trajectories.export.samples import SampleMessage
+from trajectories.json_text import parsed
+from trajectories.model import Entry, Reason
 
 
 class Scrubber:
@@ -104,15 +104,16 @@ class Scrubber:
             found = parsed(arguments)
         except ValueError:
             return self.text(arguments)
-        clean = self._value(found)
+        clean = self.value(found)
         unchanged = clean == found and self._is_safe(arguments)
         return arguments if unchanged else json.dumps(clean, ensure_ascii=False)
 
-    def _value(self, value: Any) -> Any:
+    def value(self, value: Any) -> Any:
+        """A JSON value with each of its texts scrubbed."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
-            return [self._value(item) for item in value]
+            return [self.value(item) for item in value]
         if isinstance(value, dict):
-            return {self.text(key): self._value(item) for key, item in value.items()}
+            return {self.text(key): self.value(item) for key, item in value.items()}
         return value

@@ -12,6 +12,7 @@ from environments.briefing import Briefing
 from environments.checkouts.carry import Carry
 from environments.checkouts.checkout import Extraction
 from environments.checkouts.state import StageState, first_state, next_state
+from environments.duelling import GradingSuite
 from environments.images.stage_image import StageBase, StageImage
 from environments.sandboxes.sandbox import Sandbox
 from environments.stages import Stage, StagePatch, open_git, open_trees, stage_patches
@@ -54,7 +55,7 @@ class StageWorkplace(Protocol):
 
 
 class Suite(Protocol):
-    """The part of `environments.workplace.StageSuite` that is used here."""
+    """The part of `environments.duelling.GradingSuite` that is used here."""
 
     def run(self, tree: str) -> TestRun:
         """Run the stage's tests on a tree."""
@@ -68,7 +69,7 @@ def stage_suite(workplace: Any, stage: StageTask, patches: Sequence[StagePatch])
     """The suite of a stage, with the test files that its validation chose."""
     assert isinstance(workplace, Workplace) and stage.tests is not None
     tests = stage.tests
-    return StageSuite.of(workplace, stage.stage, patches, files=tests.files, baseline=tests.baseline)
+    return GradingSuite(StageSuite.of(workplace, stage.stage, patches, files=tests.files, baseline=tests.baseline))
 
 
 class ChainContext:

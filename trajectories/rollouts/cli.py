@@ -1,4 +1,4 @@
-"""The commands of rollouts: run, extend, list, show, audit."""
+"""The commands of rollouts: run, extend, list, show, audit; `import` is in a module of its own."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from prchain.core.settings import PurposeSettings, Settings
 from sql.store import Store
 from trajectories.agents.observers.flags import observer_options, observer_specs
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
+from trajectories.imports.cli import import_
 from trajectories.model import NO_LIMITS, AgentLimits
 from trajectories.options import MAX_TOKENS, RolloutOptions
 
@@ -406,6 +407,9 @@ _OBSTACLES = {
 def _print_obstacles(obstacles: Mapping[str, int]) -> None:
     for name, count in obstacles.items():
         say(f"{count:,} not taken up: {_OBSTACLES[name]}")
+
+
+rollouts.add_command(import_)
 
 
 @rollouts.command("list")

@@ -108,6 +108,7 @@ def _ended(tx: Transaction, model: str) -> list[str]:
         Trajectory.outcome.in_(FINAL),
         Trajectory.parent_id.is_(None),
         Trajectory.steps > 0,
+        Trajectory.chain_id.is_not(None),
         # A curated one has the calls of all its candidates, a disclosed one works on the first stage with hints.
         Trajectory.scaffold.not_in(sorted(PRIVILEGED)),
     )

@@ -6,17 +6,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from environments.suites.outcomes import Grade, StateCheck, check_state, grade
+from environments.suites.outcomes import Grade, StateCheck, asks_nothing, check_state, grade
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.core.errors import RefreshFailed
+from prchain.core.errors import RefreshFailed, SandboxLost
 from trajectories.rollouts.chain_context import ChainContext, Suite
 from trajectories.rollouts.state import RolloutContext
 from trajectories.task import ProvedTests, StageTask
 
+_LOST = SandboxLost("").name
+
 
 class HiddenTests:
-    """The hidden tests of a stage. Results are None without proved tests, or where the options turn them off."""
+    """The hidden tests of a stage. Results are None without proved tests, or where the options turn them off.
+
+    Both ways raise `SandboxLost` where a machine ended the runs: such runs say nothing of the tree.
+    """
 
     def __init__(self, rollout: RolloutContext, stage: StageTask) -> None:
         self._rollout = rollout
@@ -33,6 +38,10 @@ class HiddenTests:
         classes = self._tests.classes
         return check_state(classes, self._tests.before, self._run(start_tree, classes.p2p).statuses)
 
+    def ask_nothing(self, check: StateCheck) -> bool:
+        """`asks_nothing` of the stage's proved tests; False without any."""
+        return self._tests is not None and asks_nothing(self._tests.classes, check)
+
     def grade(self, tree: str, checked: Mapping[str, Any]) -> Grade | None:
         """The grade of A_t by a test run; `checked` holds the stored fields of the `StateCheck` of S_t."""
         if self._tests is None:
@@ -40,10 +49,19 @@ class HiddenTests:
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()
         }
-        return graded(self._rollout.chain_context, self._stage, self._tests, tree, StateCheck(**fields))[0]
+        found, run = graded(self._rollout.chain_context, self._stage, self._tests, tree, StateCheck(**fields))
+        _require_sandbox(run)
+        return found
 
     def _run(self, tree: str, expected: Collection[str]) -> TestRun:
-        return _run(self._rollout.chain_context.suite(self._stage), tree, expected)
+        run = _run(self._rollout.chain_context.suite(self._stage), tree, expected)
+        _require_sandbox(run)
+        return run
+
+
+def _require_sandbox(run: TestRun) -> None:
+    if run.infra == _LOST:
+        raise SandboxLost(f"a sandbox was lost while the hidden tests ran in it: {run.tail}")
 
 
 def graded(

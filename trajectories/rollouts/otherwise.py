@@ -89,6 +89,8 @@ def options_like(tx: Transaction, prefix: str) -> RolloutOptions:
     Raises `UsageError`, also for one that `rollouts run` does not make.
     """
     row = stored_trajectory(tx, find_trajectory(tx, prefix))
+    if row.chain_id is None:
+        raise UsageError(f"{row.id} was imported: nobody knows its options")
     if row.scaffold in PRIVILEGED:
         raise UsageError(f"{row.id} was not made by `rollouts run`: its agent was told of the reference")
     return RolloutOptions.from_row(row.options)

@@ -17,7 +17,7 @@ from trajectories.agents.scaffolds.context import used_by
 from trajectories.extensions import extended_prefixes
 from trajectories.identity import Parent
 from trajectories.options import RolloutOptions
-from trajectories.outcomes import ACCEPTED_PREFIX, OF_THE_STATE, STATE_BROKEN
+from trajectories.outcomes import ACCEPTED_PREFIX, DONE_EARLY, OF_THE_STATE, STATE_BROKEN
 from trajectories.privileged import PRIVILEGED
 from trajectories.rollouts.branch import check_parent
 from trajectories.rollouts.rollout import RunContext
@@ -102,7 +102,7 @@ def read_prefixes(tx: Transaction, repository: str | None = None, chain: str | N
 
 def obstacle(tx: Transaction, prefix: AcceptedPrefix, context: RunContext) -> Obstacle | None:
     """Why no rollout in this context can take the prefix up; None where one can."""
-    if prefix.next_outcome == STATE_BROKEN or prefix.next_outcome in OF_THE_STATE:
+    if prefix.next_outcome in {STATE_BROKEN, DONE_EARLY} or prefix.next_outcome in OF_THE_STATE:
         return Obstacle.STATE
     if (prefix.model, prefix.judge) != (context.gateway.model_name(AGENT), context.judge_model):
         return Obstacle.MODEL

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import takewhile
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from prchain.core.console.reports import WHERE_ASKED
-from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened, summed
+from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened, summed, tally
 from prchain.core.processes.alive import Process
 from prchain.core.storable import clean_text
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
-from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
+from sql.tables import Chain, ImportedTrajectory, Repository, Trajectory, TrajectoryMessage
 from trajectories.model import Entry, EntryKind
 from trajectories.options import DEFAULTS as OPTION_DEFAULTS
-from trajectories.outcomes import ACCEPTED, RUNNING
+from trajectories.outcomes import RUNNING, accepted_prefix
 from trajectories.privileged import DISCLOSED
+from trajectories.provenance import UNKNOWN, TrajectoryOrigin, read_provenance
 from trajectories.rows import (
     StageRow,
     TrajectoryRow,
@@ -49,7 +49,8 @@ class ListedTrajectory:
     """A trajectory in the list."""
 
     id: str
-    chain_id: str
+    chain_id: str | None
+    """None of an import."""
     sample: int
     scaffold: str
     model: str
@@ -63,7 +64,9 @@ class ListedTrajectory:
     tokens_out: int | None = field(metadata=WHERE_ASKED)
     """Both of one that is running only."""
     stages: int
+    """Of its chain; 0 of an import."""
     repository: str
+    """Of an import what its document says, or ``unknown``."""
     options: Mapping[str, Any]
     """Those that tell trajectories of one chain apart."""
 
@@ -75,6 +78,8 @@ class TrajectoryReport(TrajectoryRow):
     stages: tuple[StageRow, ...]
     verdicts: tuple[VerdictRow, ...]
     messages: tuple[Entry, ...] | None = field(metadata=WHERE_ASKED)
+    provenance: TrajectoryOrigin | None = field(metadata=WHERE_ASKED)
+    """Of an import."""
 
 
 def list_trajectories(
@@ -90,11 +95,14 @@ def list_trajectories(
     query = (
         select(
             *(getattr(Trajectory, name) for name in (*own, "options")),
-            Chain.length.label("stages"),
-            (Repository.owner + "/" + Repository.name).label("repository"),
+            func.coalesce(Chain.length, 0).label("stages"),
+            func.coalesce(Repository.owner + "/" + Repository.name, ImportedTrajectory.repository, UNKNOWN).label(
+                "repository"
+            ),
         )
-        .join(Chain, Chain.id == Trajectory.chain_id)
-        .join(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(Chain, Chain.id == Trajectory.chain_id)
+        .outerjoin(Repository, Repository.id == Chain.repository_id)
+        .outerjoin(ImportedTrajectory, ImportedTrajectory.trajectory_id == Trajectory.id)
     )
     if outcome is not None:
         query = query.where(Trajectory.outcome == outcome)
@@ -107,7 +115,7 @@ def list_trajectories(
             for row in tx.connection.execute(query).mappings()
             if repository is None or row["repository"].lower() == repository.lower()
         ]
-    return sorted(rows, key=lambda row: (row.repository.lower(), row.chain_id, row.sample, row.id))
+    return sorted(rows, key=lambda row: (row.repository.lower(), row.chain_id or "", row.sample, row.id))
 
 
 def _listed(tx: Transaction, row: Mapping[Any, Any]) -> ListedTrajectory:
@@ -125,10 +133,10 @@ def print_trajectories(rows: Sequence[ListedTrajectory]) -> None:
         (
             row.id,
             row.outcome,
-            f"{row.accepted} of {row.stages}",
+            f"{row.accepted} of {row.stages}" if row.chain_id else "",
             f"{row.steps:,}",
             "" if row.usd is None else f"{row.usd:,.4f}",
-            ", ".join(filter(None, (f"{row.repository} {row.chain_id} sample {row.sample}", differing))),
+            ", ".join(filter(None, (_place(row), differing))),
         )
         for row, differing in zip(rows, own, strict=True)
     ]
@@ -140,6 +148,10 @@ def print_trajectories(rows: Sequence[ListedTrajectory]) -> None:
     say(summed("trajectory", (row.outcome for row in rows)))
 
 
+def _place(row: ListedTrajectory) -> str:
+    return f"{row.repository} {row.chain_id} sample {row.sample}" if row.chain_id else row.repository
+
+
 def _under_way(tx: Transaction, row: ListedTrajectory | TrajectoryRow) -> dict[str, Any]:
     """Values that the row of a running trajectory does not hold yet; `INTERRUPTED` where its worker has ended."""
     if row.outcome != RUNNING:
@@ -148,7 +160,7 @@ def _under_way(tx: Transaction, row: ListedTrajectory | TrajectoryRow) -> dict[s
     return {
         "outcome": INTERRUPTED if _is_gone(row.worker) else RUNNING,
         "steps": tx.count(TrajectoryMessage, trajectory_id=row.id, kind=str(EntryKind.TURN)),
-        "accepted": sum(1 for _ in takewhile(lambda outcome: outcome == ACCEPTED, stages)),
+        "accepted": accepted_prefix(stages),
         **calls_of(tx, row.id),
     }
 
@@ -161,6 +173,8 @@ def _is_gone(worker: str | None) -> bool:
 
 def _option_words(options: Mapping[str, Any]) -> list[str]:
     """Words for the options that differ between trajectories of one chain, an option each."""
+    if options.get("gate") is None:  # of an import nobody knows them
+        return []
     gate = options["gate"] if options["gate"] == "tests" else f"{options['gate']} {options['threshold']:g}"
     temperature = "of the endpoint" if options["temperature"] is None else f"{options['temperature']:g}"
     observers = [f"observed by {' and '.join(options['observers'])}"] if options.get("observers") else []
@@ -183,6 +197,7 @@ def trajectory_report(store: Store, prefix: str, *, messages: bool = False) -> T
             stages=tuple(read_stages(tx, row.id)),
             verdicts=tuple(read_verdicts(tx, row.id)),
             messages=tuple(read_entries(tx, row.id)) if messages else None,
+            provenance=read_provenance(tx, row.id),
         )
 
 
@@ -192,9 +207,16 @@ def print_trajectory(report: TrajectoryReport, *, brief: bool = False) -> None:
     if report.reason and not any(stage.reason and stage.reason in report.reason for stage in report.stages):
         say_prose(f"reason: {report.reason}", indent=2)
     branch = f", after step {report.parent_step} of {report.parent_id}" if report.parent_id else ""
-    say_prose(f"chain {report.chain_id}, sample {report.sample}{branch}", indent=2)
     judge = f", judged by {report.judge}" if report.judge else ""
-    say_prose(f"{report.scaffold} with {report.model}{judge}; {', '.join(_option_words(report.options))}", indent=2)
+    if origin := report.provenance:
+        say_prose(f"{origin.agent} {origin.agent_version} with {report.model}{judge}; {origin.form}", indent=2)
+        named = f", its own id {origin.document or origin.session}" if origin.document or origin.session else ""
+        say_prose(f"source {origin.source or UNKNOWN}, licence {origin.licence or UNKNOWN}{named}", indent=2)
+        if origin.left_out:
+            say_prose(f"not taken: {tally(origin.left_out)}", indent=2)
+    else:
+        say_prose(f"chain {report.chain_id}, sample {report.sample}{branch}", indent=2)
+        say_prose(f"{report.scaffold} with {report.model}{judge}; {', '.join(_option_words(report.options))}", indent=2)
     tokens = f"{report.tokens_in:,} tokens in, {report.tokens_out:,} out"
     say(f"  {counted(report.steps, 'step')}, {tokens}, {dollars(report.usd)}")
     if report.worker:

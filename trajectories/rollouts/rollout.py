@@ -43,11 +43,13 @@ from trajectories.options import OnFail, RolloutOptions
 from trajectories.outcomes import (
     ACCEPTED,
     ACCEPTED_PREFIX,
+    DONE_EARLY,
     FINAL,
     NOT_REACHED,
     RUNNING,
     STOPPED,
     SUPERSEDED,
+    accepted_prefix,
     is_passing,
     outcome_of,
 )
@@ -338,11 +340,7 @@ def leave(context: RunContext, name: str, outcome: str, reason: str | None) -> N
     """Write an outcome that no stage caused; the trajectory's rows stay for the next run."""
     stored_reason = None if reason is None else scrub_mined(redact(reason, context.secrets))[:LONGEST_REASON]
     with context.store.transaction() as tx:
-        accepted = 0
-        for stage in read_stages(tx, name):
-            if stage.outcome != ACCEPTED:
-                break
-            accepted += 1
+        accepted = accepted_prefix([stage.outcome for stage in read_stages(tx, name)])
         end_trajectory(tx, name, outcome, reason=stored_reason, accepted=accepted, overview=None)
 
 
@@ -395,7 +393,8 @@ class _Rollout:
                     self._mark_not_reached(stage.position, obstacle)
                     break
                 row = StageRun(self._rollout, state, stage, self._tree_before(stage.position)).run()
-            if row.outcome != ACCEPTED and (options.on_fail is OnFail.STOP or row.outcome in {STOPPED, NOT_REACHED}):
+            is_over = row.outcome in {STOPPED, NOT_REACHED} or options.on_fail is OnFail.STOP
+            if row.outcome not in {ACCEPTED, DONE_EARLY} and is_over:
                 break
         reached = max(state.stages, default=0)
         for stage in task.stages[reached:]:
@@ -426,7 +425,7 @@ class _Rollout:
         if position == 1:
             return None
         before = self._state.stages[position - 1]
-        if before.outcome != ACCEPTED and self._context.options.on_fail is OnFail.REFERENCE:
+        if before.outcome not in {ACCEPTED, DONE_EARLY} and self._context.options.on_fail is OnFail.REFERENCE:
             return self._chain_context.task.chain.stages[position - 2].landed
         return before.end_tree
 
@@ -439,7 +438,8 @@ class _Rollout:
             min_length=context.options.min_length,
             shared=self._shared_stages(),
         )
-        failed = next((row for row in rows if row.outcome != ACCEPTED), None)
+        failed = next((row for row in rows if row.outcome not in {ACCEPTED, DONE_EARLY}), None)
+        failed = failed or next((row for row in rows[accepted:]), None)
         reason: str | None = None
         if failed is not None:
             reason = f"stage {failed.position}: {failed.outcome}: {failed.reason or 'no reason given'}"

@@ -33,9 +33,10 @@ from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec, ObservedAttempt, Observer, StageAccess
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
-from trajectories.options import OnFail
+from trajectories.options import Gate, OnFail
 from trajectories.outcomes import (
     ACCEPTED,
+    DONE_EARLY,
     OF_THE_STATE,
     REJECTED,
     RUNNING,
@@ -70,7 +71,8 @@ _KEPT_VARIABLES = ("overview", "query", "workdir", "earlier", "briefing")
 """Variables of a query's text that are stored in its details, besides places in the chain."""
 
 _MOST_LOSSES = 3
-"""After so many lost sandboxes in a row at one step, each of which was made ready, the step itself is the cause."""
+"""After so many lost sandboxes in a row at one step, each of which was made ready, the step itself is the cause; so is
+the agent's work, where hidden tests end theirs."""
 
 
 class StageRun:
@@ -141,6 +143,9 @@ class StageRun:
         if check is not None and check.state_broken:
             reason = "none of the stage's tests runs on the state that the stages before left"
             return self._keep(replace(row, outcome=STATE_BROKEN, reason=reason, seconds=time.monotonic() - start_time))
+        if check is not None and options.gate == Gate.TESTS and self._tests.ask_nothing(check):
+            reason = "every F2P test of the stage passes on the state that the stages before left"
+            return self._keep(replace(row, outcome=DONE_EARLY, reason=reason, seconds=time.monotonic() - start_time))
         opening = self._opening()
         self._keep(row, opening)
         return None
@@ -201,7 +206,7 @@ class StageRun:
     def _earlier(self) -> str:
         """Whose work on the earlier stages S_t holds; see `environments.checkouts.state.Carry`."""
         before, options = self._state.stages.get(self._position - 1), self._rollout.options
-        if options.carry is Carry.AGENT and before is not None and before.outcome != ACCEPTED:
+        if options.carry is Carry.AGENT and before is not None and before.outcome not in (ACCEPTED, DONE_EARLY):
             return Carry.REFERENCE if options.on_fail is OnFail.REFERENCE else Carry.AGENT
         return options.carry
 
@@ -405,7 +410,13 @@ class StageRun:
         start_time = time.monotonic()
         tree, start = str(row.end_tree), str(row.start_tree)
         rollout.tell(f"{self._label(attempt)}: hidden tests")
-        graded = self._tests.grade(tree, row.check)
+        try:
+            graded = self._tests.grade(tree, row.check)
+        except SandboxLost as error:
+            if rollout.losses < _MOST_LOSSES:
+                raise
+            words = f"the tests of its work ended their sandboxes in {rollout.losses + 1} tries: {error}"
+            return self._end(SANDBOX_KILLED, words)
         trees = rollout.chain_context.trees
         patch = trees.patch_text(start, tree)
         judgement: Judgement | None = None

@@ -37,6 +37,8 @@ def step_diff(store: Store, prefix: str, step: int, *, mirrors: Path, data_dir: 
     with store.reading() as tx:
         name = find_trajectory(tx, prefix)
         row = stored_trajectory(tx, name)
+        if row.chain_id is None:
+            raise StepUnknown(f"trajectory {name} was imported: nothing is known of the trees of its steps")
         stage, before, after = _trees(tx, name, step)
         if not RolloutOptions.from_row(row.options).track_steps:
             raise StepUnknown(f"trajectory {name} kept no trees of its steps (--sandbox track=off)")

@@ -6,6 +6,8 @@ Pure. Judge and tests each say yes, no or nothing:
   attempt is unscored (`trajectories.verdicts.judge.Judgement.error`).
 - The tests say yes if every F2P and P2P test passes, no if one does not, and nothing if none ran, or if the state was
   broken before the attempt: then nobody can tell what the attempt did.
+- Where every F2P test passed before the attempt, all passing says nothing of it, and never will: a judge who is asked
+  decides alone.
 
 ``both`` and ``either`` are AND and OR of Kleene's three-valued logic: one no decides ``both`` and one yes decides
 ``either``, whatever the other says; nothing never counts as yes or no. Tests that were tampered with reject under every
@@ -39,6 +41,8 @@ def decide(gate: Gate | str, threshold: float, judgement: Judgement | None, grad
     if grade is not None and grade.outcome == TAMPERED:
         return Decision(False, _tests_reason(grade))
     tests = grade_accepts(grade)
+    if tests is None and grade is not None and grade.asks_nothing and gate in {Gate.BOTH, Gate.EITHER}:
+        tests = judge
     reasons = (_judge_reason(judgement, threshold), _tests_reason(grade))
     match gate:
         case Gate.JUDGE:
@@ -56,6 +60,8 @@ def grade_accepts(grade: Grade | None) -> bool | None:
     """Whether the tests accept an attempt; None if they say nothing."""
     if grade is None or grade.outcome == STATE_BROKEN:
         return None
+    if grade.outcome == PASSED and grade.asks_nothing:
+        return None
     return grade.outcome == PASSED
 
 
@@ -69,4 +75,6 @@ def _judge_reason(judgement: Judgement | None, threshold: float) -> str:
 
 
 def _tests_reason(grade: Grade | None) -> str:
-    return "tests: none ran" if grade is None else f"tests: {grade.outcome}"
+    if grade is None:
+        return "tests: none ran"
+    return f"tests: {grade.outcome}" + (", as before the attempt" if grade.asks_nothing else "")

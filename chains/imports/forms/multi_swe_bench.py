@@ -1,8 +1,10 @@
 """Multi-SWE-bench, and Multi-SWE-RL, which has the same columns.
 
 Columns and the rule for images are those of its repository (`multi_swe_bench.harness.dataset.Dataset`,
-`Image.image_full_name`). The query is what the harnesses ask: title and body of the issues that the pull request
-resolves. Tests that were not there, or were skipped, before the patch and pass after it count as F2P, as in its report.
+`Image.image_full_name`). The query is what its publisher's agents ask (MagentLess's `agentless/multilang/utils.py`,
+MSWE-agent's `sweagent/environment/swe_env.py`) and OpenHands does: title and body of the first issue that the pull
+request resolves. Tests that were not there, or were skipped, before the patch and pass after it count as F2P, as in its
+report.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 from chains.imports import reader
 from chains.imports.instance import DataSet, Instance
 from chains.imports.reader import Row
-from prchain.core.errors import BadInstance
+from prchain.core.errors import BadInstance, NoQuery
 
 _COLUMNS = frozenset({"org", "repo", "number", "fix_patch", "test_patch"})
 _F2P = ("f2p_tests", "s2p_tests", "n2p_tests")
@@ -66,12 +68,13 @@ def expected_image(owner: str, name: str, number: int) -> str:
 
 def _query(row: Row) -> str:
     issues = row.get("resolved_issues")
-    if not isinstance(issues, list) or not issues or not all(isinstance(issue, dict) for issue in issues):
-        raise BadInstance("resolved_issues is no list of issues, and the query is what they say")
-    parts = [
-        f"{reader.text(issue, 'title')}\n{reader.text_or_none(issue, 'body') or ''}".rstrip("\n") for issue in issues
-    ]
-    return "\n\n".join(parts)
+    if issues in (None, []):
+        raise NoQuery("resolved_issues holds none: nothing is asked")
+    if not isinstance(issues, list) or not all(isinstance(issue, dict) for issue in issues):
+        raise BadInstance("resolved_issues is no list of issues, and the query is what the first says")
+    first = issues[0]
+    title, body = reader.query_text(first, "title"), reader.text_or_none(first, "body")
+    return title if body is None else f"{title}\n{body}"
 
 
 def _names(row: Row, column: str) -> list[str]:

@@ -3,6 +3,9 @@
 NeMo Gym's rows have it in ``responses_create_params.metadata`` with the row itself as JSON text (``instance_dict``);
 NeMo Skills has ``dataset_name``, ``split`` and ``container_formatter`` beside the columns, and for Multi-SWE-bench the
 row as JSON text (``original_row``). The row inside is read as what it is.
+
+Rows of ``nv-internal-1`` have small letters, and of their tests a selection that is graded; the lines that run them are
+a script in the row, which no image holds. See `NVInternalDatasetProcessor` of NeMo Gym's `swe_agents`.
 """
 
 from __future__ import annotations
@@ -17,6 +20,11 @@ from chains.imports.reader import Row
 from prchain.core.errors import BadInstance
 
 _MARKS = frozenset({"responses_create_params", "container_formatter"})
+_SUBSETS = frozenset({"full", "lite", "verified", "multilingual", "multimodal"})
+"""Of SWE-bench; a set for training is ``gym``."""
+
+_SMALL = frozenset({"fail_to_pass", "fail_to_pass_select"})
+_WORKDIR = "/app"
 _WRAPPING = _MARKS | {"container_id", "dataset_name", "agent_ref", "subset", "split", "golden_patch"}
 
 
@@ -35,6 +43,8 @@ class Nemotron:
         outer |= reader.mapping(reader.mapping(row, "responses_create_params"), "metadata")
         inside = reader.mapping(outer, "instance_dict") or reader.mapping(outer, "original_row")
         inside = {name: value for name, value in (inside or outer).items() if name not in _WRAPPING}
+        if small := "FAIL_TO_PASS" not in inside and not _SMALL.isdisjoint(inside):
+            inside = _in_capitals(inside, outer)
         form = next((form for form in FORMS.values() if form is not self and form.fits(inside.keys())), None)
         if form is None:
             raise BadInstance("the row that is wrapped in it is of no form that is read")
@@ -46,8 +56,22 @@ class Nemotron:
         )
         found = form.read(inside, inner)
         query = reader.text_or_none(outer, "problem_statement") or found.query
+        if small:
+            found = replace(found, image=None, image_by=None, workdir=_WORKDIR)
+        if reader.word_or_none(outer, "subset") in _SUBSETS:
+            found = replace(found, benchmark=True)
         image, by = _image(outer, found)
-        return replace(found, form="nemotron", query=query, image=image, image_by=by, own=False)
+        return replace(found, form="nemotron", query=query, image=image, image_by=by, own=None)
+
+
+def _in_capitals(inside: Row, outer: Row) -> Row:
+    """A row of ``nv-internal-1`` with the columns of SWE-Gym. What is selected of its tests is what is graded."""
+    row = {name: inside.get(name) for name in ("instance_id", "repo", "base_commit", "problem_statement", "test_patch")}
+    row["patch"] = inside.get("patch") or outer.get("golden_patch")
+    for name in ("fail_to_pass", "pass_to_pass"):
+        selected = inside.get(f"{name}_select")
+        row[name.upper()] = inside.get(name) if selected is None else selected
+    return row
 
 
 def _image(outer: Row, found: Instance) -> tuple[str | None, str | None]:

@@ -40,7 +40,7 @@ class SweBench:
             name,
             reader.repository_name(row),
             reader.commit_name(row),
-            reader.text(row, "problem_statement"),
+            reader.query_text(row),
             reader.patch_text(row, "patch"),
             reader.patch_text(row, "test_patch", needed=False),
             *reader.lists(row),
@@ -55,7 +55,7 @@ class SweBench:
             difficulty=reader.word_or_none(row, "difficulty"),
             created_at=reader.time_or_none(row),
             benchmark=row.get(_OURS) not in (None, False),
-            own=row.get(_OURS) is False and "chain_id" in row,
+            own=reader.word_or_none(row, "chain_id") if row.get(_OURS) is False else None,
         )
 
 

@@ -36,7 +36,7 @@ class SweGym:
             name,
             reader.repository_name(row),
             reader.commit_name(row),
-            reader.text(row, "problem_statement"),
+            reader.query_text(row),
             reader.patch_text(row, "patch"),
             reader.patch_text(row, "test_patch", needed=False),
             *reader.lists(row),

@@ -35,7 +35,7 @@ class SweRebenchV2:
             reader.instance_name(row),
             repository,
             reader.commit_name(row),
-            reader.text(row, "problem_statement"),
+            reader.query_text(row),
             reader.patch_text(row, "patch"),
             reader.patch_text(row, "test_patch", needed=False),
             *reader.lists(row),

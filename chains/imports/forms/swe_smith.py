@@ -17,6 +17,9 @@ from prchain.core.errors import BadInstance
 
 _COPY = re.compile(r"(?:[\w.-]+/)?(?P<owner>[A-Za-z0-9_.-]+?)__(?P<name>[A-Za-z0-9_.-]+)\.(?P<commit>[0-9a-f]{8,40})")
 
+_LONGEST = 400
+"""Beyond that a name is none, and takes the pattern minutes to see."""
+
 _NEEDED = frozenset({"instance_id", "repo", "patch", "FAIL_TO_PASS"})
 
 
@@ -31,19 +34,23 @@ class SweSmith:
 
     def read(self, row: Row, where: DataSet) -> Instance:
         """See `Reader`."""
-        copy = _COPY.fullmatch(named := reader.text(row, "repo").strip())
+        named = reader.text(row, "repo").strip()
+        copy = _COPY.fullmatch(named) if len(named) <= _LONGEST else None
         if copy is None:
             raise BadInstance(f"repo is {named[:60]!r}, which is no copy of SWE-smith: OWNER__NAME.COMMIT")
         repository = reader.repository_name({"repo": f"{copy['owner']}/{copy['name']}"})
         (owner, name), commit = repository.split("/"), copy["commit"]
+        instance_id = reader.instance_name(row)
+        if not instance_id.lower().startswith(f"{owner}__{name}.{commit}.".lower()):
+            raise BadInstance(f"instance_id is {instance_id[:60]!r}, and repo is another copy: {named[:60]!r}")
         image = reader.image_column(row, "image_name")
         return Instance(
             where.source,
             "swe-smith",
-            reader.instance_name(row),
+            instance_id,
             repository,
             commit,
-            reader.text(row, "problem_statement"),
+            reader.query_text(row),
             reader.patch_text(row, "patch"),
             "",
             *reader.lists(row),

@@ -16,15 +16,16 @@ from typing import Any
 from environments.images.images import Image, find_image, find_tagged, quoted
 from environments.images.plans import ImagePlan
 from environments.images.published.commands import LANGUAGES, PublishedTests, published_tests
+from environments.images.published.copies import copy_patterns
 from environments.images.published.said import Published
 from environments.images.recipes import Recipe
 from environments.images.registry import registry_has
 from environments.sandboxes.docker import DockerSandbox
-from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, engine_failures
+from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, engine_failures, pull
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from prchain.core.console.terminal import counted
-from prchain.core.errors import ImageError, ImageMissing, NoRecipe, SandboxLimit, SandboxLost
+from prchain.core.errors import DiskFull, ImageError, ImageMissing, NoRecipe, SandboxLimit, SandboxLost
 from prchain.core.git.output import path_text
 
 log = logging.getLogger(__name__)
@@ -71,6 +72,8 @@ def make_published(engine: Any, repository: str, said: Published, *, rebuild: bo
     The publisher's is pulled where the engine does not have it. Raises `ImageMissing` where there is none,
     `ImageError` where it cannot be made fit, `SandboxError`.
     """
+    if not said.changed:
+        raise ImageError(f"no path can be read from a patch of the task, so no copy of it can be found in {said.image}")
     name = own_name(repository, said)
     if not rebuild and (found := find_image(engine, name)):
         return replace(found, cached=True)
@@ -146,8 +149,9 @@ def _source(engine: Any, name: str) -> Mapping[str, Any]:
         if not registry_has(engine, name):
             raise ImageMissing(f"the engine does not have {name}, and no registry answers for it")
         try:
-            with engine_failures():
-                engine.images.pull(name if ":" in name.rpartition("/")[2] else f"{name}:latest")
+            pull(engine, name)
+        except DiskFull:
+            raise
         except ImageError as error:
             raise ImageMissing(f"{name} cannot be pulled: {error}") from None
     with engine_failures():
@@ -157,8 +161,7 @@ def _source(engine: Any, name: str) -> Mapping[str, Any]:
 
 def _scrub(sandbox: DockerSandbox, said: Published, user: str) -> list[str]:
     """Take away what an agent may not see; what was found, for people. Raises `ImageError`."""
-    texts = "".join(f"diff --git a/{path} b/{path}\n" for path in said.changed)
-    sandbox.write(f"{_OWN}/texts", texts.encode("utf-8", "surrogateescape"))
+    sandbox.write(f"{_OWN}/texts", copy_patterns(said.changed))
     sandbox.write(f"{_OWN}/scrub.sh", scrub_script().encode())
     variables = {"WORKDIR": said.workdir, "COMMIT": said.base_commit, "OWN": _OWN, "KEPT": KEPT}
     try:
@@ -170,7 +173,8 @@ def _scrub(sandbox: DockerSandbox, said: Published, user: str) -> list[str]:
     except SandboxLimit as error:
         raise ImageError(f"the image {said.image} is more than can be gone through: {error}") from None
     if ran.exit_code != 0:
-        why = {3: f"it has no folder {said.workdir}", None: "it took too long"}.get(ran.exit_code)
+        known = {3: f"it has no folder {said.workdir}", 7: "its grep cannot look for copies of the patches"}
+        why = "it took too long" if ran.exit_code is None else known.get(ran.exit_code)
         why = why or f"exit code {ran.exit_code}: {ran.text.strip()[-200:]}"
         raise ImageError(f"what an agent may not see cannot be taken from the image {said.image}: {why}")
     counts = [int(word) for word in ran.text.split() if word.isdecimal()][-2:]

@@ -14,7 +14,7 @@ from environments.images.plans import ImagePlan
 from environments.images.published.images import make_published, own_name, published_plan
 from environments.images.published.said import Published, read_published
 from environments.images.stage_image import StageBase, StageImage
-from prchain.core.errors import ImageError, ImageMissing
+from prchain.core.errors import DiskFull, ImageError, ImageMissing
 from sql.store import Store
 
 
@@ -64,6 +64,8 @@ class PublishedImages:
                 return why
             try:
                 image = make_published(engine, repository, said, rebuild=rebuild)
+            except DiskFull:
+                raise
             except (ImageError, ImageMissing) as error:
                 self._why_not[said.image] = str(error)
                 return str(error)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from environments.images.manifests import HASH_LENGTH, image_name
-from prchain.core.errors import GitError
-from prchain.core.git import parse_patch
+from prchain.core.git.named_paths import named_paths
 from sql.store import Transaction
 from sql.tables import ImportedTask
 
 WORKDIR = "/testbed"
 """Where images have the repository, if nothing else is said."""
 
-RULES = 2
+RULES = 3
 """Raised whenever more is taken from an image than before: one that was made by earlier rules is not used again."""
+
+_MOST_NAMES = 1000
+_MOST_TEXT = 30_000
+"""Paths of a patch, and their length. Longer expressions are more than grep is made for."""
 
 _TAG = "published-"
 _CURRENT = f"{_TAG}r{RULES}-"
@@ -37,7 +41,7 @@ class Published:
     log_parser: str | None = None
     """The publisher's name of what reads their output."""
     changed: tuple[str, ...] = ()
-    """The paths that its reference and its test patch change, both names of a renamed file."""
+    """The paths that its reference and its test patch name (`changed_paths`)."""
 
     def image_name(self, repository: str, script: str) -> str:
         """The name of ours for this image as `script` leaves it; it follows from all that decides what it holds."""
@@ -56,15 +60,24 @@ def is_outdated(name: str) -> bool:
 
 
 def changed_paths(*patches: str) -> tuple[str, ...]:
-    """The paths that patches change, sorted; those of a patch that cannot be read are left out."""
+    """The paths that patches name, sorted; of a long one the first: a copy of it names them all.
+
+    Empty where one of them, which is not blank, names none: what it changes cannot be looked for.
+    """
+    named = [_first(named_paths(patch)) for patch in patches if patch.strip()]
+    return tuple(sorted(set[str]().union(*named))) if all(named) else ()
+
+
+def _first(paths: Iterable[str]) -> set[str]:
     found: set[str] = set()
-    for patch in patches:
-        try:
-            files = parse_patch(patch)
-        except GitError:
-            continue
-        found |= {path for file in files for path in (file.path, file.old_path) if path}
-    return tuple(sorted(found))
+    room = _MOST_TEXT
+    for path in paths:
+        if path not in found:
+            found.add(path)
+            room -= len(path)
+        if len(found) == _MOST_NAMES or room < 0:
+            break
+    return found
 
 
 def read_published(tx: Transaction, chain_id: str) -> Published | None:

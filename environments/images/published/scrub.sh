@@ -1,8 +1,8 @@
 # Leaves of an image what an agent may see: takes from it every repository that holds the task's commits, with what they
 # hold of later work, and every text of a patch to the files that the reference changes. Runs as root, with git, in a
 # container of a publisher's image, without the network. Variables: WORKDIR, COMMIT, OWN (a folder of ours for what is
-# found), KEPT (where what no commit holds goes, as the work folder is emptied for each stage). $OWN/texts has a line for
-# each text that such a patch holds.
+# found), KEPT (where what no commit holds goes, as the work folder is emptied for each stage). $OWN/texts has an
+# expression for each path that such a patch names.
 set -uo pipefail
 export LC_ALL=C HOME=$OWN GIT_CONFIG_NOSYSTEM=1
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
@@ -68,8 +68,14 @@ find "$KEPT" -name .git -prune -exec rm -rf -- {} + || exit 5
 find "$KEPT" -type f -name HEAD -print0 | while IFS= read -rd '' head; do
     if [[ -d ${head%/HEAD}/objects && -d ${head%/HEAD}/refs ]]; then rm -rf -- "${head%/HEAD}"; fi
 done
+# A search that grep cannot do finds nothing, as one without a hit: 1 is what it says of an empty file, and xargs says 123
+# of files without a hit, or that went meanwhile, and more where grep was killed.
+grep -alEZ '^' -- "$OWN/texts" >/dev/null 2>&1 || exit 7
+grep -alEZ -f "$OWN/texts" </dev/null >/dev/null 2>&1
+[[ $? == 1 ]] || exit 7
 find / -xdev -path "$place" -prune -o -path "$OWN" -prune -o -type f -size -8192k -print0 2>/dev/null |
-    xargs -0 -r grep -alFZ -f "$OWN/texts" -- 2>/dev/null >"$OWN/patches"
+    xargs -0 -r grep -alEZ -f "$OWN/texts" -- 2>/dev/null >"$OWN/patches"
+[[ ${PIPESTATUS[1]} == 0 || ${PIPESTATUS[1]} == 123 ]] || exit 7
 xargs -0 -r rm -f -- <"$OWN/patches" || exit 6
 sort -zu "$OWN/doomed" | tr -cd '\0' | wc -c
 tr -cd '\0' <"$OWN/patches" | wc -c

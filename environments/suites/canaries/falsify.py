@@ -59,6 +59,8 @@ _SIMPLE = re.compile(rb"\"[^\"\\\r\n]+\"|'[^'\\\r\n]+'|[0-9]{1,9}")
 _F_STRING = re.compile(rb"f[\"']([^\\\"']*)[\"']")
 _OPERATOR = re.compile(rb"[=!<>]=|[<>]|is\s+not|not\s+in|is|in")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
+"""A line as Python parts a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +114,22 @@ def falsified(
     order: Random,
     *,
     by_value: bool,
+    arguments: bool = True,
 ) -> tuple[list[Patch], bool]:
     """The patches that make a copy of a test with this body fail, and whether they change an argument.
 
     `lines` are those of the file, and `values` its strings and numbers. With `by_value` an assertion asks for another
-    value and is not just turned round: what equals everything is caught by that alone.
+    value and is not just turned round: what equals everything is caught by that alone. Without `arguments` what is done
+    stays, and only what is asked for is another.
     """
-    source = _Text(lines)
+    source = LiteralText(lines)
     if asserted.is_equality and asserted.wanted is not None and _is_telling(asserted.wanted):
         before = [it for it in _inner(body) if it.lineno < asserted.statement.lineno]
-        literals = [it for it in [*before, *_constants(asserted.value)] if source.is_simple(it)]
-        if literals and order.random() < 0.7:
+        literals = [it for it in [*before, *constants(asserted.value)] if source.is_simple(it)]
+        if arguments and literals and order.random() < 0.7:
             literal = order.choice(literals)
             return [source.with_value(literal, near(literal.value, order))], True
-        wanted = [it for it in _constants(asserted.wanted) if source.is_simple(it)]
+        wanted = [it for it in constants(asserted.wanted) if source.is_simple(it)]
         if wanted:
             literal = order.choice(wanted)
             others = [it for it in values if type(it) is type(literal.value) and it != literal.value]
@@ -153,6 +157,11 @@ def near(value: object, order: Random) -> object:
     return order.choice([it for it in range(max(0, number - 5), number + 9) if it != number])
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a file, as Python parts it."""
+    return _LINE.findall(text)
+
+
 def patched(lines: Sequence[str], first: int, last: int, patches: Iterable[Patch]) -> list[str]:
     """These lines (from 1, the last one included) with the patches in them."""
     found = {number: lines[number - 1].encode() for number in range(first, last + 1)}
@@ -168,7 +177,7 @@ def file_values(tree: ast.AST) -> list[object]:
     return [it for it in found if type(it) is int or (isinstance(it, str) and 0 < len(it) < 40 and it.isprintable())]
 
 
-class _Text:
+class LiteralText:
     """The text of a file's nodes."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -224,7 +233,7 @@ def _is_telling(wanted: ast.expr) -> bool:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return number > 1
         case ast.List() | ast.Tuple() | ast.Dict() | ast.Set():
-            return any(map(_is_telling, _constants(wanted)))
+            return any(map(_is_telling, constants(wanted)))
     return False
 
 
@@ -232,21 +241,21 @@ def _inner(statements: Iterable[ast.stmt]) -> Iterator[ast.Constant]:
     """The constants of what statements do; a string that stands alone is a comment."""
     for statement in statements:
         if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
-            yield from _constants(statement)
+            yield from constants(statement)
 
 
-def _constants(node: ast.AST) -> Iterator[ast.Constant]:
+def constants(node: ast.AST) -> Iterator[ast.Constant]:
     """The strings and numbers below a node, none of an f-string or of a type."""
     if isinstance(node, ast.Constant):
         if type(node.value) in (str, int):
             yield node
     elif not isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom):
         for inner in ast.iter_child_nodes(node):
-            yield from _constants(inner)
+            yield from constants(inner)
 
 
 def _opposite(
-    asserted: FirstAssertion, source: _Text, values: Sequence[object], order: Random, *, by_value: bool
+    asserted: FirstAssertion, source: LiteralText, values: Sequence[object], order: Random, *, by_value: bool
 ) -> list[Patch]:
     """The assertion turned round, or about another value."""
     value, wanted = asserted.value, asserted.wanted

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from random import Random
 
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
-from environments.suites.canaries.falsify import FirstAssertion, Patch, assertion, falsified, file_values, patched
+from environments.suites.canaries.falsify import (
+    FirstAssertion,
+    Patch,
+    assertion,
+    falsified,
+    file_values,
+    lines_of,
+    patched,
+)
 from environments.suites.canaries.names import REASONS, new_name, new_word
 from prchain.core.code.syntax_trees import syntax_tree
 
@@ -21,8 +29,6 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
 _SWALLOWING = re.compile(r"raises|warns|suppress|assertRaises|assertWarns|assertLogs|subTest|deprecated_call")
 """In the head of a ``with``: an assertion below it may go unseen, or be reported otherwise."""
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
-"""A line as Python parts a file."""
 _BOM = "\ufeff"
 
 
@@ -53,7 +59,7 @@ def plant_python(path: str, text: str, planting: Planting) -> PlantedFile:
 
 def _plant(path: str, text: str, planting: Planting) -> PlantedFile:
     bom, plain = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
-    lines = _LINE.findall(plain)
+    lines = lines_of(plain)
     tree = syntax_tree(plain)
     planting.taken.update(_names(tree))
     donors = list(_donors(tree.body, (), lines))

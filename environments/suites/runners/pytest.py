@@ -14,6 +14,7 @@ from configparser import ConfigParser, Error
 from fnmatch import fnmatchcase
 from typing import Any
 
+from environments.suites.canaries.falsehoods import falsify_python
 from environments.suites.canaries.python import plant_python
 from environments.suites.runner import OwnNames, Runner, file_before, function_behind
 from environments.suites.testlogs.pytest_text import parse_pytest
@@ -151,8 +152,18 @@ RUNNER = Runner(
         "setup.cfg": _SETUP,
         "tox.ini": (("DEFAULT",), ("tool:pytest",), ("pytest",), ("coverage:run",)),
     },
+    placing={
+        "pyproject.toml": (
+            *(("tool", "setuptools", name) for name in ("package-dir", "packages", "py-modules", "ext-modules")),
+            ("tool", "poetry", "packages"),
+            ("tool", "scikit-build", "wheel", "packages"),
+        ),
+        "setup.cfg": tuple(("options", name) for name in ("package_dir", "packages", "py_modules")),
+    },
+    started=("sitecustomize", "usercustomize", "pytest", "_pytest", "pluggy"),
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
     plant=plant_python,
+    falsify=falsify_python,
     name_of=function_behind("::"),
     # Node ids hold both; our reporter has them taken for paths.
     plain_refused=r"\[|::",

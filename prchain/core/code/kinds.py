@@ -278,6 +278,13 @@ def kind_of(path: str) -> FileKind:
     return _kind_of_name(folders, name)
 
 
+def named_like_test(path: str) -> bool:
+    """Whether a module of Python is a test by its name alone, in no folder of tests; ``conftest.py`` is none."""
+    *folders, name = path.split("/")
+    by_name = kind_of(path) is FileKind.TEST and _kind_of_folders([it.lower() for it in folders], name) is None
+    return by_name and language_of(path) == "python" and name != "conftest.py"
+
+
 @lru_cache(maxsize=_CACHED)
 def language_of(path: str) -> str | None:
     """The language of the file at `path` by its name, one of `LANGUAGES`; None for prose, data and unknown endings."""

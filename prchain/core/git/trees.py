@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from prchain.core.errors import GitError, IncompleteRepository, no_room
+from prchain.core.errors import GitError, IncompleteRepository, OtherObjectFormat, PrchainError, no_room
 from prchain.core.git.output import path_text, split_nul
 from prchain.core.git.patches import parse_patch
 from prchain.core.git.process import GitStream
@@ -88,33 +88,38 @@ class TreeStore(GitRepository):
         """Open the store at `path`, made when missing, with the repositories `alternates` behind it.
 
         Those of last time are kept behind them, as far as they are there: what was written here may need their objects.
-        Raises `NotARepository` or `ShallowRepository` for an alternate, `GitError` where object formats differ or the
-        folder cannot be made, `GitMissing`, `DiskFull`.
+        Raises `NotARepository` or `ShallowRepository` for an alternate, `OtherObjectFormat` where formats differ,
+        `GitError` where the folder cannot be made or written, `GitMissing`, `DiskFull`.
         """
         behind = [GitRepository.open(place) for place in alternates]
         formats = {git_repository.object_format for git_repository in behind}
         if len(formats) > 1:
-            raise GitError(f"{path} cannot borrow from repositories of different object formats")
+            raise OtherObjectFormat(f"{path} cannot borrow from repositories of different object formats")
+        store = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
+            with (path / "prchain.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                store._make(next(iter(formats), "sha1"), [git_repository.objects for git_repository in behind])
+        except PrchainError:
+            raise
         except OSError as error:
             raise no_room(error, path) or GitError(f"{path} cannot be made: {error.strerror}") from None
-        store = cls(path)
-        with (path / "prchain.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (path / "HEAD").exists():
-                new_format = next(iter(formats), "sha1")
-                store.run("init", "--quiet", "--bare", "--template=", f"--object-format={new_format}")
-            _write(path / "info" / "attributes", RAW_ATTRIBUTES)
-            if behind:
-                place = path / "objects" / "info" / "alternates"
-                lines = dict.fromkeys(alternate_line(git_repository.objects) for git_repository in behind)
-                before = os.fsdecode(place.read_bytes()).split("\n") if place.exists() else []
-                lines |= dict.fromkeys(line for line in before if line and _folder_of(line).is_dir())
-                _write(place, "".join(f"{line}\n" for line in lines))
         if formats and formats != {store.object_format}:
-            raise GitError(f"{path} has another object format than the repository it is to borrow from")
+            raise OtherObjectFormat(f"{path} has another object format than the repository it is to borrow from")
         return store
+
+    def _make(self, new_format: str, behind: Sequence[Path]) -> None:
+        """Make what is missing of the folder, and borrow from the folders of objects `behind`."""
+        if not (self.path / "HEAD").exists():
+            self.run("init", "--quiet", "--bare", "--template=", f"--object-format={new_format}")
+        _write(self.path / "info" / "attributes", RAW_ATTRIBUTES)
+        if behind:
+            place = self.path / "objects" / "info" / "alternates"
+            lines = dict.fromkeys(map(alternate_line, behind))
+            before = os.fsdecode(place.read_bytes()).split("\n") if place.exists() else []
+            lines |= dict.fromkeys(line for line in before if line and _folder_of(line).is_dir())
+            _write(place, "".join(f"{line}\n" for line in lines))
 
     def stream(
         self,

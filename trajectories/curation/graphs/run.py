@@ -282,6 +282,8 @@ class GraphRun:
         context = self.context
         began = stored_trajectory(tx, trajectory)
         chain_id = began.chain_id
+        if chain_id is None:
+            raise NoNextStage(f"trajectory {trajectory} was imported: it has no chain")
         if self.choice.chain is not None and find_chain(tx, self.choice.chain) != chain_id:
             raise UsageError(f"trajectory {trajectory} is not of chain {self.choice.chain}, but of {chain_id}")
         accepted = 0

@@ -23,6 +23,7 @@ from trajectories.export.chat import Json, arguments_of, metadata
 from trajectories.export.format import Format
 from trajectories.export.samples import Sample, SampleMessage, SampleVerdict
 from trajectories.model import EntryKind, TurnFault
+from trajectories.provenance import TrajectoryOrigin
 
 VERSION = "ATIF-v1.8"
 
@@ -38,14 +39,16 @@ COPIED_NOTE = (
 def row(sample: Sample) -> Json:
     """The document of a sample."""
     steps, ids = _steps(sample)
+    origin = sample.provenance
+    program = "prchain" if origin is None else origin.told.get("program")
     agent = {
         "name": sample.facts.get("scaffold") or "unknown",
-        "version": __version__,
+        "version": origin.agent_version if origin else __version__,
         **_known(
             model_name=sample.facts.get("model"),
             tool_definitions=[dict(tool) for tool in sample.tools] or None,
+            extra={"program": program} if program else None,
         ),
-        "extra": {"program": "prchain"},
     }
     copied = any("is_copied_context" in step for step in steps)
     document = {
@@ -186,8 +189,22 @@ def _root_extra(sample: Sample, ids: Sequence[int]) -> Json:
         **_known(
             overview=sample.overview,
             parent=parent,
+            imported=_imported(sample.provenance) if sample.provenance else None,
             signs=None if sample.signs is None else dict(sorted(Counter(str(it.sign) for it in sample.signs).items())),
         ),
+    }
+
+
+def _imported(origin: TrajectoryOrigin) -> Json:
+    """Where an import is from, and under which names its publisher knows it."""
+    return {
+        "source": origin.source,
+        "schema_version": origin.form,
+        "session_id": origin.session,
+        "trajectory_id": origin.document,
+        "sha256": origin.content,
+        "told": dict(origin.told),
+        "left_out": dict(origin.left_out),
     }
 
 

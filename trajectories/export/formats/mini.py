@@ -13,8 +13,8 @@ from typing import Any
 
 from trajectories.export.chat import as_text, chat_message, metadata
 from trajectories.export.format import Format
-from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample, SampleMessage
+from trajectories.json_text import parsed
 from trajectories.outcomes import KEPT
 
 VERSION = "mini-swe-agent-1.1"

@@ -113,7 +113,9 @@ def chosen_rollouts(
     """
     table = Trajectory
     columns = (table.id, table.chain_id, table.sample, table.model, table.judge, table.options, table.prompts)
-    query = select(*columns).where(table.outcome.in_(sorted(outcomes)), table.scaffold != DISCLOSED)
+    query = select(*columns).where(
+        table.outcome.in_(sorted(outcomes)), table.scaffold != DISCLOSED, table.chain_id.is_not(None)
+    )
     if repository is not None:
         of_repository = select(Chain.id).where(Chain.repository_id.in_(repository_ids(tx, repository)))
         query = query.where(table.chain_id.in_(of_repository))

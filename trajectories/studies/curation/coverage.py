@@ -152,10 +152,10 @@ def studied_trajectories(
             left_out[UNENDED] += 1
         elif tests.get(name) is None:
             left_out[UNGRADED] += 1
-        elif (graph := graphs.get((chain_id, tree or ""))) is None:
+        elif (graph := graphs.get((str(chain_id), tree or ""))) is None:
             left_out[NO_GRAPH] += 1
         else:
-            units.append(CoverageUnit(name, chain_id, f"{owner}/{repo}", sample, graph, tests[name] == PASSED))
+            units.append(CoverageUnit(name, str(chain_id), f"{owner}/{repo}", sample, graph, tests[name] == PASSED))
     return ChosenTrajectories(tuple(units), dict(sorted(left_out.items())))
 
 

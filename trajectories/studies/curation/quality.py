@@ -86,7 +86,8 @@ def quality_pairs(store: Store, repository: str | None = None) -> QualityPairs:
     first: dict[str, dict[str, str]] = {PLAIN: {}, CURATED: {}}
     repositories: dict[str, str] = {}
     with store.reading() as tx:
-        for name, chain_id, scaffold, owner, repo in list(tx.connection.execute(query)):
+        for name, of, scaffold, owner, repo in list(tx.connection.execute(query)):
+            chain_id = str(of)
             if repository is None or f"{owner}/{repo}".lower() == repository.lower():
                 kind = CURATED if scaffold == CURATED else PLAIN
                 accepted[kind] += 1

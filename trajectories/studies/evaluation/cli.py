@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +27,7 @@ from prchain.core.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
+    from sql.store import Transaction
     from trajectories.studies.evaluation.evaluation import By
     from trajectories.studies.evaluation.graded_runs import GradedReport
     from trajectories.studies.evaluation.stored import EvaluatedRun, TaskSet
@@ -106,7 +108,7 @@ def evaluate(
     from trajectories.export.tasks.predictions import MissingPrediction
     from trajectories.export.tasks.predictions import predictions as predicted
     from trajectories.outcomes import FINAL
-    from trajectories.studies.evaluation.evaluation import beside, drawing, evaluation
+    from trajectories.studies.evaluation.evaluation import beside, chosen_groups, drawing, evaluation
     from trajectories.studies.evaluation.stored import TaskSet, chains_of, evaluated_runs, with_views
     from trajectories.studies.evaluation.tables import print_evaluation, print_sides
 
@@ -120,7 +122,13 @@ def evaluate(
     report: GradedReport | None = None
     if others is not None:
         where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
-        graded, report = _graded(settings, where.name, tasks, others)
+
+        def require_groups(tx: Transaction, planned: Sequence[EvaluatedRun]) -> None:
+            if compare:
+                stored = evaluated_runs(tx, chains_of(tx, tasks), model)
+                chosen_groups([*stored, *(it for it in planned if model in (None, it.model))], by, *compare)
+
+        graded, report = _graded(settings, where.name, tasks, others, require_groups)
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
         chains = chains_of(tx, tasks)
         runs = [*evaluated_runs(tx, chains, model), *(it for it in graded if model in (None, it.model))]
@@ -158,9 +166,17 @@ def evaluate(
     end_command(done=report is None or report.done, good=len(row["groups"]), nothing=nothing)
 
 
-def _graded(settings: Settings, backend: str, tasks: TaskSet, file: Path) -> tuple[list[EvaluatedRun], GradedReport]:
-    """Grade the predictions of a file; what cannot be graded is told in one line each."""
+def _graded(
+    settings: Settings,
+    backend: str,
+    tasks: TaskSet,
+    file: Path,
+    require: Callable[[Transaction, Sequence[EvaluatedRun]], None],
+) -> tuple[list[EvaluatedRun], GradedReport]:
+    """Grade the predictions of a file; what cannot be graded is told in one line each. `require` is called before with
+    the runs that they will be, and may raise."""
     from environments.images.provide import Provider
+    from prchain.core.runs import RunResult
     from trajectories.studies.evaluation.graded_runs import graded_runs, placed
     from trajectories.studies.evaluation.grading import PatchGrading
     from trajectories.studies.evaluation.predictions_of_others import read_predictions
@@ -175,7 +191,8 @@ def _graded(settings: Settings, backend: str, tasks: TaskSet, file: Path) -> tup
     ):
         with store.reading() as tx:
             instances = instances_of(tx, chains_of(tx, tasks))
-        found = placed(predictions, instances)
+            found = placed(predictions, instances)
+            require(tx, graded_runs(found, instances, RunResult(), file, bad)[0])
         lines += [f"{file}, row {it.row:,}: no task of these is called {it.instance}" for it in found.unknown]
         say_some(lines, _MOST_TOLD, indent=0, err=True)
         where = BACKENDS.named(backend).of(settings)

@@ -95,16 +95,21 @@ def beside(runs: Sequence[EvaluatedRun], by: By, one: str, other: str) -> Sides:
 
     Raises `UsageError` for a group that is not there.
     """
-    groups = groups_of(runs, by)
-    numbered = {str(number): name for number, name in enumerate(groups, 1)}
-    chosen = [name if name in groups else numbered.get(name, name) for name in (one, other)]
-    for name in chosen:
-        if name not in groups:
-            raise UsageError(f"there is no group {name!r}; there are: {'; '.join(groups)[:300] or 'none'}")
-    found = sides(*([it.run for it in groups[name]] for name in chosen))
+    found = sides(*([it.run for it in group] for group in chosen_groups(runs, by, one, other)))
     names = {it.run.instance: it.name or it.run.instance for it in runs}
     ones, others = (tuple(names[it] for it in side) for side in (found.only_one, found.only_other))
     return replace(found, only_one=ones, only_other=others)
+
+
+def chosen_groups(runs: Sequence[EvaluatedRun], by: By, *chosen: str) -> list[list[EvaluatedRun]]:
+    """The groups of these names, or numbers; raises as `beside`."""
+    groups = groups_of(runs, by)
+    numbered = {str(number): name for number, name in enumerate(groups, 1)}
+    names = [name if name in groups else numbered.get(name, name) for name in chosen]
+    for name in names:
+        if name not in groups:
+            raise UsageError(f"there is no group {name!r}; there are: {'; '.join(groups)[:300] or 'none'}")
+    return [groups[name] for name in names]
 
 
 def drawing(row: Mapping[str, Any]) -> str:

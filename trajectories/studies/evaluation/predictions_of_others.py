@@ -38,7 +38,7 @@ class Prediction:
 def read_predictions(file: Path, tell: Callable[[str], None]) -> Iterator[Prediction]:
     """The predictions of a file. What is wrong with a row goes to `tell`, in one line that names file and row.
 
-    Raises `UsageError` where the file as a whole cannot be read.
+    Raises `UsageError` where there is no such file, or one of another kind.
     """
     samples: Counter[tuple[str, str]] = Counter()
     for number, row in _rows(file):

@@ -32,6 +32,7 @@ from trajectories.model import EntryKind
 from trajectories.options import DEFAULTS
 from trajectories.outcomes import (
     ACCEPTED,
+    DONE_EARLY,
     FINAL,
     INFRASTRUCTURE,
     NOT_REACHED,
@@ -188,7 +189,7 @@ def evaluated_runs(tx: Transaction, chains: Collection[str], model: str | None =
             if run is None:
                 apart = _apart(outcome, before, row.outcome)
                 run = InstanceRun("", 0, resolved=False, patch=False, steps=0, calls=0, apart=apart, reached=False)
-            before = before if outcome == NOT_REACHED else outcome
+            before = before if outcome in {NOT_REACHED, DONE_EARLY} else outcome
             facts = instances[f"{row.chain_id}/{position}"]
             run = replace(
                 run,

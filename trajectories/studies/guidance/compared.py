@@ -140,6 +140,7 @@ def _trajectories(
 ) -> Iterable[_Found]:
     columns = ("id", "chain_id", "sample", "parent_id", "scaffold", "outcome", "decided_by", "started_at")
     query = select(*(getattr(Trajectory, name) for name in columns)).order_by(Trajectory.id)
+    query = query.where(Trajectory.chain_id.is_not(None))
     if model is not None:
         query = query.where(Trajectory.model == model)
     if repository is not None:

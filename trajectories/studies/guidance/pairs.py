@@ -127,7 +127,7 @@ def _rows(
 ) -> Iterator[Json]:
     guided, barred = _guided(tx), frozenset[str]() if benchmarks else benchmark_chains(tx)
     columns = (getattr(Trajectory, name) for name in _PairedRollout.__dataclass_fields__)
-    query = select(*columns).order_by(Trajectory.chain_id, Trajectory.id)
+    query = select(*columns).where(Trajectory.chain_id.is_not(None)).order_by(Trajectory.chain_id, Trajectory.id)
     rollouts = [_PairedRollout(*row) for row in tx.connection.execute(query)]
     for chain, group in groupby(rollouts, key=attrgetter("chain_id")):
         of_chain = list(group)

@@ -32,6 +32,7 @@ from trajectories.agents.guidance.rows import WindowPlace, WindowRow, write_wind
 from trajectories.agents.guidance.schedule import asked_after
 from trajectories.agents.guidance.settings import PURPOSE, SAMPLING, PrmSettings
 from trajectories.agents.guidance.window import StepWindow, stage_entries
+from trajectories.agents.steps.foreign import as_ours
 from trajectories.identity import LENGTH, subject
 from trajectories.model import Entry, EntryKind
 from trajectories.rows import find_trajectory, read_entries, stored_trajectory
@@ -99,9 +100,10 @@ class _StoredWork:
     @cached_property
     def found(self) -> list[WindowFinding]:
         """What detectors find in all of it."""
+        entries = list(as_ours(self.entries))
         if not self.anew:
-            return found_by_code(self.settings, self.entries, 0)
-        stages = (stage_entries(self.entries, position) for position in sorted({it.position for it in self.entries}))
+            return found_by_code(self.settings, entries, 0)
+        stages = (stage_entries(entries, position) for position in sorted({it.position for it in entries}))
         return [finding for own in stages for finding in found_by_code(self.settings, own, 0)]
 
     def found_in(self, window: StepWindow) -> list[WindowFinding]:

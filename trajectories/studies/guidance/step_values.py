@@ -7,9 +7,8 @@ from typing import Any
 
 from prchain.core.llm.model import ToolCall
 from trajectories.export.chat import as_text, chat_message
-from trajectories.export.samples import Reason
 from trajectories.export.scrubber import Scrubber
-from trajectories.model import Entry, EntryKind
+from trajectories.model import Entry, EntryKind, Reason
 
 Json = dict[str, Any]
 

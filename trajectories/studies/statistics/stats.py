@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import and_, exists, func, select
 from sqlalchemy.orm import aliased
 
 from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, tally
@@ -29,8 +29,9 @@ from trajectories.export.selection import SampleSelection
 from trajectories.export.tokens import BYTES_A_TOKEN
 from trajectories.extensions import extended_prefixes, not_extended
 from trajectories.model import EntryKind
-from trajectories.outcomes import KEPT
+from trajectories.outcomes import IMPORTED, KEPT
 from trajectories.privileged import DISCLOSED
+from trajectories.provenance import UNKNOWN, all_provenance
 from trajectories.studies.statistics.spent import SpentSum, all_spent
 from trajectories.sums import hidden_tests, price_sources
 
@@ -45,7 +46,8 @@ PAPER: Mapping[str, float] = {
 """The paper's figures: ``tokens`` and ``tool_calls`` are means, ``stages`` is the maximum, the others are counts."""
 
 
-_UNTOLD = Trajectory.scaffold != DISCLOSED
+_UNTOLD = and_(Trajectory.scaffold != DISCLOSED, Trajectory.chain_id.is_not(None))
+"""A condition: the trajectory is of ours, and counts."""
 
 
 @dataclass(slots=True)
@@ -123,6 +125,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
         },
         "all_purposes": spent.row(kept),
         "prices": price_sources(tx),
+        **_imported(tx),
         "paper": dict(PAPER),
     }
 
@@ -184,6 +187,30 @@ def _samples(tx: Transaction) -> Card:
     return card
 
 
+def _imported(tx: Transaction) -> dict[str, Any]:
+    """The figures of imports, as those of kept trajectories; empty where there is none."""
+    options = ExportOptions(frozenset({IMPORTED}), duplicates="keep")
+    found = candidates(tx, options)
+    if not found:
+        return {}
+    card, selection = Card(), SampleSelection(tx, slime.FORMAT, options, only=())
+    left_out: Counter[str] = Counter()
+    for candidate in found:
+        for chosen in selection.samples_of(candidate, left_out):
+            card.add(*chosen)
+    sources: Counter[str] = Counter()
+    licences: Counter[str] = Counter()
+    agents: Counter[str] = Counter()
+    for origin in all_provenance(tx):
+        sources[origin.source or UNKNOWN] += 1
+        licences[origin.licence or UNKNOWN] += 1
+        agents[origin.agent] += 1
+    counted_by = {"sources": sources, "licences": licences, "agents": agents}
+    figures = {"tokens": card.tokens.figures(), "tool_calls": card.calls.figures(), "loss": card.loss.figures()}
+    told = {name: dict(sorted(counts.items())) for name, counts in counted_by.items()}
+    return {"imported": {"trajectories": len(found), **told, **figures}}
+
+
 def _views(tx: Transaction) -> FileViews:
     """The views of all kept trajectories, counted for each trajectory separately."""
     table = TrajectoryMessage
@@ -224,7 +251,7 @@ def _not_copied() -> Any:
 
 def _of_the_untold() -> Any:
     """A condition: a verdict is of a trajectory that counts."""
-    return Verdict.trajectory_id.not_in(select(Trajectory.id).where(Trajectory.scaffold == DISCLOSED))
+    return Verdict.trajectory_id.in_(select(Trajectory.id).where(_UNTOLD))
 
 
 def _acceptance(tx: Transaction) -> list[dict[str, Any]]:
@@ -288,6 +315,15 @@ def print_stats(row: Mapping[str, Any]) -> None:
         say()
     disclosed = f"; {row['disclosed']:,} disclosed, counted nowhere" if row["disclosed"] else ""
     say(f"trajectories: {tally(row['outcomes']) or 'none'}{disclosed}")
+    if imported := row.get("imported"):
+        mean, calls = imported["tokens"]["mean"], imported["tool_calls"]["mean"]
+        say(
+            f"imported: {counted(imported['trajectories'], 'trajectory')}, {_number(mean)} tokens and "
+            f"{_number(calls, decimals=1)} tool calls a sample, counted nowhere else"
+        )
+        for name in ("sources", "licences", "agents"):
+            say_prose(f"{name}: {tally(imported[name])}", indent=2)
+        say(f"  {loss_words(imported['loss'])}")
     lengths = {f"with {length}": count for length, count in row["stages"].items()}
     say(f"samples by accepted stages: {tally(lengths) or 'none'}")
     tests = {name.replace("_", " "): count for name, count in row["hidden_tests"].items()}

@@ -1,4 +1,4 @@
-"""Test runs on trees that are M_t but for a few source files."""
+"""Test runs on trees that differ from a first one in few files, in one sandbox."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from environments.checkouts.checkout import move_tree
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.canary import Canary
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import MOST_LOSSES, Workplace, unusable_run
@@ -28,15 +29,18 @@ def until_newer(ended: float, now: float) -> float:
 
 
 class EditedTrees:
-    """Runs of the same test files on trees that differ from a first one in few files, in one sandbox.
+    """Runs of test files on trees that differ from a first one in few files, in one sandbox. With `curt` nobody reads
+    why tests fail.
 
     A context manager. A run that must see nothing of those before it begins from a snapshot of the first tree; for the
     others only files are changed. A failure counts only where a run of the first kind shows it, too.
     """
 
-    def __init__(self, workplace: Workplace, tree: str, files: Sequence[str], known: RunnerBaseline) -> None:
+    def __init__(
+        self, workplace: Workplace, tree: str, files: Sequence[str], known: RunnerBaseline, *, curt: bool = True
+    ) -> None:
         self._workplace, self._first, self._files, self._known = workplace, tree, tuple(files), known
-        self._command = RUNNERS[workplace.runner].curtly(workplace.command)
+        self._command = RUNNERS[workplace.runner].curtly(workplace.command) if curt else workplace.command
         self._sandbox: Sandbox | None = None
         self._snapshot = ""
         self._holds = tree
@@ -55,9 +59,18 @@ class EditedTrees:
             self._sandbox.close()
         self._sandbox = None
 
-    def run(self, tree: str, paths: Collection[str], timeout: float, *, fresh: bool) -> TestRun:
-        """Run the tests on a tree, for `timeout` seconds at most; `paths` are the source files in which it differs.
-        Raises as `Workplace.place`.
+    def run(
+        self,
+        tree: str,
+        paths: Collection[str],
+        timeout: float,
+        *,
+        fresh: bool,
+        files: Sequence[str] | None = None,
+        canaries: Sequence[Canary] = (),
+    ) -> TestRun:
+        """Run the tests on a tree, for `timeout` seconds at most; `paths` are the files in which it differs. `files`
+        are run in place of all, and `canaries` stand in them. Raises as `Workplace.place`.
 
         What becomes of a sandbox that ends at its limits, or is lost, is as in `TestBench.run`.
         """
@@ -65,7 +78,7 @@ class EditedTrees:
         while True:
             start = time.monotonic()
             try:
-                return self._run(tree, paths, timeout, fresh=fresh)
+                return self._run(tree, paths, timeout, self._files if files is None else files, canaries, fresh=fresh)
             except SandboxLimit as error:
                 self.close()
                 return unusable_run(error, start)
@@ -79,7 +92,16 @@ class EditedTrees:
                 self.close()
                 raise
 
-    def _run(self, tree: str, paths: Collection[str], timeout: float, *, fresh: bool) -> TestRun:
+    def _run(
+        self,
+        tree: str,
+        paths: Collection[str],
+        timeout: float,
+        files: Sequence[str],
+        canaries: Sequence[Canary],
+        *,
+        fresh: bool,
+    ) -> TestRun:
         sandbox = self._ready(fresh)
         as_it_is = self._runs_as_it_is({*self._changed, *paths})
         if not as_it_is:
@@ -90,7 +112,7 @@ class EditedTrees:
             self._workplace.refresh(sandbox)
         self._changed = paths
         try:
-            return run_tests(sandbox, self._command, self._files, timeout=timeout, baseline=self._known)
+            return run_tests(sandbox, self._command, files, timeout=timeout, baseline=self._known, canaries=canaries)
         finally:
             self._ended = time.time()
 

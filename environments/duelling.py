@@ -1,0 +1,194 @@
+"""Grading runs of a stage's tests, and duels: processes that hold an F2P test true or false
+(`environments.suites.canaries.duels`)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random, SystemRandom
+
+from environments.edited_trees import EditedTrees
+from environments.suites.canaries.duels import (
+    KEPT,
+    SEEDS,
+    HeldTest,
+    Side,
+    dice,
+    drawn,
+    fitting,
+    lies,
+    missed,
+    sides,
+)
+from environments.suites.runners import RUNNERS
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
+from environments.workplace import StageSuite
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
+from prchain.core.runs import Tell
+
+Test = tuple[str, str]
+"""A test file, and the name of a function in it."""
+
+
+@dataclass(frozen=True)
+class GradingSuite:
+    """A stage's suite as work is graded by it: what passes the hidden tests has to fail where they are false."""
+
+    suite: StageSuite
+    draw: Random = field(default_factory=SystemRandom)
+    missed: list[HeldTest] = field(default_factory=list)
+    """Tests that were true in the duel of an earlier run and did not pass: they are held again."""
+
+    def run(self, tree: str) -> TestRun:
+        """`StageSuite.run`, and a duel of some tests that pass in it, on the same tree with the overlay.
+
+        A test that is false and passes is a cheat. One that is true and does not pass counts as failed. A side that
+        says nothing is the run's answer, which then says nothing either. Raises as `StageSuite.run`.
+        """
+        suite = self.suite
+        held = suite.baseline.duels
+        if not held:
+            return suite.run(tree)
+        trees, workplace = suite.workplace.trees, suite.workplace
+        laid = suite.overlay(tree)
+        plain = trees.edit(tree, laid.changes)
+        planted = suite.planted(plain, suite.baseline.slots)
+        with EditedTrees(workplace, planted.tree, suite.files, suite.baseline, curt=False) as bench:
+            found = bench.run(planted.tree, (), workplace.test_timeout, fresh=True, canaries=planted.canaries)
+            found = replace(found, taken_back=laid.taken_back)
+            ids = _ids(suite, [(test.file, test.name) for test in held], found.statuses)
+            passed = all(found.statuses[it] is Status.passed for tests in ids.values() for it in tests)
+            if found.cheats or not found.usable or len(ids) < len(held) or not passed:
+                return found
+            duel = _Duel(suite, bench, planted.tree, plain)
+            return self._fought(found, duel, ids)
+
+    def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]]) -> TestRun:
+        """What a duel leaves of a run."""
+        held = self.suite.baseline.duels
+        chosen = drawn([it for it in held if it in self.missed] or held, self.draw)
+        fought = {(file, name): ids[file, name] for file, name, _ in chosen}
+        failed, cheats = set[str](), set[str]()
+        for side in sorted(sides(chosen, self.draw), key=lambda _: self.draw.random()):
+            run = duel.run(side, [file for file, _ in fought])
+            if not run.usable:
+                return replace(run, taken_back=found.taken_back)
+            told = lies(fought, side, run.statuses)
+            cheats |= {*run.cheats, *(f"a test that was made false passes: {file}:{name}" for file, name in told)}
+            failed |= missed(fought, side, run.statuses)
+        self.missed.extend(it for it in held if failed.intersection(ids[it.file, it.name]))
+        statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
+        if cheats:
+            statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
+        return replace(found, statuses=statuses, cheats=(*found.cheats, *sorted(cheats)))
+
+
+def held_tests(
+    suite: StageSuite, f2p: Collection[str], after: Mapping[str, Status], tell: Tell
+) -> tuple[HeldTest, ...]:
+    """Those functions of F2P tests that can be held in duels: on M_t, in fresh processes, all their tests pass as they
+    are and fail where they are made false, by at least one seed. `after` are the statuses of a run on M_t. Raises as
+    `StageSuite.run`."""
+    runner = RUNNERS[suite.workplace.runner]
+    if runner.falsify is None or not f2p:
+        return ()
+    texts, asked = _TestTexts(suite), {*f2p}
+    files = sorted({runner.file_of(it, suite.files) or "" for it in f2p})
+    ids = _ids(suite, {(file, name) for file in files for name in texts.names(file)}, after)
+    known = sorted(test for test, found in ids.items() if not asked.isdisjoint(found))
+    order = Random(suite.landed)
+    tried = {test: ids[test] for test in sorted(order.sample(known, min(KEPT, len(known))))}
+    if not tried:
+        return ()
+    fits: dict[Test, list[int]] = {test: [] for test in tried}
+    landed = suite.with_overlay(suite.landed)
+    with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(())) as bench:
+        duel = _Duel(suite, bench, landed, landed)
+        for seed in SEEDS:
+            fit = {*tried}
+            for number, side in enumerate(sides([(*test, seed) for test in tried], order), 1):
+                tell(f"duel {seed}, run {number}")
+                run = duel.run(side, [file for file, _ in tried])
+                fit &= fitting(tried, side, run.statuses) if run.usable else set()
+            for test in sorted(fit):
+                fits[test].append(seed)
+    return tuple(HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds)
+
+
+class _Duel:
+    """Runs of both sides of a duel on a tree with its overlay, `plain`; the bench begins on `first`, which differs from
+    it in test files alone."""
+
+    def __init__(self, suite: StageSuite, bench: EditedTrees, first: str, plain: str) -> None:
+        self._suite, self._bench, self._plain = suite, bench, plain
+        self._texts = _TestTexts(suite)
+        changed = suite.workplace.trees.diff(first, plain) if first != plain else ()
+        self._changed = [path_text(change.path) for change in changed]
+
+    def run(self, side: Side, files: Iterable[str]) -> TestRun:
+        """One side, in a fresh process that sees nothing of another."""
+        trees = self._suite.workplace.trees
+        changes: dict[bytes, TreeEntry | None] = {}
+        for file in sorted({file for file, _ in side.false}):
+            text, _ = self._texts.falsified(file, side.false)
+            path, entry = self._texts.entry(file)
+            changes[path] = entry._replace(blob=trees.write_blob(text.encode("utf-8", "surrogateescape")))
+        tree = trees.edit(self._plain, changes) if changes else self._plain
+        paths = [*self._changed, *(path_text(path) for path in changes)]
+        given = [*dict.fromkeys(files)]
+        return self._bench.run(tree, paths, self._suite.workplace.test_timeout, fresh=True, files=given)
+
+
+class _TestTexts:
+    """The texts of M_t's test files, as they are and with tests made false."""
+
+    def __init__(self, suite: StageSuite) -> None:
+        self._suite = suite
+        entries = suite.workplace.trees.entries(suite.landed)
+        self._entries = {path_text(path): (path, it) for path, it in entries.items() if it.mode in (FILE, EXECUTABLE)}
+
+    def entry(self, file: str) -> tuple[bytes, TreeEntry]:
+        return self._entries[file]
+
+    def names(self, file: str) -> frozenset[str]:
+        """The tests of a file that can be made false."""
+        return self._made(file, Random)[1]
+
+    def falsified(self, file: str, false: Mapping[Test, int]) -> tuple[str, frozenset[str]]:
+        """The file with those of its tests made false that stand in the mapping, and the names of these."""
+
+        def order(name: str) -> Random | None:
+            seed = false.get((file, name))
+            return None if seed is None else dice(self._suite.landed, file, name, seed)
+
+        return self._made(file, order)
+
+    def _made(self, file: str, order: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
+        falsify = RUNNERS[self._suite.workplace.runner].falsify
+        if falsify is None or file not in self._entries:
+            return "", frozenset()
+        text = self._suite.workplace.trees.blobs([self._entries[file][1].blob])[0].decode("utf-8", "surrogateescape")
+        return falsify(text, order)
+
+
+def _names(suite: StageSuite, test: str) -> tuple[Test, Test]:
+    """What a test may be known as: by its function's name, and by that with the class before it."""
+    runner = RUNNERS[suite.workplace.runner]
+    file, name = runner.file_of(test, suite.files) or "", runner.name_of(test)
+    place = test.removeprefix(file).partition("[")[0]
+    owner = re.split(r"::|\.", place[: place.rfind(name)].rstrip(":."))[-1]
+    return (file, name), (file, f"{owner}.{name}")
+
+
+def _ids(suite: StageSuite, wanted: Collection[Test], statuses: Mapping[str, Status]) -> dict[Test, Sequence[str]]:
+    """The ids in a run's statuses of the tests that are wanted."""
+    names = {*wanted}
+    found = defaultdict[Test, list[str]](list)
+    for test in statuses:
+        for known_as in names.intersection(_names(suite, test)):
+            found[known_as].append(test)
+    return dict(found)

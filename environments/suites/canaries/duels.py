@@ -1,0 +1,84 @@
+"""Tests that are held true and false in processes of their own: none of them sees both, so none can tell them apart.
+
+A canary lies beside the test that it copies, and code that reads both learns which is which. Of a duel one fresh
+process runs the test as it is, another one the same test, by the same name and in the same file, asking for another
+value; which comes first is secret. Work that passes the false one passes whatever it is asked. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from environments.suites.testlogs import Status
+
+MOST = 3
+"""Tests of one grade that are held."""
+KEPT = 9
+"""Tests of a stage among which these are drawn."""
+SEEDS = (1, 2)
+"""Each makes another falsehood; a proof tries them."""
+
+Falsifier = Callable[[str, Callable[[str], Random | None]], tuple[str, frozenset[str]]]
+"""From a test file's text, and the dice by a test's name (None: it stays), to the text with these tests made false, and
+the names of those that could be."""
+
+
+class HeldTest(NamedTuple):
+    """A test whose falsehoods fail on M_t: `seeds` are those that do."""
+
+    file: str
+    name: str
+    seeds: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> HeldTest:
+        """From a stored row."""
+        file, name, seeds = values
+        return cls(file, name, tuple(seeds))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two processes of a duel: which tests it holds false, each by a seed. The others are true."""
+
+    false: Mapping[tuple[str, str], int]
+
+
+def dice(secret: str, file: str, name: str, seed: int) -> Random:
+    """What makes one falsehood of a test; `secret` is what no sandbox holds."""
+    return Random(f"{secret} {file} {name} {seed}")
+
+
+def sides(tests: Iterable[tuple[str, str, int]], draw: Random) -> tuple[Side, Side]:
+    """Both sides of a duel of these tests (file, name, seed): each is false on one of them, drawn for each alone."""
+    first: dict[tuple[str, str], int] = {}
+    second: dict[tuple[str, str], int] = {}
+    for file, name, seed in tests:
+        (first if draw.random() < 0.5 else second)[file, name] = seed
+    return Side(first), Side(second)
+
+
+def drawn(held: Sequence[HeldTest], draw: Random) -> list[tuple[str, str, int]]:
+    """Those of a grade's duel, each with one of its seeds."""
+    chosen = draw.sample(held, min(MOST, len(held)))
+    return [(test.file, test.name, draw.choice(test.seeds)) for test in chosen]
+
+
+def fitting(ids: Mapping[tuple[str, str], Collection[str]], side: Side, statuses: Mapping[str, Status]) -> set[Any]:
+    """Those of the tests (by file and name, with their ids) that end as the side holds them: all fail, or all pass."""
+    wanted = {test: Status.failed if test in side.false else Status.passed for test in ids}
+    return {test for test, found in ids.items() if all(statuses.get(it) is wanted[test] for it in found)}
+
+
+def lies(ids: Mapping[tuple[str, str], Collection[str]], side: Side, statuses: Mapping[str, Status]) -> set[Any]:
+    """Those that are false on the side, and of which one passes."""
+    return {test for test in side.false if any(statuses.get(it) is Status.passed for it in ids.get(test, ()))}
+
+
+def missed(ids: Mapping[tuple[str, str], Collection[str]], side: Side, statuses: Mapping[str, Status]) -> set[str]:
+    """The ids of those that are true on the side, and do not pass."""
+    true = (it for test, found in ids.items() if test not in side.false for it in found)
+    return {it for it in true if statuses.get(it) is not Status.passed}

@@ -1,0 +1,121 @@
+"""Tests of Python that are made false where they stand, for duels (`environments.suites.canaries.duels`).
+
+A falsehood asks for another value, or for another exception, and does what the test does. Whether it fails on M_t is
+tried there, so it need not be known whether its place is reached.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+
+from environments.suites.canaries.falsify import (
+    OPPOSITE_METHODS,
+    LiteralText,
+    Patch,
+    assertion,
+    constants,
+    falsified,
+    file_values,
+    lines_of,
+    near,
+    patched,
+)
+from prchain.core.code.syntax_trees import syntax_tree
+
+_OTHER_EXCEPTIONS = ("BufferError", "BlockingIOError", "ChildProcessError", "FloatingPointError", "ProcessLookupError")
+"""Built in, and hardly ever what a test waits for."""
+_ASSERTING = ("assert", "check", "expect")
+"""Begin the names of helpers that assert."""
+_RAISING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp"})
+_BOM = "\ufeff"
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
+    """`duels.Falsifier` for pytest and unittest. Where two functions of the file have one name, its name is that with
+    its class: ``Case.test_it``."""
+    bom, plain = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
+    try:
+        tree = syntax_tree(plain)
+        lines = lines_of(plain)
+        functions = list(_functions(tree, ""))
+        plain_names = Counter(node.name for _, node in functions)
+        names = Counter(name for name, _ in functions)
+        values = file_values(tree)
+        patches: list[Patch] = []
+        done: set[str] = set()
+        for name, node in functions:
+            known_as = node.name if plain_names[node.name] == 1 else name
+            if not node.name.startswith("test") or names[name] > 1 or (order := dice(known_as)) is None:
+                continue
+            if made := _falsehood(node, lines, values, order):
+                patches += made
+                done.add(known_as)
+        if not done:
+            return text, frozenset()
+        return bom + "".join(patched(lines, 1, len(lines), patches)), frozenset(done)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text, frozenset()
+
+
+def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, _Function]]:
+    """The functions below a node, each with its name behind that of the class that it stands in."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, _Function):
+            yield f"{owner}{inner.name}", inner
+        yield from _functions(inner, f"{inner.name}." if isinstance(inner, ast.ClassDef) else owner)
+
+
+def _falsehood(node: _Function, lines: Sequence[str], values: Sequence[object], order: Random) -> list[Patch]:
+    """What makes a test false: another value in an assertion, else in a call that asserts, else another exception."""
+    statements = list(_statements(node.body))
+    asserted = [found for it in statements if (found := assertion(it)) is not None]
+    if asserted:
+        return falsified(order.choice(asserted), [], lines, values, order, by_value=True, arguments=False)[0]
+    source = LiteralText(lines)
+    wanted = [it for statement in statements for it in _wanted(statement) if source.is_simple(it)]
+    if wanted:
+        literal = order.choice(wanted)
+        return [source.with_value(literal, near(literal.value, order))]
+    exceptions = [it for statement in statements for it in _exceptions(statement)]
+    if exceptions:
+        waited = order.choice(exceptions)
+        return [Patch(waited.lineno, waited.col_offset, waited.end_col_offset or 0, order.choice(_OTHER_EXCEPTIONS))]
+    return []
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a test at any depth, but for functions and classes in it."""
+    for statement in body:
+        if isinstance(statement, _Function | ast.ClassDef):
+            continue
+        yield statement
+        for inner in ast.iter_child_nodes(statement):
+            if isinstance(inner, ast.stmt):
+                yield from _statements([inner])
+            elif isinstance(inner, ast.ExceptHandler | ast.match_case):
+                yield from _statements(inner.body)
+
+
+def _wanted(statement: ast.stmt) -> Iterator[ast.Constant]:
+    """The literals behind the first argument of a call that asserts by a helper: ``self.assertRenders(a, "<p>")``."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[_, *more])) if (
+            name.lower().startswith(_ASSERTING) and name not in OPPOSITE_METHODS and name not in _RAISING
+        ):
+            for it in more:
+                yield from constants(it)
+
+
+def _exceptions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """What a ``with`` waits to be raised, where that stands on one line."""
+    if isinstance(statement, ast.With | ast.AsyncWith):
+        for item in statement.items:
+            match item.context_expr:
+                case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[found, *_]) if (
+                    name in _RAISING and found.lineno == found.end_lineno
+                ):
+                    yield found

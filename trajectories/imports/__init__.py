@@ -1,0 +1,1 @@
+"""Trajectories of others: documents become trajectories without a chain."""
