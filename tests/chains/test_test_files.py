@@ -151,3 +151,13 @@ def test_a_field_of_go_without_a_capital_counts_unless_it_is_only_aligned_anew(t
         "a_test.go": "package a\n\nvar x = T{\n\told: true,\n\tquiet: true,\n}\n",
     }
     assert told(needs_of(tmp_path, after, before)) == {"quiet"}
+
+
+def test_an_argument_that_the_source_takes_by_a_text_is_told_as_a_parameter(tmp_path: Path) -> None:
+    before = {"jwt.py": "def decode(token, **kwargs):\n    return token\n"}
+    after = {
+        "jwt.py": "def decode(token, **kwargs):\n    audience = kwargs.get('audience')\n    return audience or token\n",
+        "tests/test_jwt.py": "import jwt\n\ndef test_it(key):\n    for audience in (1, 2):\n"
+        "        assert jwt.decode(key, audience=audience)\n",
+    }
+    assert [(need.kind, need.text) for need in needs_of(tmp_path, after, before)] == [("parameter", "audience")]
