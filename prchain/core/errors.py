@@ -6,7 +6,9 @@
     |   |-- RecipeError       a recipe, ours or the user's
     |   |-- RepositoryListError
     |   |-- BenchmarkListError
-    |   `-- BadInstance       a row of a data set of others holds no task
+    |   |-- BadInstance       a row of a data set of others holds no task
+    |   |   `-- NoQuery
+    |   `-- BadDocument       a document of others holds no trajectory
     |-- StoreError            the database
     |   |-- StoreUnavailable  cannot be opened, read or written
     |   |-- StoreCorrupt      is not a database, or a damaged one
@@ -21,6 +23,7 @@
     |   |-- NotARepository
     |   |-- CloneFailed
     |   |-- ShallowRepository
+    |   |-- OtherObjectFormat
     |   |-- IncompleteRepository   commits or trees are missing
     |   `-- NoPullRefs
     |-- ForgeError            the API of the forge that holds the pull requests

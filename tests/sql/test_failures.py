@@ -117,7 +117,7 @@ from sql.tables import PullRequest
 from tests.sql.rows import fill, pull_request
 from prchain.core.errors import StoreError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))
 try:
     store = Store.open(sys.argv[1])
     with store.transaction() as tx:

@@ -37,7 +37,7 @@ def import_(path: Path, form: str, source: str | None, licence: str | None, db: 
 
     \b
     Example:
-      prchain rollouts import --format atif jobs --source "our runs of May" --licence CC-BY-4.0
+      prchain rollouts import --format atif jobs --source "our runs"
       prchain rollouts import --format atif trajectories.jsonl
       prchain rollouts audit
       prchain export --format slime --outcome imported --out theirs.jsonl
