@@ -36,6 +36,7 @@ COMMANDS = {
     "tasks": ("chains.tasks.cli:tasks", "Write tasks for chains, and export them."),
     "environments": ("environments.cli:environments", "Build images, and prove chains by their tests."),
     "rollouts": ("trajectories.rollouts.cli:rollouts", "Let an agent work through chains, and judge what it does."),
+    "record": ("trajectories.recording.cli:record", "Run a program, and keep what it asks a model as a trajectory."),
     "curate": ("trajectories.curation.cli:curate", "Distil patches into process graphs, and roll out along them."),
     "prm": ("trajectories.studies.guidance.cli:prm", "Measure process reward models, which guide agents."),
     "judge": (

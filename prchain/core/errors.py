@@ -77,6 +77,8 @@
     |   |-- TextsChanged             its task was written anew while it waited to begin
     |   |-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
     |   `-- CandidateCut             changes of the agent's patch that decide have no room before the judge
+    |-- RecordingError        a program that cannot be recorded
+    |   `-- RequestUnfit             it asked what is no chat completion, or one of a kind that is not answered
     |-- CurationError         a process graph that cannot be made, or used
     |   |-- GraphUnusable            no trajectory can be grown along the stage's graph: there is none, or no node in it
     |   |-- ReferenceConflicts       its stage's reference does not apply to the tree that the stage starts on
@@ -520,6 +522,14 @@ class TaskSuperseded(TaskError):
 
 class RolloutError(PrchainError):
     """A rollout cannot begin."""
+
+
+class RecordingError(PrchainError):
+    """A program cannot be recorded."""
+
+
+class RequestUnfit(RecordingError, ValueError):
+    """A program asked what is no chat completion, or one of a kind that is not answered; it is told so."""
 
 
 class CurationError(PrchainError):

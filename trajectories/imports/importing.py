@@ -125,8 +125,8 @@ class TrajectoryImporter:
             report.imported += 1
             report.left_out += found.left_out
             report.steps += sum(entry.kind is EntryKind.TURN for entry in found.entries)
-            tx.upsert(Trajectory, [_trajectory_row(name, found)])
-            tx.upsert(ImportedTrajectory, [_import_row(name, found, source, licence)])
+            tx.upsert(Trajectory, [foreign_row(name, found)])
+            tx.upsert(ImportedTrajectory, [origin_row(name, found, source, licence)])
             # A time that nobody told is not that of the import.
             tx.upsert(TrajectoryMessage, [{**row_of(name, entry), "at": entry.at} for entry in found.entries])
             for stage in found.stages:
@@ -137,7 +137,8 @@ class TrajectoryImporter:
         report.without_source += source is None
 
 
-def _trajectory_row(name: str, found: ForeignTrajectory) -> Mapping[str, Any]:
+def foreign_row(name: str, found: ForeignTrajectory) -> Mapping[str, Any]:
+    """The row of a trajectory of others in ``trajectories``."""
     times = [entry.at for entry in found.entries if entry.at]
     return {
         "id": name,
@@ -169,7 +170,8 @@ def _trajectory_row(name: str, found: ForeignTrajectory) -> Mapping[str, Any]:
     }
 
 
-def _import_row(name: str, found: ForeignTrajectory, source: str | None, licence: str | None) -> Mapping[str, Any]:
+def origin_row(name: str, found: ForeignTrajectory, source: str | None, licence: str | None) -> Mapping[str, Any]:
+    """Its row in ``imported_trajectories``."""
     return {
         "trajectory_id": name,
         "content": found.content,

@@ -168,4 +168,5 @@ def _rewrite_question(question: Question, query: str, comment: str, findings: Se
     }
     fence = Fence(*material.values())
     fenced = {label: fence(label, text) for label, text in material.items()}
+    assert question.prompt is not None
     return replace(question, messages=question.prompt.render(nonce=fence.nonce, **fenced))

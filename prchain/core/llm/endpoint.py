@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 10.0
 
+_NAMED = frozenset({"model", "messages"})
+
 _LARGEST_BODY = 64 << 20
 """Bytes. No reply is that long: a million tokens are about 4 MB."""
 
@@ -71,7 +73,12 @@ class Endpoint:
         with self._slots:
             end = self.clock() + self.timeout_seconds
             parts, size = [], 0
-            with sdk.chat.completions.with_streaming_response.create(**body) as answer:
+            # The SDK refuses keys that it does not know, and programs of others send such.
+            rest = {name: value for name, value in body.items() if name not in _NAMED}
+            asked = sdk.chat.completions.with_streaming_response.create(
+                model=body["model"], messages=body["messages"], extra_body=rest
+            )
+            with asked as answer:
                 for part in answer.iter_bytes():
                     parts.append(part)
                     size += len(part)

@@ -69,7 +69,8 @@ class Question:
     """Which of the settings' purposes it is: ``query``, ``overview``, ``judge`` ... ; 32 characters at most."""
     subject: str
     """What it is about, e.g. a chain's id and a stage; 255 characters at most."""
-    prompt: Prompt
+    prompt: Prompt | None
+    """None: no text of ours asks it."""
     messages: tuple[Message, ...]
     max_tokens: int | None = None
     """Of the reply; None: what the settings say of the purpose, or `MAX_TOKENS`."""
@@ -263,6 +264,21 @@ class Gateway:
         paid = self._find_or_pay(question, request, 0)
         return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost, paid.seconds)
 
+    def forward(self, question: Question, body: Mapping[str, Any], ordinal: int = 0) -> Answer[Reply]:
+        """Answer what a program of others asks, in its own words: `body` is that of ``/chat/completions``, and the
+        question's messages are those that it holds.
+
+        What the settings of the purpose say of temperature, top_p and the reply's length stands in place of its own;
+        without any, a reply has as much room as the program gives it. `ordinal` tells equal bodies apart that are to
+        have replies of their own. Raises `LlmError`.
+        """
+        request = replace(self._request(question, None), body=body)
+        asked = body.get("max_completion_tokens", body.get("max_tokens"))
+        if self._route(question.purpose).max_tokens is None and type(asked) is int and asked > 0:
+            request = replace(request, max_tokens=asked)
+        paid = self._find_or_pay(question, request, ordinal)
+        return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost, paid.seconds)
+
     def estimate(self, question: Question, shape: type[BaseModel] | None = None) -> CostEstimate:
         """What the question would cost, by four bytes a token and replies as long as they may be; no repeats."""
         request = self._request(question, shape)
@@ -339,8 +355,9 @@ class Gateway:
                 if stored is not None
                 else self._pay(question, request, key, body)
             )
-        # The ledger has the reply as it came.
-        reply = with_whole_tokens(with_finish(paid.reply, request), question.messages)
+        # The ledger has the reply as it came. Who sends a body of its own did not break the special tokens in it.
+        shown = question.messages if request.body is None else ()
+        reply = with_whole_tokens(with_finish(paid.reply, request), shown)
         return replace(paid, reply=reply)
 
     def _pay(self, question: Question, request: Request, key: CallKey, body: bytes) -> _PaidReply:
@@ -348,7 +365,8 @@ class Gateway:
         size = most_bytes(request, route.model.name, body)
         most_usd = route.price.most(size, request.max_tokens) if route.price else None
         priced_by = route.price.source if route.price else None
-        note = CallNote(question.prompt.name, question.prompt.hash, route.model.name, priced_by)
+        prompt = ("", "") if question.prompt is None else (question.prompt.name, question.prompt.hash)
+        note = CallNote(*prompt, route.model.name, priced_by)
         asked = (question.purpose, question.subject, question.sample, question.attempt)
         tokens = question.prompt_tokens or -(-len(body) // _BYTES_PER_TOKEN)
         context = question.context_tokens or route.context_tokens

@@ -53,6 +53,9 @@ class Request:
     """What the request is for, as the ledger keeps it. A script reads it; it is never sent."""
     subject: str = ""
     """As `purpose`."""
+    body: Mapping[str, Any] | None = None
+    """The body of ``/chat/completions`` that a program of others wrote: it is sent in place of messages, schema and
+    tools. Model and length of the reply, and temperature and top_p that are set, stand in place of its own."""
 
 
 @dataclass(frozen=True, slots=True)

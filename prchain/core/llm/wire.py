@@ -58,17 +58,24 @@ class FailedAnswer:
     """Whether what came of a reply may have been paid for."""
 
 
+_OURS = frozenset({"model", "max_tokens", "max_completion_tokens", "stream", "stream_options"})
+"""What is never taken over from a body of others: it is set here, or it would change the form of the answer."""
+
+
 def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str, Any]:
     """The JSON body that asks `model` for a reply to the request."""
-    messages = request.messages
     body: dict[str, Any] = {"model": model}
-    if request.schema is not None and dialect.schema_in_words:
-        messages = _with_words(messages, in_words(request.schema))
-    elif request.schema is not None:
-        messages = _with_words(messages, keys_in_words(request.schema))
-        schema = {"name": request.schema_name, "strict": True, "schema": request.schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    body["messages"] = [_message(message, dialect) for message in messages]
+    if request.body is not None:
+        body |= {name: value for name, value in request.body.items() if name not in _OURS}
+    else:
+        messages = request.messages
+        if request.schema is not None and dialect.schema_in_words:
+            messages = _with_words(messages, in_words(request.schema))
+        elif request.schema is not None:
+            messages = _with_words(messages, keys_in_words(request.schema))
+            schema = {"name": request.schema_name, "strict": True, "schema": request.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body["messages"] = [_message(message, dialect) for message in messages]
     body["max_completion_tokens" if dialect.completion_tokens else "max_tokens"] = request.max_tokens
     if request.temperature is not None:
         body["temperature"] = request.temperature

@@ -1,0 +1,213 @@
+"""From the requests of a program to conversations: pure.
+
+A program sends its whole conversation with each request. What goes on from the end of a conversation that is known
+adds to it; what goes on from another place in it (a summary in place of the beginning, a sub-agent, the request for a
+title) is a *branch*: a conversation of its own, which begins with copies of what it shares with the one it left. Each
+reply stands in one of them as its own, so that it is under loss once.
+
+Messages are compared by their role, their text but for white space around it, and their calls by name and arguments:
+agents make ids of calls anew, and leave reasoning out. In a system prompt, times and UUIDs do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from prchain.core.llm.model import Message, Reply, ToolCall
+from trajectories.model import Entry, EntryKind, Reason, TurnFault
+
+Clean = Callable[[str], str]
+"""Takes secrets out of a text."""
+
+_VOLATILE = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\b\d{1,2}:\d\d(?::\d\d)?\b"
+    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
+_LONGEST_ID = 128
+_COPIED: Mapping[str, Any] = {"copied": True}
+_UNTRAINED: Mapping[str, Any] = {"loss": {"train": False, "reason": str(Reason.UNTRAINED)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a request."""
+
+    reply: Reply
+    usd: float | None
+    seconds: float
+    at: str
+    """When it was there, as ISO 8601."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """A message in the tree of all that was said; the root is none."""
+
+    parent: _Node | None = None
+    branch: Branch | None = None
+    entry: Entry | None = None
+    """None for the root."""
+    children: dict[str, _Node] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Branch:
+    """A conversation, as it stands."""
+
+    number: int
+    """From 0 on; 0 is the first that the program began."""
+    entries: list[Entry]
+    left: Branch | None = None
+    """The one that it branched off from."""
+    shared: int = 0
+    """Turns that it has from there."""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """Those of its last request."""
+    _tip: _Node = field(default_factory=_Node, repr=False)
+
+
+class Conversations:
+    """All that one program asks. `clean` takes secrets out of what is kept."""
+
+    def __init__(self, clean: Clean) -> None:
+        self.branches: list[Branch] = []
+        self._clean = clean
+        self._root = _Node()
+
+    def take(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], answered: Answered
+    ) -> tuple[Branch, int]:
+        """Take a request with its answer; returns the conversation that it belongs to and the ordinal of the first
+        entry that is new in it."""
+        node, known = self._root, 0
+        while known < len(messages) and (child := node.children.get(_key(messages[known]))) is not None:
+            node, known = child, known + 1
+        branch = node.branch
+        if branch is None or branch._tip is not node:
+            branch, first = self._branched(node), 0
+        else:
+            first = len(branch.entries)
+        branch.tools = tuple(tools)
+        for message in messages[known:]:
+            node = self._add(branch, node, message, self._heard(branch, message, known == 0, bool(tools)))
+            known += 1
+        reply = Message("assistant", answered.reply.text or answered.reply.refusal or "", answered.reply.tool_calls)
+        branch._tip = self._add(branch, node, reply, self._turn(branch, reply, answered))
+        return branch, first
+
+    def _branched(self, node: _Node) -> Branch:
+        path: list[Entry] = []
+        at: _Node | None = node
+        while at is not None and at.entry is not None:
+            path.append(at.entry)
+            at = at.parent
+        copies = [
+            replace(entry, ordinal=ordinal, details={**entry.details, **_COPIED, **_untrained(entry)})
+            for ordinal, entry in enumerate(reversed(path))
+        ]
+        shared = sum(entry.kind is EntryKind.TURN for entry in copies)
+        branch = Branch(len(self.branches), copies, node.branch, shared)
+        self.branches.append(branch)
+        return branch
+
+    def _add(self, branch: Branch, parent: _Node, message: Message, entry: Entry) -> _Node:
+        branch.entries.append(entry)
+        node = _Node(parent, branch, entry)
+        parent.children.setdefault(_key(message), node)
+        return node
+
+    def _heard(self, branch: Branch, message: Message, first: bool, with_tools: bool) -> Entry:
+        """The entry of a message that the program sends, and that is no reply of ours."""
+        content = self._clean(message.content)
+        if message.role == "assistant":
+            return self._entry(branch, EntryKind.TURN, message, content, details=_UNTRAINED, calls=message.tool_calls)
+        if message.role == "tool":
+            name = next((call.name for call in _calls_before(branch) if call.id == message.tool_call_id), None)
+            kind, answered = EntryKind.OBSERVATION, message.tool_call_id
+            return self._entry(branch, kind, message, content, tool_call_id=answered, tool_name=name)
+        if message.role == "system":
+            kind = EntryKind.SYSTEM if first else EntryKind.QUERY
+            return self._entry(branch, kind, replace(message, role="system" if first else "user"), content)
+        # Without tools, what a command printed comes back in the name of the user.
+        answer = not with_tools and any(entry.kind is EntryKind.TURN for entry in branch.entries)
+        return self._entry(branch, EntryKind.OBSERVATION if answer else EntryKind.QUERY, message, content)
+
+    def _turn(self, branch: Branch, message: Message, answered: Answered) -> Entry:
+        reply, usage = answered.reply, answered.reply.usage
+        fault = None
+        if reply.refusal:
+            fault = TurnFault.REFUSAL
+        elif reply.finish == "length":
+            fault = TurnFault.CUT_OFF
+        elif not reply.tool_calls and not reply.text.strip():
+            fault = TurnFault.EMPTY
+        return self._entry(
+            branch,
+            EntryKind.TURN,
+            message,
+            self._clean(message.content),
+            calls=reply.tool_calls,
+            reasoning=self._clean(reply.reasoning) if reply.reasoning else None,
+            error=fault,
+            tokens_in=usage.tokens_in,
+            tokens_cached=usage.tokens_cached,
+            tokens_out=usage.tokens_out,
+            usd=answered.usd,
+            seconds=answered.seconds,
+            at=answered.at,
+        )
+
+    def _entry(
+        self,
+        branch: Branch,
+        kind: EntryKind,
+        message: Message,
+        content: str,
+        *,
+        calls: Sequence[ToolCall] = (),
+        **fields: Any,
+    ) -> Entry:
+        step = branch.entries[-1].step if branch.entries else 0
+        kept = (ToolCall(call.id[:_LONGEST_ID], self._clean(call.name), self._clean(call.arguments)) for call in calls)
+        return Entry(
+            len(branch.entries),
+            1,
+            1,
+            step + (kind is EntryKind.TURN),
+            kind,
+            message.role,
+            content,
+            tool_calls=tuple(kept),
+            **fields,
+        )
+
+
+def _calls_before(branch: Branch) -> Sequence[ToolCall]:
+    turns = (entry for entry in reversed(branch.entries) if entry.kind is EntryKind.TURN)
+    return next((entry.tool_calls for entry in turns), ())
+
+
+def _untrained(entry: Entry) -> Mapping[str, Any]:
+    return _UNTRAINED if entry.kind is EntryKind.TURN else {}
+
+
+def _key(message: Message) -> str:
+    text = message.content.strip()
+    if message.role == "system":
+        text = _VOLATILE.sub("*", text)
+    calls = [(call.name, _canonical(call.arguments)) for call in message.tool_calls]
+    return sha256(json.dumps([message.role, text, calls]).encode()).hexdigest()
+
+
+def _canonical(arguments: str) -> Any:
+    """The value of a call's arguments: an agent may write the JSON anew."""
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments.strip()

@@ -1,0 +1,96 @@
+"""Answers what a program asks, and keeps it: each answer is in the ledger before the program has it, and in the
+trajectory after that."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from prchain.core.llm.gateway import Answer, Gateway, Question
+from prchain.core.llm.model import Reply
+from prchain.core.secrets.scrub import redact_mined
+from prchain.core.timestamps import now
+from trajectories.recording.chat import AskedChat
+from trajectories.recording.conversation import Answered, Branch, Conversations
+
+PURPOSE = "agent"
+"""Whose settings say which model answers, as for our own agents."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request, as often as it came."""
+
+    ordinal: int = 0
+    delivered: bool = False
+    """Whether its last answer reached the program."""
+
+
+@dataclass
+class Recorder:
+    """One run of a program. Safe for several threads, since a program may ask several things at once.
+
+    `run` names it in the ledger; `keep` is called with a conversation and the ordinal of its first new entry, by one
+    thread at a time; `secrets` are the user's.
+    """
+
+    gateway: Gateway
+    run: str
+    keep: Callable[[Branch, int], None]
+    secrets: tuple[str, ...] = ()
+    found_secrets: Counter[str] = field(default_factory=Counter)
+    """What looked like a secret and was replaced in what is kept."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """Requests that got no reply, by the failure's name."""
+    _asked: dict[str, _Asked] = field(default_factory=dict, repr=False)
+    _taken: set[tuple[str, int]] = field(default_factory=set, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        clean = partial(redact_mined, secrets=self.secrets, counts=self.found_secrets)
+        self.conversations = Conversations(clean)
+
+    @property
+    def model(self) -> str:
+        """The model that answers."""
+        return self.gateway.model_name(PURPOSE)
+
+    def answer(self, asked: AskedChat, *, again: bool) -> tuple[Reply, Callable[[], None]]:
+        """The reply, and what is to be called when the program has it. Raises `LlmError` and `StoreError`.
+
+        What comes once more gets the stored reply where the program says that it sends it `again`, or where it never
+        had the first one; else it wants another reply to the same words.
+        """
+        digest = hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
+        with self._lock:
+            state = self._asked.setdefault(digest, _Asked())
+            if state.delivered and not again:
+                state.ordinal, state.delivered = state.ordinal + 1, False
+            ordinal = state.ordinal
+        question = Question(PURPOSE, f"record/{self.run}", None, asked.messages)
+        answer = self.gateway.forward(question, asked.body, ordinal)
+        with self._lock:
+            if (digest, ordinal) not in self._taken:
+                self._taken.add((digest, ordinal))
+                self.keep(*self.conversations.take(asked.messages, asked.tools, _answered(answer)))
+
+        def delivered() -> None:
+            with self._lock:
+                if state.ordinal == ordinal:
+                    state.delivered = True
+
+        return answer.value, delivered
+
+    def fail(self, name: str) -> None:
+        """Count a request that got no reply."""
+        with self._lock:
+            self.failed[name] += 1
+
+
+def _answered(answer: Answer[Reply]) -> Answered:
+    return Answered(answer.reply, answer.cost, round(answer.seconds, 3), now())

@@ -1,0 +1,217 @@
+"""The endpoint that a recorded program asks: ``/v1/chat/completions`` and ``/v1/models`` on this machine's loopback.
+
+A random token is the program's key; who has another one, or asks for anything else, is refused. The upstream endpoint
+is asked without streaming: a program that wants a stream gets comments while it waits, then the whole reply as events.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from prchain.core.errors import (
+    BudgetExceeded,
+    ContextTooLong,
+    EndpointRefused,
+    PrchainError,
+    RateLimited,
+    RequestUnfit,
+)
+from prchain.core.llm.model import Reply
+from prchain.core.secrets.scrub import redact
+from trajectories.recording.chat import (
+    PATH,
+    PING,
+    AskedChat,
+    events,
+    failure,
+    failure_event,
+    models,
+    read_asked,
+    whole,
+)
+from trajectories.recording.recorder import Recorder
+
+LARGEST_BODY = 64 << 20
+"""Bytes of a request: no context is that long."""
+PING_SECONDS = 3.0
+_SLOWEST = 60.0
+"""Seconds that the parts of a request may be apart."""
+_MOST_CALLS = 64
+"""Requests that are answered at once."""
+
+_STATUS: tuple[tuple[type[PrchainError], int, str | None], ...] = (
+    (RequestUnfit, 400, None),
+    (ContextTooLong, 400, "context_length_exceeded"),
+    (EndpointRefused, 400, None),
+    (RateLimited, 429, "rate_limit_exceeded"),
+    (BudgetExceeded, 402, "budget_exceeded"),
+)
+"""How a failure is told to the program; any other is a 502."""
+
+
+class RecordingServer(ThreadingHTTPServer):
+    """Serves one program. `token` is its key."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, recorder: Recorder, *, ping_seconds: float = PING_SECONDS) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.recorder = recorder
+        self.ping_seconds = ping_seconds
+        self.token = secrets.token_urlsafe(32)
+        self.calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="recorded")
+
+    @property
+    def base_url(self) -> str:
+        """What the program is given as the address of its endpoint."""
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that broke is the program's affair."""
+
+
+@contextmanager
+def serving(recorder: Recorder, *, ping_seconds: float = PING_SECONDS) -> Iterator[RecordingServer]:
+    """The endpoint, until the block ends and what was asked meanwhile is answered and kept."""
+    server = RecordingServer(recorder, ping_seconds=ping_seconds)
+    thread = threading.Thread(target=server.serve_forever, name="recorder", daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        server.calls.shutdown(wait=True, cancel_futures=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: RecordingServer
+    protocol_version = "HTTP/1.1"
+    server_version = "prchain"
+    sys_version = ""
+    timeout = _SLOWEST
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the terminal is the program's."""
+
+    def do_GET(self) -> None:
+        """See `BaseHTTPRequestHandler`."""
+        if not self._is_allowed():
+            return
+        if self.path.partition("?")[0].rstrip("/") == "/v1/models":
+            self._send(200, models(self.server.recorder.model))
+        else:
+            self._refuse(404, "there is nothing here but /v1/models and /v1/chat/completions")
+
+    def do_POST(self) -> None:
+        """See `BaseHTTPRequestHandler`."""
+        if not self._is_allowed():
+            return
+        if self.path.partition("?")[0].rstrip("/") != PATH:
+            self._refuse(404, "there is nothing here but /v1/models and /v1/chat/completions")
+            return
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            self._refuse(411, "a request needs its Content-Length")
+            return
+        if int(length) > LARGEST_BODY:
+            self._refuse(413, f"a request has at most {LARGEST_BODY >> 20} MiB")
+            return
+        data = self.rfile.read(int(length))
+        if len(data) < int(length):
+            self.close_connection = True
+            return
+        try:
+            asked = read_asked(data)
+        except RequestUnfit as error:
+            self._fail(error)
+            return
+        self._answer(asked)
+
+    def _answer(self, asked: AskedChat) -> None:
+        server = self.server
+        # The SDK counts how often it has sent a request before.
+        again = self.headers.get("x-stainless-retry-count", "0") not in {"", "0"}
+        future = server.calls.submit(server.recorder.answer, asked, again=again)
+        begun = False
+        while True:
+            try:
+                reply, delivered = future.result(server.ping_seconds)
+                break
+            except NotYet:
+                if future.done():
+                    continue
+                if asked.stream:
+                    begun = begun or self._begin_stream()
+                    self._write(PING)
+            except PrchainError as error:
+                self._fail(error, begun=begun)
+                return
+        name, created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
+        if not asked.stream:
+            self._send(200, whole(reply, name, created))
+        else:
+            self._stream(reply, name, created, asked, begun=begun)
+        delivered()
+
+    def _stream(self, reply: Reply, name: str, created: int, asked: AskedChat, *, begun: bool) -> None:
+        if not begun:
+            self._begin_stream()
+        for event in events(reply, name, created, with_usage=asked.with_usage):
+            self._write(event)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _begin_stream(self) -> bool:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-cache")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        return True
+
+    def _write(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def _fail(self, error: PrchainError, *, begun: bool = False) -> None:
+        self.server.recorder.fail(error.name)
+        status, code = next(((status, code) for kind, status, code in _STATUS if isinstance(error, kind)), (502, None))
+        words = redact(" ".join(str(error).split()), self.server.recorder.secrets)
+        if begun:
+            self._write(failure_event(words, error.name, code))
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self._send(status, failure(words, error.name, code))
+
+    def _is_allowed(self) -> bool:
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+        if hmac.compare_digest(given, self.server.token.encode()):
+            return True
+        self._refuse(401, "this is not the key that the recorded program was given")
+        return False
+
+    def _refuse(self, status: int, words: str) -> None:
+        self.close_connection = True  # what it sends is not read
+        self._send(status, failure(words, "invalid_request_error"))
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if status != 200:
+            self.send_header("x-should-retry", "false")  # the gateway has tried as often as it makes sense
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
