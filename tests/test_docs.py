@@ -60,6 +60,7 @@ def wrong_calls(text: str) -> list[str]:
 
 
 def _wrong_words(call: str, words: list[str]) -> list[str]:
+    words = words[: words.index("--")] if "--" in words else words  # what follows is another program's
     click_command: click.Command = command(words[0])
     for word in words[1:]:
         if not isinstance(click_command, click.Group) or word.startswith("-"):

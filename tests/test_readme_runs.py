@@ -146,6 +146,12 @@ RULES = {
         "accepted|diff --git|changed no file", replaces={**OF_TRAJECTORY, "N": "1"}, why="every rollout has a step"
     ),
     "rollouts audit": Rule('audited: no sign of cheating|findings? in|"with_a_sign"', replaces=OF_TRAJECTORY),
+    "record": Rule(
+        "no-such-agent cannot be started",
+        replaces={"mini": "no-such-agent", "env": "no-such-agent"},
+        ends=(1,),
+        why="agent programs are not there; tests/trajectories/test_recording.py records one",
+    ),
     "curate graphs": Rule("graphs? to make", (*LOCAL, "--dry-run"), why="the script knows one stage"),
     "curate graphs --from": Rule(
         "accepted no stage", LOCAL, replaces=OF_TRAJECTORY, ends=(1,), why="plain processes are everywhere"
