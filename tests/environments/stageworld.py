@@ -7,10 +7,12 @@ it is about.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from environments.backends import BACKENDS
 from environments.images.provide import Provider
@@ -222,9 +224,10 @@ def stage_world(
     between: Mapping[int, Changes] | None = None,
     recipe: str = RECIPE,
     chains: Sequence[Sequence[int]] = (CHAIN,),
+    duels: bool = False,
 ) -> Iterator[StageWorld]:
     """The world with these chains. `changes` replace what a pull request changes, `start` adds to the first commit, and
-    `between` is pushed right before a pull request is opened."""
+    `between` is pushed right before a pull request is opened. Without `duels` proofs try none (`try_no_duels`)."""
     world = World(folder / "till.git")
     world.commit("main", {**START, **(start or {})}, "start")
     for number in CHAIN:
@@ -239,7 +242,7 @@ def stage_world(
     chain_world = StageWorld(folder, store, world)
     for numbers in chains:
         chain_world.add_chain(numbers)
-    try:
+    with pytest.MonkeyPatch.context() as patch, closing(store):
+        if not duels:
+            try_no_duels(patch.setattr)
         yield chain_world
-    finally:
-        store.close()

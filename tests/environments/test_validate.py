@@ -28,23 +28,12 @@ from prchain.core.errors import BuildFailed, EngineUnavailable, IncompleteReposi
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED
 from sql.tables import ReferenceRun, StageTests, Validation
-from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world, test_file, try_no_duels
+from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world, test_file
 
 ROOT = Path(__file__).parents[2]
 
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
-
-
-@pytest.fixture
-def duels() -> None:
-    """For tests whose proofs try duels: four runs a stage, beside two that a proof needs."""
-
-
-@pytest.fixture(autouse=True)
-def _duels_on_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "duels" not in request.fixturenames:
-        try_no_duels(monkeypatch.setattr)
 
 
 @pytest.fixture
@@ -283,21 +272,18 @@ def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, mon
     assert "ZeroDivisionError" in str(report.failed[0].reason)
 
 
-@pytest.mark.usefixtures("duels")
-def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase_and_stores_what_duels_found(
-    short: StageWorld,
-) -> None:
+def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase_and_stores_what_duels_found(tmp_path: Path) -> None:
     log = io.StringIO()
-    with open_progress(log, every=0) as progress:
-        ValidateRun(short.store, short.prover(runs=1), ValidationChoice(), progress=progress).run()
-    words = [line.partition(f"({short.chain_id}: ")[2].rstrip(")") for line in log.getvalue().splitlines()]
+    with stage_world(tmp_path, chains=[(1,)], duels=True) as world, open_progress(log, every=0) as progress:
+        ValidateRun(world.store, world.prover(runs=1), ValidationChoice(), progress=progress).run()
+        (stage,) = world.stages()
+    words = [line.partition(f"({world.chain_id}: ")[2].rstrip(")") for line in log.getvalue().splitlines()]
     assert [word for word in words if "stage 1" in word] == [
         "stage 1: image",
         "stage 1: after, run 1",
         "stage 1: before, run 1",
         *(f"stage 1: duel {falsehood}, run {side}" for falsehood in (1, 2) for side in (1, 2)),
     ]
-    (stage,) = short.stages()
     assert [(held.file, held.name) for held in stage.baseline.duels] == [("tests/test_prices.py", "test_halved")]
 
 
