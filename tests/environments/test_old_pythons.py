@@ -203,3 +203,18 @@ def assert_signed(folder: Path, program: str) -> None:
 
 def test_the_own_interpreter_with_its_own_pytest(tmp_path: Path) -> None:
     assert_signed(tmp_path / "tree", sys.executable)
+
+
+def test_ci_says_which_interpreters_it_cannot_unpack_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'apt-get: no route' >&2\nexit 100\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    script = Path(__file__).parents[2] / ".ci/debian-pythons"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    ended = subprocess.run(
+        [script, tmp_path / "out"], env={"PATH": path}, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert [line for line in ended.stderr.splitlines() if line.startswith("ci: ")] == [
+        "ci: Python 3.13 of Debian trixie cannot be had here",
+        "ci: Python 3.9 of Debian bullseye cannot be had here",
+    ]
+    assert list((tmp_path / "out").iterdir()) == []
