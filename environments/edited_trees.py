@@ -45,7 +45,7 @@ class EditedTrees:
         self._snapshot = ""
         self._holds = tree
         self._changed: Collection[str] = ()
-        self._ended = 0.0
+        self._placed = self._ended = 0.0
 
     def __enter__(self) -> EditedTrees:
         return self
@@ -104,7 +104,7 @@ class EditedTrees:
     ) -> TestRun:
         sandbox = self._ready(fresh)
         as_it_is = self._runs_as_it_is({*self._changed, *paths})
-        if not as_it_is:
+        if not as_it_is and tree != self._holds:
             time.sleep(until_newer(self._ended, time.time()))
         move_tree(sandbox, self._workplace.trees, self._holds, tree)
         self._holds = tree
@@ -122,12 +122,13 @@ class EditedTrees:
             sandbox = self._sandbox = self._workplace.sandbox()
             sandbox.start()
             self._workplace.place(sandbox, self._first)
-            self._snapshot = sandbox.snapshot()
+            self._snapshot, self._placed = sandbox.snapshot(), time.time()
         elif fresh:
             sandbox.restore(self._snapshot)
         else:
             return sandbox
-        self._holds, self._changed = self._first, ()
+        # What a run made after the snapshot is gone.
+        self._holds, self._changed, self._ended = self._first, (), self._placed
         return sandbox
 
     def _runs_as_it_is(self, paths: Collection[str]) -> bool:

@@ -99,7 +99,7 @@ EQUAL = "class Any(float):\n    def __eq__(self, other): return True\n    __hash
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageWorld]:
     folder: Path = tmp_path_factory.mktemp("duels")
-    with stage_world(folder, chains=((1,),)) as made:
+    with stage_world(folder, chains=((1,),), duels=True) as made:
         made.prover().prove(made.chain_id)
         yield made
 

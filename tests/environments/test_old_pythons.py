@@ -1,9 +1,11 @@
 """What runs inside an image runs on every Python from 3.6 on and every pytest from 3.0 on: by its syntax everywhere,
-and by itself on the interpreters of this machine."""
+and by itself on the interpreters of this machine, and on those below the folder that PRCHAIN_TEST_PYTHONS names."""
 
 from __future__ import annotations
 
 import ast
+import json
+import os
 import subprocess
 import sys
 from importlib import resources
@@ -69,8 +71,31 @@ OF_ITS_TIME = {
     (3, 9): ("7.4.4",),
     (3, 13): ("9.0.0",),
 }
-"""Versions of pytest with which an interpreter is tried, those whose insides differ."""
-CELLS = [(python, version) for python in host_pythons() for version in OF_ITS_TIME.get(python.version[:2], ())]
+"""Versions of pytest with which an interpreter is tried, those whose insides differ; where none of these interpreters
+is, our own is tried with the last."""
+
+
+def unpacked() -> list[HostPython]:
+    """The interpreters that `.ci/debian-pythons` unpacked, of versions that the machine itself has none of."""
+    known = {python.version[:2] for python in host_pythons()}
+    found = []
+    for program in sorted(Path(os.environ.get("PRCHAIN_TEST_PYTHONS") or os.devnull).glob("*/usr/bin/python3")):
+        ask = "import json, sys; print(json.dumps([sys.version_info[:3], sys.prefix]))"
+        answer = subprocess.run([program, "-c", ask], check=True, capture_output=True, timeout=60)
+        version, prefix = json.loads(answer.stdout)
+        if tuple(version[:2]) not in known:
+            found.append(HostPython(tuple(version), str(program), prefix))
+    return found
+
+
+UNPACKED = unpacked()
+PYTHONS = sorted([*host_pythons(), *UNPACKED], key=lambda python: python.version)
+_OWN = HostPython(sys.version_info[:3], sys.executable, sys.base_prefix)
+CELLS = [
+    pytest.param(it, version, id=f"{it.text}-{version}", marks=() if it in UNPACKED else pytest.mark.drawn(3))
+    for it in PYTHONS
+    for version in OF_ITS_TIME.get(it.version[:2], ())
+] or [pytest.param(_OWN, "9.0.0", id="own")]
 
 
 def inside() -> list[Path]:
@@ -133,10 +158,8 @@ def test_syntax_that_the_oldest_python_lacks_is_noticed() -> None:
         too_new("if (x := 1): pass\n")
 
 
-@pytest.mark.parametrize("python", host_pythons(), ids=lambda python: python.text)
-def test_each_interpreter_of_this_machine_signs_what_becomes_of_tests_of_unittest(
-    tmp_path: Path, python: HostPython
-) -> None:
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda python: python.text)
+def test_each_interpreter_signs_what_becomes_of_tests_of_unittest(tmp_path: Path, python: HostPython) -> None:
     command = TestCommand(f"{python.program} {{tools}}/python_reporter.py", "unittest")
     text = (
         "import unittest\nclass T(unittest.TestCase):\n"
@@ -150,8 +173,7 @@ def test_each_interpreter_of_this_machine_signs_what_becomes_of_tests_of_unittes
 
 
 @pytest.mark.docker  # as all that fetches from a package index
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize(("python", "version"), CELLS, ids=lambda it: getattr(it, "text", it))
+@pytest.mark.parametrize(("python", "version"), CELLS)
 def test_each_interpreter_signs_what_becomes_of_tests_of_a_pytest_of_its_time(
     tmp_path: Path, python: HostPython, version: str
 ) -> None:
@@ -181,3 +203,18 @@ def assert_signed(folder: Path, program: str) -> None:
 
 def test_the_own_interpreter_with_its_own_pytest(tmp_path: Path) -> None:
     assert_signed(tmp_path / "tree", sys.executable)
+
+
+def test_ci_says_which_interpreters_it_cannot_unpack_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'apt-get: no route' >&2\nexit 100\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    script = Path(__file__).parents[2] / ".ci/debian-pythons"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    ended = subprocess.run(
+        [script, tmp_path / "out"], env={"PATH": path}, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert [line for line in ended.stderr.splitlines() if line.startswith("ci: ")] == [
+        "ci: Python 3.13 of Debian trixie cannot be had here",
+        "ci: Python 3.9 of Debian bullseye cannot be had here",
+    ]
+    assert list((tmp_path / "out").iterdir()) == []

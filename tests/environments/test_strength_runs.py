@@ -113,6 +113,43 @@ def test_a_build_sees_a_later_time_than_that_of_the_build_before() -> None:
     assert until_newer(10.2, 11.0) == 0 and until_newer(10.2, 9.0) == 1.0, "the clock was set back"
 
 
+def test_a_tree_is_changed_later_than_the_last_build_that_the_sandbox_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = [100.5], list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    def runs(*a: Any, **k: Any) -> TestRun:
+        now[0] += 2.25
+        return GOOD
+
+    sandbox = SimpleNamespace(start=lambda: None, close=lambda: None, snapshot=lambda: "x", restore=lambda name: None)
+    workplace: Any = SimpleNamespace(
+        runner="cargo",
+        command=RUNNERS["cargo"].command,
+        backend=SimpleNamespace(refreshes=lambda plan: ("cargo build",)),
+        provided=SimpleNamespace(plan=None),
+        trees=None,
+        sandbox=lambda: sandbox,
+        place=lambda *a: None,
+        refresh=lambda box: None,
+    )
+    monkeypatch.setattr("environments.edited_trees.time", SimpleNamespace(sleep=sleep, time=lambda: now[0]))
+    monkeypatch.setattr("environments.edited_trees.move_tree", lambda *a: None)
+    monkeypatch.setattr("environments.edited_trees.run_tests", runs)
+    with EditedTrees(workplace, "t", (), RunnerBaseline()) as bench:
+        bench._run("t", (), 1.0, (), (), fresh=True)
+        assert slept == [], "nothing was written"
+        bench._run("u", ("a.rs",), 1.0, (), (), fresh=True)
+        assert sum(slept) == 0, "the snapshot is older than that"
+        bench._run("v", ("a.rs",), 1.0, (), (), fresh=False)
+        assert slept.pop() == 1.0, "the run before has just ended"
+    with EditedTrees(workplace, "t", (), RunnerBaseline()) as bench:
+        bench._run("u", ("a.rs",), 1.0, (), (), fresh=True)
+        assert slept.pop() == 0.75, "what was made ready is as new as the change"
+
+
 @pytest.mark.parametrize(
     ("status", "language", "outcome"),
     [

@@ -258,11 +258,11 @@ def test_an_engine_that_is_gone_ends_the_run_for_all(world: StageWorld, monkeypa
 
 
 def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.add_chain((1, 2), score=0.5)
+    world.add_chain((1,), score=0.5)
     real = Provider.provide
 
     def defect(self: Provider, *args: Any, **named: Any) -> Any:
-        if args[3].position == 3:
+        if args[3].position == 2:
             raise ZeroDivisionError("ours")
         return real(self, *args, **named)
 
@@ -272,17 +272,19 @@ def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, mon
     assert "ZeroDivisionError" in str(report.failed[0].reason)
 
 
-def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase(world: StageWorld) -> None:
+def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase_and_stores_what_duels_found(tmp_path: Path) -> None:
     log = io.StringIO()
-    with open_progress(log, every=0) as progress:
+    with stage_world(tmp_path, chains=[(1,)], duels=True) as world, open_progress(log, every=0) as progress:
         ValidateRun(world.store, world.prover(runs=1), ValidationChoice(), progress=progress).run()
+        (stage,) = world.stages()
     words = [line.partition(f"({world.chain_id}: ")[2].rstrip(")") for line in log.getvalue().splitlines()]
-    assert [word for word in words if "stage 2" in word] == [
-        "stage 2: image",
-        "stage 2: after, run 1",
-        "stage 2: before, run 1",
-        *(f"stage 2: duel {falsehood}, run {side}" for falsehood in (1, 2) for side in (1, 2)),
+    assert [word for word in words if "stage 1" in word] == [
+        "stage 1: image",
+        "stage 1: after, run 1",
+        "stage 1: before, run 1",
+        *(f"stage 1: duel {falsehood}, run {side}" for falsehood in (1, 2) for side in (1, 2)),
     ]
+    assert [(held.file, held.name) for held in stage.baseline.duels] == [("tests/test_prices.py", "test_halved")]
 
 
 def test_failures_stand_until_they_are_tried_anew(tmp_path: Path) -> None:
@@ -324,7 +326,7 @@ def test_a_proof_is_renewed_without_a_test_run_that_would_be_the_same(
 def test_a_machine_without_the_runner_is_no_fault_of_the_chain_and_the_next_run_tries_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with stage_world(tmp_path) as world:
+    with stage_world(tmp_path, chains=[(1,)]) as world:
         tail = "Traceback ...\nModuleNotFoundError: No module named 'pytest'\n"
         missing = TestRun({}, tail, 0.1, 1, infra="runner_missing")
         with monkeypatch.context() as patched:
@@ -391,7 +393,7 @@ import sys, os
 sys.path.insert(0, {root!r})
 from pathlib import Path
 from environments import workplace
-from tests.environments.stageworld import StageWorld
+from tests.environments.stageworld import StageWorld, try_no_duels
 from sql.store import Store
 
 real, left = workplace.run_tests, [{after}]
@@ -406,6 +408,7 @@ def run_tests(*args, **named):
 
 
 workplace.run_tests = run_tests
+try_no_duels(setattr)
 folder = Path({folder!r})
 world = StageWorld(folder, Store.open(str(folder / "prchain.db")), None, [{chain!r}])
 world.prover().prove({chain!r})

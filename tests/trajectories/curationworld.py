@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import update
 
 from environments.backends import BACKENDS
 from environments.checkouts.checkout import Extraction, extract_tree
@@ -31,7 +34,7 @@ from prchain.core.llm.price import Price
 from prchain.core.settings import Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
-from sql.tables import CurationCandidate, CurationWindow, Establishment, Trajectory
+from sql.tables import CurationCandidate, CurationWindow, Establishment, Repository, Trajectory
 from tests.models import FakeModel
 from tests.trajectories.graphworld import (
     Before,
@@ -394,11 +397,30 @@ _CANDIDATE = (
 _ESTABLISHED = ("position", "window_number", "candidate", "node", "step", "evidence")
 
 
+_with_graphs: dict[tuple[tuple[int, ...], ...], Path] = {}
+"""The chains of a world to a copy of its database, in which graphs were made once in this process."""
+
+
 @contextmanager
 def curation_world(
     folder: Path, chains: Sequence[Sequence[int]] = ((1,),), *, url: str | None = None
 ) -> Iterator[CurationWorld]:
     """The world of `graph_world`, in which the graphs of first stages are made."""
+    key = tuple(map(tuple, chains))
     with graph_world(folder, chains, url=url) as graphs:
-        assert set(graphs.run().run(1).counts) == {"converged"}
+        own = graphs.rollouts.database
+        if url is None and key in _with_graphs:
+            _copy(_with_graphs[key], own)
+            with graphs.store.transaction() as tx:
+                tx.connection.execute(update(Repository).values(location=str(graphs.rollouts.world.path)))
+        else:
+            assert set(graphs.run().run(1).counts) == {"converged"}
+            if url is None:
+                _with_graphs[key] = Path(tempfile.mkdtemp(prefix="graphs-")) / "prchain.db"
+                _copy(own, _with_graphs[key])
         yield CurationWorld(graphs)
+
+
+def _copy(source: Path | str, target: Path | str) -> None:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
