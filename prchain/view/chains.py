@@ -17,7 +17,7 @@ from prchain.view.shown import shown_ids
 from prchain.view.trees import ChainTrees
 from sql.chosen import LAST
 from sql.store import Store, Transaction
-from sql.tables import Chain, Citation, Dependency, PullRequestText, Repository, Task, Trajectory, Validation
+from sql.tables import Chain, Citation, Dependency, Landing, PullRequestText, Repository, Task, Trajectory, Validation
 
 _MOST_EDGES = 200
 _MOST_CITATIONS = 50
@@ -175,10 +175,16 @@ def _edges(tx: Transaction, repository_id: int, numbers: Sequence[int]) -> tuple
 def _titles(tx: Transaction, repository_id: int, edges: Sequence[ChainEdge]) -> dict[int, str]:
     numbers = {number for edge in edges for number in (edge.source, edge.target)}
     table = PullRequestText
+    landed = select(Landing.number, Landing.subject).where(
+        Landing.repository_id == repository_id, Landing.number.in_(sorted(numbers))
+    )
+    found = {number: str(subject) for number, subject in tx.connection.execute(landed.order_by(Landing.branch))}
     query = select(table.number, table.body).where(
         table.repository_id == repository_id, table.field == "title", table.number.in_(sorted(numbers))
     )
-    return {number: str(body) for number, body in tx.connection.execute(query.order_by(table.number, table.key))}
+    return found | {
+        number: str(body) for number, body in tx.connection.execute(query.order_by(table.number, table.key))
+    }
 
 
 def _citations(tx: Transaction, repository_id: int, numbers: Sequence[int]) -> list[CitedHere]:

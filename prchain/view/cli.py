@@ -69,7 +69,7 @@ def view(
     settings = Settings.load(db=db)
     options = ViewOptions(repository, outcome, limit, not no_reasoning, not no_reference)
     with closing(Store.open_for_reading(settings.db)) as store:
-        site = Site(store, options, settings.mirrors_dir, settings.data_dir, settings.secrets)
+        site = Site(store, options, settings.mirrors_dir, settings.data_dir, settings.secrets, once=out is not None)
         counted_repositories(store, repository)  # an unknown one is told before anything is made
         if out is not None:
             with open_progress(secrets=settings.secrets) as progress:

@@ -87,15 +87,17 @@ def _titled(query: Query, table: Any) -> Query:
         )
         .scalar_subquery()
     )
-    return query.add_columns(title.label("title"))
+    landed = (
+        select(func.min(Landing.subject))
+        .where(Landing.repository_id == table.repository_id, Landing.number == table.number)
+        .scalar_subquery()
+    )
+    return query.add_columns(func.coalesce(title, landed).label("title"))
 
 
 def _pull_requests(repository: int, values: Sequence[str]) -> Query:
     table = PullRequest
-    landed = select(func.min(Landing.subject)).where(
-        Landing.repository_id == table.repository_id, Landing.number == table.number
-    )
-    query = select(table.number, table.outcome, table.reason, landed.scalar_subquery().label("landed_as"))
+    query = select(table.number, table.outcome, table.reason)
     query = _titled(query, table).where(table.repository_id == repository)
     return query.where(table.outcome == values[0]) if values[0] != ALL else query
 
@@ -186,7 +188,7 @@ _CHAIN = ("chain", "stages", "begins_with", "reason")
 
 LISTS: Mapping[str, RowList] = {
     "pull-requests": RowList(
-        "Pull requests", ("number", "title", "landed_as", "outcome", "reason"), _pull_requests, PullRequest.number
+        "Pull requests", ("number", "title", "outcome", "reason"), _pull_requests, PullRequest.number
     ),
     "incomplete": RowList("Incomplete pull requests", ("number", "parts"), _incomplete, IncompletePart.number),
     "landed": RowList("Landings", ("number", "branch", "subject", "landed_at", "evidence"), _landed, Landing.number),

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_LEFT, _STEP, _TOP, _WIDTH, _HEIGHT = 10, 236, 92, 172, 58
-_GREY_TOP, _GREY_WIDTH, _GREY_HEIGHT = 218, 112, 40
+_LEFT, _STEP, _TOP, _WIDTH, _HEIGHT = 10, 330, 34, 220, 58
+_GREY_BELOW, _GREY_WIDTH, _GREY_HEIGHT = 126, 150, 40
 _MOST_GREY = 10
 _ARC = 26
-_TITLE = 22
+_TITLE = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,12 @@ class ChainGraph:
 def chain_graph(numbers: Sequence[int], titles: Mapping[int, str], edges: Sequence[ChainEdge]) -> ChainGraph:
     """The picture of a chain of the pull requests `numbers`."""
     places = {number: index for index, number in enumerate(numbers)}
+    spans = [abs(places[it.source] - places[it.target]) for it in edges if {it.source, it.target} <= places.keys()]
+    top = max([_TOP, *(_ARC * span + 12 for span in spans if span > 1)])
+    below = top + _GREY_BELOW
     nodes = [
         GraphNode(
-            number, _short(titles.get(number, ""), _TITLE), _LEFT + index * _STEP, _TOP, _WIDTH, _HEIGHT, index + 1
+            number, _short(titles.get(number, ""), _TITLE), _LEFT + index * _STEP, top, _WIDTH, _HEIGHT, index + 1
         )
         for number, index in places.items()
     ]
@@ -84,14 +87,14 @@ def chain_graph(numbers: Sequence[int], titles: Mapping[int, str], edges: Sequen
     gap = _GREY_WIDTH + 14
     width = max(width, _LEFT * 2 + len(shown) * gap)
     for index, number in enumerate(shown):
-        short = _short(titles.get(number, ""), 14)
-        nodes.append(GraphNode(number, short, _LEFT + index * gap, _GREY_TOP, _GREY_WIDTH, _GREY_HEIGHT, 0))
+        short = _short(titles.get(number, ""), 22)
+        nodes.append(GraphNode(number, short, _LEFT + index * gap, below, _GREY_WIDTH, _GREY_HEIGHT, 0))
     known = {node.number: node for node in nodes}
     lines = [_line(known[it.source], known[it.target], it) for it in edges if {it.source, it.target} <= known.keys()]
     lines.sort(key=lambda line: line.style != "grey")
     return ChainGraph(
         width,
-        _GREY_TOP + _GREY_HEIGHT + 8 if shown else _TOP + _HEIGHT + 12,
+        below + _GREY_HEIGHT + 8 if shown else top + _HEIGHT + 12,
         tuple(nodes),
         tuple(lines),
         len(grey) - len(shown),

@@ -57,8 +57,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    found.filters.update(tone=tone, usd=usd, duration=duration, marked=marked, words=_words)
+    found.filters.update(tone=tone, usd=usd, duration=duration, marked=marked, words=_words, subject=_subject)
     return found
+
+
+def _subject(text: str, number: int) -> str:
+    """A title without the number that squash merges put at its end: the page names it before."""
+    return text.removesuffix(f"(#{number})").rstrip() or text
 
 
 def _words(name: object) -> str:

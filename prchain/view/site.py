@@ -8,8 +8,9 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from chains.chain_report import ListedChain
 from prchain.core.errors import UsageError
 from prchain.view import chains, facets, funnel, html, patches, proofs, rollouts, shown, tasks
 from prchain.view.diffs import whole_text
@@ -21,6 +22,8 @@ from sql.store import Store
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, Validation
 from trajectories.provenance import read_provenance, repository_of
 
+_T = TypeVar("_T")
+
 ROWS = 100
 """Rows of a list on one page."""
 
@@ -28,15 +31,49 @@ _FILES = ("view.css", "view.js")
 
 
 class Site:
-    """A database as pages. `pages` and `render` read the database anew each time."""
+    """A database as pages. What lists are made of is read anew for each page, or, with `once`, once for all."""
 
     def __init__(
-        self, store: Store, options: ViewOptions, mirrors: Path, data_dir: Path, secrets: tuple[str, ...] = ()
+        self,
+        store: Store,
+        options: ViewOptions,
+        mirrors: Path,
+        data_dir: Path,
+        secrets: tuple[str, ...] = (),
+        *,
+        once: bool = False,
     ) -> None:
         self._store = store
         self._options = options
         self._folders = (mirrors, data_dir)
         self._clean = Cleaner(secrets)
+        self._once = once
+        self._read: dict[str, Any] = {}
+
+    def _known(self, name: str, read: Callable[[], _T]) -> _T:
+        if not self._once:
+            return read()
+        if name not in self._read:
+            self._read[name] = read()
+        known: _T = self._read[name]
+        return known
+
+    def _counted(self) -> list[facets.CountedRepository]:
+        return self._known("counted", lambda: facets.counted_repositories(self._store, self._options.repository))
+
+    def _facets(self) -> dict[str, facets.Facet]:
+        """Folder to the count whose rows it lists."""
+        return self._known("facets", lambda: {facet.folder: facet for facet in funnel.facets(self._counted())})
+
+    def _all_chains(self) -> list[ListedChain]:
+        return self._known("chains", lambda: chains.all_chains(self._store, self._options.repository))
+
+    def _shown(self) -> frozenset[str] | None:
+        def read() -> frozenset[str] | None:
+            with self._store.reading() as tx:
+                return shown.shown_ids(tx, self._options)
+
+        return self._known("shown", read)
 
     # ---- which pages there are
 
@@ -44,11 +81,10 @@ class Site:
         """The paths of all pages, each once, the first page first. Raises `UsageError`, `StoreError`."""
         yield FUNNEL
         yield from (f"{ASSETS}/{name}" for name in _FILES)
-        repositories = facets.counted_repositories(self._store, self._options.repository)
-        for facet in funnel.facets(repositories):
+        for facet in self._facets().values():
             yield from self._facet_pages(facet)
         yield from (f"{CHAINS}/{name}" for name in self._chain_lists())
-        for chain in self._chain_ids():
+        for chain in self._chain_ids().values():
             yield from self._chain_pages(chain)
         yield from (f"{TRAJECTORIES}/{name}" for name in self._trajectory_lists())
         with self._store.reading() as tx:
@@ -66,12 +102,17 @@ class Site:
                 return
             yield f"{facet.folder}/{_after(after)}"
 
-    def _chain_ids(self) -> list[str]:
-        with self._store.reading() as tx:
-            return chains.chain_ids(tx, self._options.repository)
+    def _chain_ids(self) -> dict[str, str]:
+        """Slug to id, of all chains."""
+
+        def read() -> dict[str, str]:
+            with self._store.reading() as tx:
+                return {slug(chain): chain for chain in chains.chain_ids(tx, self._options.repository)}
+
+        return self._known("chain ids", read)
 
     def _chain_lists(self) -> Iterator[str]:
-        found = chains.all_chains(self._store, self._options.repository)
+        found = self._all_chains()
         yield FUNNEL
         yield from (_after(found[place - 1].id) for place in range(ROWS, len(found), ROWS))
 
@@ -129,13 +170,11 @@ class Site:
         return None if text is None else self._clean.text(text).encode("utf-8", "replace")
 
     def _funnel(self, path: str) -> bytes:
-        counted = facets.counted_repositories(self._store, self._options.repository)
-        return self._page("funnel", path, sections=funnel.sections(counted))
+        return self._page("funnel", path, sections=funnel.sections(self._counted()))
 
     def _of_facets(self, path: str, rest: str) -> bytes | None:
         folder, _, name = path.rpartition("/")
-        counted = facets.counted_repositories(self._store, self._options.repository)
-        facet = next((it for it in funnel.facets(counted) if it.folder == folder), None)
+        facet = self._facets().get(folder)
         if facet is None:
             return None
         after = _key(name)
@@ -143,8 +182,8 @@ class Site:
             after = self._id_of(after, Trajectory if facet.kind == "rollouts" else Chain)
         if name != FUNNEL and after is None:
             return None
+        visible = self._shown()
         with self._store.reading() as tx:
-            visible = shown.shown_ids(tx, self._options)
             rows, last = facets.page_rows(tx, facet, after, ROWS)
         rows_shown = facet_rows(facet, rows, visible)
         return self._page("counted", path, facet=facet, **rows_shown, next=None if last is None else _after(last))
@@ -153,8 +192,8 @@ class Site:
         name, _, page = rest.partition("/")
         if not page:
             return self._chain_list(path, name)
-        chain = self._id_of(name, Chain)
-        if chain is None or chain not in self._chain_ids():
+        chain = self._chain_ids().get(name)
+        if chain is None:
             return None
         options, folders = self._options, self._folders
         if page == FUNNEL:
@@ -176,7 +215,7 @@ class Site:
         return whole_text(references[position - 1]) if position <= len(references) else None
 
     def _chain_list(self, path: str, name: str) -> bytes | None:
-        found = chains.all_chains(self._store, self._options.repository)
+        found = self._all_chains()
         start, after = 0, _key(name)
         if after is not None:
             start = next((place for place, row in enumerate(found, start=1) if slug(row.id) == after), 0)
@@ -192,8 +231,7 @@ class Site:
         if not page:
             return self._trajectory_list(path, name)
         trajectory = self._id_of(name, Trajectory)
-        with self._store.reading() as tx:
-            visible = shown.shown_ids(tx, self._options)
+        visible = self._shown()
         if trajectory is None or (visible is not None and trajectory not in visible):
             return None
         options, folders, repository = self._options, self._folders, self._repository_of(trajectory)

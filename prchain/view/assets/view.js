@@ -11,7 +11,7 @@
       if (value === true) node.setAttribute(key, "");
       else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, value);
     }
-    for (const child of children.flat()) if (child || child === 0) node.append(child);
+    for (const child of children.flat(Infinity)) if (child || child === 0) node.append(child);
     return node;
   };
   const draw = (name, attributes) => {
@@ -181,7 +181,7 @@
     if (message.tests) facts.push(make("span", { class: "badge dull" }, "tests"));
     if (message.diff !== undefined) facts.push(make("span", { class: "badge good" }, "edit"));
     if (message.dropped) facts.push("older messages were left out of its request");
-    return facts;
+    return facts.map((fact) => (typeof fact === "string" ? make("span", {}, fact) : fact));
   };
 
   const searchable = (message) => [message.text, message.thoughts, message.comment, message.shown, ...(message.calls || []).flatMap((call) => [call.name, ...call.arguments.flat()])].filter(Boolean).join("\n").toLowerCase();
