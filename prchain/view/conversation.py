@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -86,6 +86,14 @@ def words_of(entry: Entry) -> tuple[str, str]:
         return entry.content, entry.reasoning or ""
     said = separated(entry.content, cut=entry.details.get("finish") == "length")
     return said.content, joined(entry.reasoning or "", said.thoughts)
+
+
+def texts_of(entry: Entry) -> Iterator[str]:
+    """The texts of a message: what it says, and the arguments of its calls."""
+    yield entry.content
+    for call in entry.tool_calls:
+        yield call.arguments
+        yield from (text for _, text in _whole_arguments(call.arguments))
 
 
 def _arguments(text: str) -> list[list[str]]:

@@ -12,6 +12,7 @@ from prchain.view.conversation import (
     is_long,
     message_rows,
     plain_text,
+    texts_of,
     verdict_row,
     with_verdicts,
 )
@@ -152,12 +153,7 @@ def hidden_lines(trees: ChainTrees, entries: Sequence[Entry], options: ViewOptio
     """The lines of the chain's references that a page must not show: those that the conversation does not hold."""
     if options.reference:
         return ()
-    shown = {
-        line.strip()
-        for entry in entries
-        for text in (entry.content, *(call.arguments.replace("\\n", "\n") for call in entry.tool_calls))
-        for line in text.splitlines()
-    }
+    shown = {line.strip() for entry in entries for text in texts_of(entry) for line in text.splitlines()}
     return trees.reference_lines() - shown
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import chdir, closing
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from prchain.view.conversation import texts_of
 from prchain.view.folder import LIST, write_site
 from prchain.view.options import ViewOptions
 from prchain.view.site import Site
@@ -28,14 +30,12 @@ def site_of(ran: Ran, store: Store, options: ViewOptions | None = None, **more: 
 
 @pytest.fixture(scope="module")
 def store(finished_demo: Ran) -> Iterator[Store]:
-    with closing(Store.open_for_reading(str(finished_demo.folder / "prchain.db"))) as opened:
+    # The demo mined a path beside its database.
+    with (
+        closing(Store.open_for_reading(str(finished_demo.folder / "prchain.db"))) as opened,
+        chdir(finished_demo.folder),
+    ):
         yield opened
-
-
-@pytest.fixture(scope="module")
-def pages(finished_demo: Ran, store: Store) -> dict[str, bytes]:
-    site = site_of(finished_demo, store, once=True)
-    return {path: site.render(path) or b"" for path in site.pages()}
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,19 @@ def folder(finished_demo: Ran, store: Store, tmp_path_factory: pytest.TempPathFa
     place = tmp_path_factory.mktemp("view") / "pages"
     write_site(site_of(finished_demo, store, once=True), place)
     return place
+
+
+@pytest.fixture(scope="module")
+def pages(folder: Path) -> dict[str, bytes]:
+    found = files_of(folder)
+    del found[LIST]
+    return found
+
+
+def sent_back(ran: Ran) -> str:
+    """The trajectory whose first stage is sent back until no attempt is left."""
+    rows = ran.rows(Trajectory, "id", "chain_id", outcome="rejected")
+    return next(str(name) for name, chain in rows if chain.startswith("3976"))
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -80,14 +93,12 @@ def test_pages_hold_no_script_and_no_style_of_their_own(pages: dict[str, bytes])
             assert not {name for name in page.attributes if name == "style" or name.startswith("on")}, path
             assert "style" not in page.tags, path
             assert {load.rpartition("/")[2] for load in page.loads} == {"view.css", "view.js"}, path
-            assert "default-src 'none'" in body.decode(), path
+            assert "default-src 'none'" in unescape(body.decode()), path
 
 
-def test_what_is_served_is_what_is_written(finished_demo: Ran, store: Store, folder: Path) -> None:
+def test_what_is_served_is_what_is_written(finished_demo: Ran, store: Store, pages: dict[str, bytes]) -> None:
     site = site_of(finished_demo, store)
-    written = files_of(folder)
-    del written[LIST]
-    assert written == {path: site.render(path) for path in site.pages()}
+    assert pages == {path: site.render(path) for path in site.pages()}
 
 
 def test_two_views_of_one_database_are_the_same_bytes(
@@ -126,7 +137,7 @@ def test_without_references_no_file_holds_a_line_of_one_that_is_not_in_the_agent
     said = ""
     for (trajectory,) in finished_demo.rows(Trajectory, "id"):
         for entry in trajectory_report(store, trajectory, messages=True).messages or ():
-            said += "\n".join([entry.content, *(call.arguments.replace("\\n", "\n") for call in entry.tool_calls)])
+            said += "\n".join(texts_of(entry))
     lines: set[str] = set()
     for (chain,) in finished_demo.rows(Chain, "id"):
         trees = ChainTrees(store, chain, finished_demo.folder / "mirrors", finished_demo.folder)
@@ -146,7 +157,7 @@ def test_a_chain_lights_up_the_lines_that_the_later_stage_changes(pages: dict[st
 def test_the_data_of_a_trajectory_has_the_diff_of_each_step_as_rollouts_show_has_it(
     finished_demo: Ran, store: Store, pages: dict[str, bytes]
 ) -> None:
-    [(trajectory, *_)] = [row for row in finished_demo.rows(Trajectory, "id", "outcome") if row[1] == "rejected"][:1]
+    trajectory = sent_back(finished_demo)
     data = data_of(pages[f"trajectories/{trajectory}/data.js"])
     turns = [message for message in data["messages"] if message["kind"] == "turn"]
     changed = 0
@@ -173,7 +184,7 @@ def test_the_data_of_a_trajectory_has_the_diff_of_each_step_as_rollouts_show_has
 def test_a_rejected_round_is_out_of_the_loss_and_its_verdict_stands_after_it(
     finished_demo: Ran, pages: dict[str, bytes]
 ) -> None:
-    [(trajectory, *_)] = [row for row in finished_demo.rows(Trajectory, "id", "outcome") if row[1] == "rejected"][:1]
+    trajectory = sent_back(finished_demo)
     messages = data_of(pages[f"trajectories/{trajectory}/data.js"])["messages"]
     places = [place for place, message in enumerate(messages) if message["kind"] == "verdict"]
     assert all(messages[place - 1]["attempt"] == messages[place]["attempt"] for place in places)
@@ -191,8 +202,10 @@ def test_a_missing_mirror_leaves_pages_without_diffs_that_say_so(
         raise NotARepository("demo/measures was mined from /gone, which is gone; mine it again")
 
     monkeypatch.setattr(trees, "open_git", gone)
-    site = site_of(finished_demo, store)
+    site = site_of(finished_demo, store, once=True)
     for path in site.pages():
+        if not path.startswith(("chains/", "trajectories/")):
+            continue
         body = site.render(path)
         assert body is not None, path
         if path.startswith("chains/") and path.count("/") == 2 and path.endswith("/index.html"):
