@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     heading=WHICH,
     help="No line of a reference patch, for pages of held-out tasks; nor judges' words, proofs' logs, unused replies.",
 )
-@option("--host", default="127.0.0.1", show_default=True, help="Where to serve; the address holds a token.")
-@option("--port", type=click.IntRange(0, 65535), default=0, help="Where to serve.  [default: a free one]")
+@option("--host", default="127.0.0.1", show_default=True, metavar="NAME", help="The address to serve at.")
+@option("--port", type=click.IntRange(0, 65535), default=0, help="Its port.  [default: a free one]")
 @json_option
 @db_option
 def view(

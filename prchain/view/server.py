@@ -16,6 +16,9 @@ from prchain.view.site import Site
 
 log = logging.getLogger(__name__)
 
+_ANY = {"", "0.0.0.0", "::"}
+"""Stand for all addresses of a machine."""
+
 _HEADERS = {
     "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -33,6 +36,8 @@ class ViewServer(ThreadingHTTPServer):
 
     def __init__(self, site: Site, token: str, host: str = "127.0.0.1", port: int = 0) -> None:
         """Bind; port 0 takes a free one. Raises `UsageError` where that cannot be."""
+        if host in _ANY:
+            raise UsageError("--host takes one address of this machine: requests under any other name are refused")
         self.site = site
         self.token = token
         self._host = host

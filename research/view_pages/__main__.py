@@ -102,10 +102,10 @@ def bench(running: Any, folder: Path, trajectories: int) -> None:
         print(f"trajectory of {size}: readable in {took:.0f} ms; search {searched:.0f} ms, then {again:.0f} ms")
         page.close()
     fill(folder / "many.db", [(30, 30_000)] * trajectories)
-    seconds, size = written(folder / "many.db", folder / "many")
+    seconds, room = written(folder / "many.db", folder / "many")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(
-        f"export of {trajectories:,} trajectories: {seconds:.1f} s, {size / 1e6:.0f} MB, peak of memory {peak:.0f} MB"
+        f"export of {trajectories:,} trajectories: {seconds:.1f} s, {room / 1e6:.0f} MB, peak of memory {peak:.0f} MB"
     )
     _, took = opened(running, (folder / "many" / "index.html").as_uri())
     print(f"first page at {trajectories:,} trajectories, as a file: {took:.0f} ms")

@@ -70,8 +70,9 @@ def _spoil_json(tx: Transaction, spoiled: set[str]) -> None:
                 if not text or column.name not in {"tool_calls", "signs", "worth_signs", "findings", "conflicts"}:
                     continue
                 for name in ("detail", "evidence", "why", "path", "arguments"):
-                    quoted = HOSTILE.replace("\\", "").replace('"', '\\"').replace("\x1b", "\\u001b")
-                    text = re.sub(rf'"{name}": "(?:[^"\\]|\\.)*"', lambda _, n=name, q=quoted: f'"{n}": "{q}"', text)
+                    text = re.sub(rf'"{name}": "(?:[^"\\]|\\.)*"', rf'"{name}": "@"', text)
+                quoted = json.dumps(HOSTILE)
+                text = text.replace('"@"', quoted)
                 if text != row[-1]:
                     where = [key == value for key, value in zip(keys, row[:-1], strict=True)]
                     tx.connection.execute(table.update().where(*where).values({column: json.loads(text)}))

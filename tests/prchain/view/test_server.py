@@ -66,6 +66,12 @@ def test_nothing_can_be_written(server: ViewServer, method: str) -> None:
     assert ask(server, "/t0ken/index.html", method).status == 501
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_all_addresses_at_once_are_refused(server: ViewServer, host: str) -> None:
+    with pytest.raises(UsageError, match="--host takes one address"):
+        ViewServer(server.site, "t", host)
+
+
 def test_a_port_in_use_is_one_line(server: ViewServer) -> None:
     port = server.server_address[1]
     with pytest.raises(UsageError, match=f"port {port} of 127.0.0.1 cannot be used .*; --port names another"):

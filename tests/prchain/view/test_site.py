@@ -24,8 +24,8 @@ from trajectories.rollouts.report import trajectory_report
 from trajectories.rollouts.step_diff import step_diff
 
 
-def site_of(ran: Ran, store: Store, options: ViewOptions | None = None, **more: bool) -> Site:
-    return Site(store, options or ViewOptions(), ran.folder / "mirrors", ran.folder, **more)
+def site_of(ran: Ran, store: Store, options: ViewOptions | None = None, once: bool = False) -> Site:
+    return Site(store, options or ViewOptions(), ran.folder / "mirrors", ran.folder, once=once)
 
 
 @pytest.fixture(scope="module")
