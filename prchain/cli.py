@@ -52,6 +52,7 @@ COMMANDS = {
         "trajectories.studies.evaluation.cli:evaluate",
         "Print models' figures on a set of tasks: Pass@k, cost, steps.",
     ),
+    "view": ("prchain.view.cli:view", "Show the database as pages, served here or written as files."),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }
 """Command to the import path of its click command and its help line."""

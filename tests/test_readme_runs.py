@@ -178,6 +178,7 @@ RULES = {
     "prm report": Rule("no rollout|nothing|left out|guid"),
     "prm labels": Rule("rows? written"),
     "judge calibrate": Rule("160 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
+    "view": Rule("files, .* MB; open pages", ("--out", "pages"), why="without it, it serves until Ctrl-C"),
     "export": Rule("3 samples"),
     "export --format swebench": Rule(
         "9 predictions", ("--predictions", "like=TRAJECTORY"), why="the demo's agents have two sets of options"

@@ -1,0 +1,1 @@
+"""The database as pages: served on this machine, or written as a folder of files."""

@@ -1,0 +1,120 @@
+"""Patches as pages show them: files, hunks and lines with their numbers, cut where they are long. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from prchain.core.git.patches import FilePatch, Hunk
+
+LINES_OF_FILE = 600
+LINES_OF_PATCH = 6_000
+_LONGEST_LINE = 2_000
+"""Characters; of a line that is longer, as in minified code, the beginning is shown."""
+
+HIDDEN = "[a line of the reference]"
+"""In the place of a line that a view without references must not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """A line: its mark (``+``, ``-`` or a space), its number in the old file and in the new one, 0 for none."""
+
+    mark: str
+    old: int
+    new: int
+    text: str
+    lit: bool = False
+    """Whether it is one that the page is about: the later pull request changes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffHunk:
+    """Lines that stand together, below what git names as the function around them."""
+
+    place: str
+    lines: tuple[DiffLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffFile:
+    """What a patch does to one file."""
+
+    path: str
+    old_path: str | None
+    status: str
+    binary: bool
+    added: int
+    removed: int
+    lit: int
+    hunks: tuple[DiffHunk, ...]
+    left_out: int
+    """Lines that are not shown."""
+
+
+def diff_files(
+    patches: Sequence[FilePatch],
+    *,
+    lit: Mapping[str, Collection[str]] | None = None,
+    mark: str = "",
+    hidden: Collection[str] = (),
+) -> tuple[DiffFile, ...]:
+    """The files of a patch, those with lit lines first. `lit` is path to the texts of lines with the mark `mark` that
+    are lit; a line that the patch does not add, and whose text is one of `hidden`, is not shown."""
+    room = LINES_OF_PATCH
+    found = []
+    for patch in patches:
+        most = min(LINES_OF_FILE, room)
+        shown = _file(patch, most, (lit or {}).get(patch.path, ()), mark, hidden)
+        room -= sum(len(hunk.lines) for hunk in shown.hunks)
+        found.append(shown)
+    return tuple(sorted(found, key=lambda file: not file.lit))
+
+
+def _file(patch: FilePatch, most: int, lit: Collection[str], mark: str, hidden: Collection[str]) -> DiffFile:
+    hunks: list[DiffHunk] = []
+    left = most
+    for hunk in patch.hunks:
+        if left <= 0:
+            break
+        lines = _lines(hunk, lit, mark, hidden)[:left]
+        left -= len(lines)
+        section = "" if hunk.section.strip() in hidden else hunk.section
+        place = f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@ {section}".rstrip()
+        hunks.append(DiffHunk(place[:_LONGEST_LINE], tuple(lines)))
+    shown = sum(len(hunk.lines) for hunk in hunks)
+    whole = sum(len(hunk.lines) for hunk in patch.hunks)
+    lit_lines = sum(line.lit for hunk in hunks for line in hunk.lines)
+    ending = (len(patch.added), len(patch.removed), lit_lines, tuple(hunks), whole - shown)
+    return DiffFile(patch.path, patch.old_path, patch.status, patch.binary, *ending)
+
+
+def _lines(hunk: Hunk, lit: Collection[str], lit_mark: str, hidden: Collection[str]) -> list[DiffLine]:
+    old, new = hunk.old_start, hunk.new_start
+    found = []
+    for line in hunk.lines:
+        mark, text = line[0], line[1:]
+        is_lit = mark == lit_mark and text in lit
+        if mark != "+" and text.strip() in hidden:
+            text = HIDDEN
+        if len(text) > _LONGEST_LINE:
+            text = f"{text[:_LONGEST_LINE]} [... {len(text) - _LONGEST_LINE:,} more characters]"
+        found.append(DiffLine(mark, old if mark != "+" else 0, new if mark != "-" else 0, text, is_lit))
+        old += mark != "+"
+        new += mark != "-"
+    return found
+
+
+def whole_text(patches: Sequence[FilePatch], hidden: Collection[str] = ()) -> str:
+    """A patch whole, as text to read; it is no patch to apply."""
+    found = []
+    for patch in patches:
+        found.append(f"{patch.status} {f'{patch.old_path} -> ' if patch.old_path else ''}{patch.path}")
+        for hunk in patch.hunks:
+            found.append(f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@")
+            kept = (
+                line if line[0] == "+" or line[1:].strip() not in hidden else line[0] + HIDDEN for line in hunk.lines
+            )
+            found.extend(kept)
+        found.append("")
+    return "\n".join(found)

@@ -1,0 +1,83 @@
+"""Templates to pages. Texts are escaped by Jinja2, and everything that a page shows has been cleaned before."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from prchain.view.places import ASSETS, CHAINS, FUNNEL, TRAJECTORIES, root_of
+from prchain.view.texts import marked
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
+"""The Content-Security-Policy of every page: scripts and styles of our own files, and nothing else from anywhere."""
+
+_GOOD = frozenset(
+    "accepted accepted_prefix ready proved selected landed kept counted passed chained frozen converged built".split()  # noqa: SIM905
+)
+_BAD = frozenset("rejected tampered f2p_failed p2p_broken earlier_broken state_broken failed error broken".split())  # noqa: SIM905
+_DULL = frozenset("running not_reached none imported retired unlinked not_chosen superseded unscored".split())  # noqa: SIM905
+
+
+def tone(outcome: object) -> str:
+    """How an outcome is coloured: it is always written out, too."""
+    name = str(outcome)
+    if name in _GOOD:
+        return "good"
+    return "bad" if name in _BAD else "dull" if name in _DULL else "odd"
+
+
+def usd(value: float | None) -> str:
+    """An amount of money in four digits, or that it is not known."""
+    return "price unknown" if value is None else f"{value:,.4f} USD"
+
+
+def duration(seconds: float | None) -> str:
+    """A time as people say it."""
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = int(seconds // 60)
+    return f"{minutes} min {int(seconds % 60)} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  loaded with the first page
+
+    found = Environment(
+        loader=PackageLoader("prchain.view"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    found.filters.update(tone=tone, usd=usd, duration=duration, marked=marked, words=_words, subject=_subject)
+    return found
+
+
+def _subject(text: str, number: int) -> str:
+    """A title without the number that squash merges put at its end: the page names it before."""
+    return text.removesuffix(f"(#{number})").rstrip() or text
+
+
+def _words(name: object) -> str:
+    return str(name).replace("_", " ")
+
+
+def page(template: str, path: str, values: dict[str, Any]) -> bytes:
+    """The page at `path` of a template; `values` are clean."""
+    root = root_of(path)
+    places = {"home": root + FUNNEL, "chains": f"{root}{CHAINS}/{FUNNEL}", "rollouts": f"{root}{TRAJECTORIES}/{FUNNEL}"}
+    known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "policy": POLICY, "section": template}
+    return _environment().get_template(f"{template}.html.j2").render(**known, **values).encode("utf-8", "replace")
+
+
+def asset(name: str) -> bytes:
+    """A script or a style of ours."""
+    return (files("prchain.view") / "assets" / name).read_bytes()

@@ -1,0 +1,176 @@
+"""The pages of a trajectory: what became of it, its conversation as data, and its patch beside the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from prchain.view.conversation import (
+    diff_rows,
+    is_long,
+    message_rows,
+    plain_text,
+    texts_of,
+    verdict_row,
+    with_verdicts,
+)
+from prchain.view.diffs import diff_files
+from prchain.view.options import ViewOptions
+from prchain.view.trees import ChainTrees
+from sql.store import Store
+from trajectories.audit.auditing import audit
+from trajectories.export.grounded import ungrounded_steps
+from trajectories.export.masks import loss_decisions
+from trajectories.export.options import ExportOptions
+from trajectories.export.verdicts import stages_of
+from trajectories.model import Entry, EntryKind
+from trajectories.outcomes import KEPT
+from trajectories.provenance import project_of, read_provenance
+from trajectories.rollouts.report import TrajectoryReport, trajectory_report
+from trajectories.rows import StageRow, read_entries
+
+_EXPORT = ExportOptions()
+"""The options by which loss is marked: the defaults of `prchain export`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldMessage:
+    """A query, or what went back to the agent: what a page without scripts shows of the conversation."""
+
+    kind: str
+    stage: int
+    attempt: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryView:
+    """The page of a trajectory."""
+
+    report: TrajectoryReport
+    repository: str
+    told: tuple[ToldMessage, ...]
+    verdicts: tuple[Mapping[str, Any], ...]
+    exported: bool
+    """Whether an export takes it by default."""
+    options: tuple[tuple[str, str], ...]
+
+
+def trajectory_view(store: Store, trajectory_id: str, repository: str, options: ViewOptions) -> TrajectoryView:
+    """Everything that the page of a trajectory shows before its conversation is loaded. Raises `UsageError`."""
+    report = trajectory_report(store, trajectory_id, messages=True)
+    told = tuple(
+        ToldMessage(str(entry.kind), entry.position, entry.attempt, entry.content)
+        for entry in report.messages or ()
+        if entry.kind in (EntryKind.QUERY, EntryKind.COMMENT)
+    )
+    if not options.reference:
+        stages = tuple(replace(stage, conflicts=tuple(map(_without_lines, stage.conflicts))) for stage in report.stages)
+        report = replace(report, stages=stages)
+    given = tuple((name, str(value)) for name, value in sorted(report.options.items()) if value not in (None, [], {}))
+    verdicts = tuple(_verdicts(report, options))
+    slim = replace(report, messages=None, verdicts=(), tools=(), options={}, prompts={})
+    return TrajectoryView(slim, repository, told, verdicts, report.outcome in KEPT, given)
+
+
+def _without_lines(conflict: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in conflict.items() if name != "lost_lines"}
+
+
+def _verdicts(report: TrajectoryReport, options: ViewOptions) -> list[dict[str, Any]]:
+    endings = {stage.position: stage.endings for stage in report.stages}
+    rows = []
+    for verdict in report.verdicts:
+        known = endings.get(verdict.position, ())
+        ending = known[verdict.attempt - 1] if verdict.attempt <= len(known) else ""
+        rows.append(verdict_row(verdict, ending, reference=options.reference))
+    return rows
+
+
+def conversation(
+    store: Store, trajectory_id: str, repository: str, options: ViewOptions, mirrors: Path, data_dir: Path
+) -> dict[str, Any]:
+    """The data of a trajectory's page: its messages and verdicts in order, and the diff of each step that changed a
+    file."""
+    report = trajectory_report(store, trajectory_id, messages=True)
+    entries = list(report.messages or ())
+    with store.reading() as tx:
+        origin = read_provenance(tx, report.id)
+        last = max((entry.position for entry in entries), default=0)
+        accepted = stages_of(tx, report.id, report.chain_id or report.id, last, origin).accepted
+    ungrounded = ungrounded_steps(entries) if _EXPORT.grounded else frozenset()
+    decisions = loss_decisions(entries, accepted, _EXPORT.masks, _EXPORT.refinements, ungrounded)
+    signs = audit(entries, project_of(repository))
+    patches, diffs, problem = _step_diffs(store, report, entries, options, mirrors, data_dir)
+    whole = {entry.ordinal: f"text-{entry.ordinal}.txt" for entry in entries if is_long(entry)}
+    rows = message_rows(entries, decisions, signs, diffs, whole, reasoning=options.reasoning)
+    return {
+        "id": report.id,
+        "messages": with_verdicts(rows, _verdicts(report, options)),
+        "diffs": patches,
+        "problem": problem or "",
+    }
+
+
+def step_pairs(entries: Sequence[Entry], stages: Sequence[StageRow]) -> dict[int, tuple[str, str]]:
+    """Step to the trees before and after it, of the steps that changed a file. Pure."""
+    before = {stage.position: stage.start_tree for stage in stages}
+    pairs: dict[int, tuple[str, str]] = {}
+    for entry in entries:
+        if not entry.tree or not entry.step:
+            continue
+        start = before.get(entry.position)
+        before[entry.position] = entry.tree
+        if start and start != entry.tree:
+            first = pairs.get(entry.step, (start, ""))[0]
+            pairs[entry.step] = (first, entry.tree)
+    return pairs
+
+
+def _step_diffs(
+    store: Store,
+    report: TrajectoryReport,
+    entries: Sequence[Entry],
+    options: ViewOptions,
+    mirrors: Path,
+    data_dir: Path,
+) -> tuple[list[Any], dict[int, int], str | None]:
+    """The diffs, each once; step to its place among them; and why some are not there."""
+    pairs = step_pairs(entries, report.stages)
+    if not pairs or report.chain_id is None:
+        return [], {}, None
+    trees = ChainTrees(store, report.chain_id, mirrors, data_dir)
+    hidden = hidden_lines(trees, entries, options)
+    found = trees.states(list(pairs.values()))
+    kept = {pair: place for place, pair in enumerate(found)}
+    rows = [diff_rows(diff_files(patch, hidden=hidden)) for patch in found.values()]
+    return rows, {step: kept[pair] for step, pair in pairs.items() if pair in kept}, trees.problem
+
+
+def hidden_lines(trees: ChainTrees, entries: Sequence[Entry], options: ViewOptions) -> Collection[str]:
+    """The lines of the chain's references that a page must not show: those that the conversation does not hold."""
+    if options.reference:
+        return ()
+    shown = {line.strip() for entry in entries for text in texts_of(entry) for line in text.splitlines()}
+    return trees.reference_lines() - shown
+
+
+def conversation_text(store: Store, trajectory_id: str, options: ViewOptions) -> str:
+    """The whole conversation as text. Raises `UsageError`."""
+    report = trajectory_report(store, trajectory_id, messages=True)
+    return plain_text(report.messages or (), reasoning=options.reasoning)
+
+
+def message_text(store: Store, trajectory_id: str, ordinal: int, options: ViewOptions) -> str | None:
+    """One message as text, whole; None where there is no such message, or the page shows it whole."""
+    with store.reading() as tx:
+        entries = [entry for entry in read_entries(tx, trajectory_id) if entry.ordinal == ordinal and is_long(entry)]
+    return plain_text(entries, reasoning=options.reasoning) if entries else None
+
+
+def long_messages(store: Store, trajectory_id: str) -> list[int]:
+    """The messages that the page cuts."""
+    with store.reading() as tx:
+        return [entry.ordinal for entry in read_entries(tx, trajectory_id) if is_long(entry)]

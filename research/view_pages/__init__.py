@@ -1,0 +1,1 @@
+"""The pages of `prchain view` in a real browser."""

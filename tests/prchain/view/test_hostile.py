@@ -1,0 +1,177 @@
+"""Hostile data in every column of text: nothing becomes markup, and every page is made."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from sqlalchemy import select, update
+
+from prchain.view.folder import write_site
+from prchain.view.options import ViewOptions
+from prchain.view.site import Site
+from sql.json_text import JsonText, as_stored
+from sql.store import Store, Transaction
+from sql.tables import Base
+from tests.databases import open_new
+from tests.prchain.view.pagereader import data_of, read_page, target
+from tests.trajectories.demoworld import Ran
+from tests.trajectories.sampleworld import SampleWorld
+
+HOSTILE = (
+    "</script><script>boom()</script><img src=x onerror=boom()><svg/onload=boom()>\"'><style>*{}</style>"
+    "{{ 7 * 7 }}{% raw %}\x1b[31m\u202etxt\u2066 javascript:boom() <!-- ]]> &lt;b&gt; "
+)
+LONG = HOSTILE + "w" * 30_000
+KEPT_AS_THEY_ARE = re.compile(
+    r"^(id|.*_id|.*sha|.*tree|kind|role|outcome|side|strategy|host|owner|name|key|field|branch|.*_at|at|date|state"
+    r"|scaffold|gate|judge_sees|counts|style|relation|reply|purpose|subject|default_branch|location|log_parser)$"
+)
+"""Columns that code reads, or that rows are joined by; `subject` of chains and landings is set by itself."""
+
+
+def spoil(tx: Transaction) -> set[str]:
+    """Put hostile text into every column of text that people, agents or repositories fill; returns which."""
+    spoiled = set()
+    for table in Base.metadata.sorted_tables:
+        values: dict[str, Any] = {}
+        for column in table.columns:
+            is_subject = column.name == "subject" and table.name != "llm_calls"
+            if column.primary_key or column.foreign_keys or isinstance(column.type, JsonText):
+                continue
+            if KEPT_AS_THEY_ARE.match(column.name) and not is_subject:
+                continue
+            if column.type.python_type is str:
+                length = getattr(column.type, "length", None)
+                values[column.name] = LONG[:length] if length else LONG if column.name == "content" else HOSTILE
+                spoiled.add(f"{table.name}.{column.name}")
+        if values:
+            tx.connection.execute(update(table).values(values))
+    _spoil_json(tx, spoiled)
+    return spoiled
+
+
+def _spoil_json(tx: Transaction, spoiled: set[str]) -> None:
+    """Texts inside JSON: those of calls, signs, findings and test runs, which pages show."""
+    for table in Base.metadata.sorted_tables:
+        for column in table.columns:
+            if not isinstance(column.type, JsonText):
+                continue
+            keys = list(table.primary_key.columns)
+            [stored] = as_stored([column])
+            for row in tx.connection.execute(select(*keys, stored.label("text_of_it"))).all():
+                text = row[-1]
+                if not text or column.name not in {"tool_calls", "signs", "worth_signs", "findings", "conflicts"}:
+                    continue
+                for name in ("detail", "evidence", "why", "path", "arguments"):
+                    text = re.sub(rf'"{name}": "(?:[^"\\]|\\.)*"', rf'"{name}": "@"', text)
+                quoted = json.dumps(HOSTILE)
+                text = text.replace('"@"', quoted)
+                if text != row[-1]:
+                    where = [key == value for key, value in zip(keys, row[:-1], strict=True)]
+                    tx.connection.execute(table.update().where(*where).values({column: json.loads(text)}))
+                    spoiled.add(f"{table.name}.{column.name}")
+
+
+@pytest.fixture(scope="module")
+def spoiled(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[str, bytes]]]:
+    folder = finished_demo.copied(tmp_path_factory.mktemp("hostile") / "here")
+    with closing(Store.open(str(folder / "prchain.db"), create=False)) as store:
+        with store.transaction() as tx:
+            assert len(spoil(tx)) > 60
+        site = Site(store, ViewOptions(), folder / "mirrors", folder, once=True)
+        yield store, {path: site.render(path) or b"" for path in site.pages()}
+
+
+def test_nothing_of_it_becomes_markup(spoiled: tuple[Store, dict[str, bytes]]) -> None:
+    seen = 0
+    for path, body in spoiled[1].items():
+        if not path.endswith(".html"):
+            continue
+        page = read_page(body)
+        seen += "boom()" in page.text
+        assert not {"img", "style", "iframe", "object", "form", "base"} & page.tags, path
+        assert not {name for name in page.attributes if name.startswith("on")}, path
+        assert len(page.loads) == 2, path
+        for link in page.links:
+            parts = urlsplit(link)
+            assert parts.scheme in {"", "https"}, (path, link)
+            if parts.scheme:
+                assert parts.netloc == "github.com"
+            elif not link.startswith("#"):
+                assert target(path, link) in spoiled[1], (path, link)
+    assert seen > 30
+
+
+def test_no_page_holds_a_character_that_is_not_seen(spoiled: tuple[Store, dict[str, bytes]]) -> None:
+    for path, body in spoiled[1].items():
+        text = str(data_of(body)) if path.endswith("data.js") else body.decode()
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text), path
+
+
+def test_the_data_of_a_trajectory_is_a_script_that_only_hands_over_data(
+    spoiled: tuple[Store, dict[str, bytes]],
+) -> None:
+    scripts = [body for path, body in spoiled[1].items() if path.endswith("data.js")]
+    assert scripts
+    for body in scripts:
+        assert re.fullmatch(rb'prchainData\("[A-Za-z0-9+/=]+"\);\n', body)
+        assert any("boom()" in message.get("text", "") for message in data_of(body)["messages"])
+
+
+def test_a_long_text_is_cut_and_the_whole_is_a_page_of_its_own(spoiled: tuple[Store, dict[str, bytes]]) -> None:
+    path, body = next((path, body) for path, body in spoiled[1].items() if path.endswith("data.js"))
+    message = next(message for message in data_of(body)["messages"] if message.get("whole"))
+    assert "characters are left out here" in message["text"] and len(message["text"]) < 30_000
+    assert b"w" * 30_000 in spoiled[1][target(path, message["whole"])]
+
+
+def test_names_that_climb_out_of_the_folder_stay_in_it(tmp_path: Path) -> None:
+    with closing(open_new(tmp_path / "prchain.db")) as store:
+        world = SampleWorld(store)
+        chain = world.chain("../../etc")
+        world.trajectory("../x/<b>", chain)
+        world.select(chain, "evidence")
+        site = Site(store, ViewOptions(), tmp_path, tmp_path, once=True)
+        write_site(site, tmp_path / "deep" / "out")
+        written = {file for file in tmp_path.rglob("*") if file.is_file() and file.suffix in {".html", ".js", ".txt"}}
+        assert all(file.is_relative_to(tmp_path / "deep" / "out") for file in written)
+        trajectories = [path for path in site.pages() if path.startswith("trajectories/x-")]
+        assert trajectories and all(site.render(path) for path in trajectories)
+
+
+def test_empty_tables_are_pages_that_say_what_to_run(tmp_path: Path) -> None:
+    with closing(open_new(tmp_path / "prchain.db")) as store:
+        site = Site(store, ViewOptions(), tmp_path, tmp_path)
+        shown = {path: (site.render(path) or b"").decode() for path in site.pages()}
+    assert set(shown) == {
+        "index.html",
+        "assets/view.css",
+        "assets/view.js",
+        "chains/index.html",
+        "trajectories/index.html",
+    }
+    assert "prchain mine" in shown["index.html"]
+    assert "prchain chains build" in shown["chains/index.html"]
+    assert "prchain rollouts run" in shown["trajectories/index.html"]
+
+
+def test_lists_are_paged_by_key(tmp_path: Path) -> None:
+    with closing(open_new(tmp_path / "prchain.db")) as store:
+        world = SampleWorld(store)
+        for number in range(205):
+            world.trajectory(f"{number:016x}", world.chain(f"{number % 150:016x}"), sample=number)
+        site = Site(store, ViewOptions(), tmp_path, tmp_path, once=True)
+        lists = [path for path in site.pages() if re.fullmatch(r"trajectories/[^/]+", path)]
+        assert len(lists) == 3
+        found = [link for path in lists for link in read_page(site.render(path) or b"").links]
+        shown = [link for link in found if re.search(r"trajectories/[0-9a-f]{16}/index\.html", link)]
+        assert len(shown) == len(set(shown)) == 205
+        limited = Site(store, ViewOptions(limit=7), tmp_path, tmp_path, once=True)
+        assert sum(path.endswith("data.js") for path in limited.pages()) == 7

@@ -1,0 +1,73 @@
+"""Texts of strangers: what cannot be seen is shown, and what must not be shown is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from prchain.view.places import forge_link, slug
+from prchain.view.texts import Cleaner, cut, marked, visible
+
+KEY = "ghp_" + "x7Kq2ZpW9vTnB4mR8sLdF3hJcY6uGaE5oN1i"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b[31mred\x1b[0m", "␛[31mred␛[0m"),
+        ("a\x00b\x7f", "a\ufffdb␡"),
+        ("\u202egnp.exe", "[U+202E]gnp.exe"),
+        ("zero\u200bwidth\u2066", "zero[U+200B]width[U+2066]"),
+        ("line\r\n", "line␍\n"),
+        ("\udc80", "\ufffd"),
+        ("é 漢 👩‍💻", "é 漢 👩‍💻"),
+    ],
+)
+def test_what_is_not_seen_is_shown_as_a_sign(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_secrets_and_addresses_are_replaced_as_in_an_export() -> None:
+    clean = Cleaner(("hunter2-hunter2",)).value({"a": f"token {KEY}", "b": ["hunter2-hunter2", "to dev@example.org"]})
+    assert clean == {"a": "token [redacted]", "b": ["[redacted]", "to [email]"]}
+
+
+def test_a_secret_in_the_midst_of_which_stands_what_is_not_seen_is_replaced() -> None:
+    hidden = f"{KEY[:10]}\u200b{KEY[10:]}"
+    assert KEY[10:] not in Cleaner().text(f"x {hidden} y")
+
+
+def test_a_long_text_is_cut_in_its_middle_and_says_so() -> None:
+    text, rest = cut("a" * 90 + "b" * 90, 100)
+    assert rest == 80
+    assert text.startswith("a" * 75) and text.endswith("b" * 25) and "80 characters are left out" in text
+
+
+def test_words_are_marked_wherever_they_stand_the_longest_first() -> None:
+    assert marked("say parse_all, parse", ["parse", "parse_all"]) == [
+        ("say ", False),
+        ("parse_all", True),
+        (", ", False),
+        ("parse", True),
+    ]
+    assert marked("a (b) .*", ["(b)", "", " "]) == [("a ", False), ("(b)", True), (" .*", False)]
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "", "x" * 80, ".", "a b", "ü", "\ud800"])
+def test_no_name_climbs_out_of_its_folder(name: str) -> None:
+    assert slug(name).startswith("x-") and "/" not in slug(name)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "name", "leads"),
+    [
+        ("https://github.com/a/b/pull/1", "github.com", "a/b", True),
+        ("https://elsewhere.org/a/b/pull/1", "github.com", "a/b", False),
+        ("javascript:alert(1)//github.com/a/b/", "github.com", "a/b", False),
+        ("https://github.com/a/b/pull/1", "github.com@elsewhere.org", "a/b", False),
+        ("https://localhost/a/b/pull/1", "localhost", "a/b", False),
+        ('https://github.com/a/b/"><script>', "github.com", "a/b", False),
+    ],
+)
+def test_links_lead_to_the_forge_that_was_mined_and_nowhere_else(url: str, host: str, name: str, leads: bool) -> None:
+    assert forge_link(url, host, name) == (url if leads else None)
