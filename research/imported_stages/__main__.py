@@ -199,8 +199,8 @@ def _stage(place: _Place, chain: ChainStages, stage: Stage, ours: StageProof) ->
         if graded:
             apart = files_apart(ours, proof)
             say(f"  {columns} in {key[2]}: {_told(verdicts)}" + (f"; files of {apart}" if apart else ""))
-        for words in joined(found.tests[:20], found.verdicts, filter(None, [found.listed])):
-            say(f"    {columns}: {words}")
+            for words in joined(found.tests[:20], found.verdicts, filter(None, [found.listed])):
+                say(f"    {words}")
         yield found
 
 
