@@ -382,8 +382,7 @@ class StageSuite:
         }
         blobs = trees.blobs([entry.blob for entry in entries.values()])
         texts = [blob.decode("utf-8", "surrogateescape") for blob in blobs]
-        # Nor one of another file: a class that inherits the test of that name would have the canary in its place.
-        taken = {name for text in texts for name in _IDENTIFIER.findall(text)}.union(self._test_names)
+        taken = {name for text in texts for name in _IDENTIFIER.findall(text)}
         planting = Planting(self.landed, SystemRandom(), slots, taken, self._test_names)
         changes: dict[bytes, TreeEntry | None] = {}
         canaries: list[Canary] = []
