@@ -49,6 +49,8 @@ class ChainStages:
     stages: tuple[Stage, ...]
     imported: bool = False
     """Whether others published it: `location` is then a repository of ours that borrows from another one."""
+    breaks: bool = False
+    """Whether its stage begins with a fault that was brought in (SWE-smith): every commit before it is without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
             Repository.location,
             ImportedTask.chain_id,
             ImportedTask.location,
+            ImportedTask.breaks,
         )
         .join(Repository, Repository.id == Chain.repository_id)
         .outerjoin(ImportedTask, ImportedTask.chain_id == Chain.id)
@@ -87,14 +90,15 @@ def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
     row = tx.connection.execute(query).one_or_none()
     if row is None:
         raise ChainGone("`prchain chains build` chose anew, and the chain is gone")
-    repository_id, host, owner, name, mined, imported, own = row
+    repository_id, host, owner, name, mined, imported, own, breaks = row
     if imported and own is None:
         raise NoRepository(f"chain {chain_id} was imported without a repository; `prchain tasks import` takes it again")
     columns = ("position", "number", "base_sha", "landed_sha", "landed_at")
     rows = tx.rows(ChainStage, *columns, chain_id=chain_id)
     stages = tuple(Stage(position, number, base, landed, day, chain_id) for position, number, base, landed, day in rows)
     location = own or mined
-    return ChainStages(chain_id, repository_id, f"{owner}/{name}", host, location, stages, bool(imported))
+    full_name = f"{owner}/{name}"
+    return ChainStages(chain_id, repository_id, full_name, host, location, stages, bool(imported), bool(breaks))
 
 
 def open_git(chain: ChainStages, mirrors: Path) -> GitRepository:

@@ -56,6 +56,7 @@ from trajectories.rollouts.prefix import retold
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
 from trajectories.sums import hidden_tests
+from trajectories.task import RolloutTask, read_task
 from trajectories.verdicts.comments import NEUTRAL
 
 Messages = Sequence[Mapping[str, Any]]
@@ -127,8 +128,6 @@ def test_a_stage_starts_on_the_agents_own_work_and_what_others_did_meanwhile(wor
     context = world.context()
     rows = world.rows(TrajectoryStage, "position", "start_tree", "end_tree", trajectory_id=name)
     with world.store.reading() as tx:
-        from trajectories.task import read_task
-
         task = read_task(tx, world.chains[0])
     chain_context = ChainContext(
         task,
@@ -141,6 +140,25 @@ def test_a_stage_starts_on_the_agents_own_work_and_what_others_did_meanwhile(wor
     contents = {path: chain_context.trees.blobs([entry.blob])[0] for path, entry in third.items()}
     assert contents[b"src/part_1.py"] == b"value = 1\n" and contents[b"src/part_2.py"] == b"value = 2\n"
     assert b"src/part_3.py" not in contents and contents[b"unrelated"] == b"3\n"
+
+
+def test_a_stage_that_begins_with_a_fault_has_no_past_for_its_past_is_without_the_fault(world: RolloutWorld) -> None:
+    context = world.context()
+    with world.store.reading() as tx:
+        task = read_task(tx, world.chains[0])
+
+    def past(task: RolloutTask) -> list[str]:
+        found = ChainContext(
+            task,
+            mirrors=context.mirrors,
+            data_dir=context.data_dir,
+            provider=context.provider,
+            make_workplace=lambda _, trees: FolderPlace(trees, world.folder),
+        )
+        return found.history(task.stages[0].stage, 5)
+
+    assert past(task)[:1] == [task.chain.stages[0].base]
+    assert past(replace(task, chain=replace(task.chain, breaks=True))) == []
 
 
 class TestEnds:

@@ -155,8 +155,9 @@ class ChainContext:
         )
 
     def history(self, stage: Stage, count: int) -> list[str]:
-        """The newest `count` commits of the base's first-parent history, the base itself first."""
-        if count == 0:
+        """The newest `count` commits of the base's first-parent history, the base itself first; none where a fault was
+        brought in, for each of them would show what is asked for."""
+        if count == 0 or self.task.chain.breaks:
             return []
         output = self.git.run("rev-list", "--first-parent", f"--max-count={count}", stage.base)
         return output.split()

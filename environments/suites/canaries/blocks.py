@@ -52,7 +52,7 @@ class TestBlocks:
             begin += len(line)
         names = [found[1] for found in self.names.finditer(text)]
         planting.taken.update(_IDENTIFIER.findall(text))
-        planting.taken.update(names)
+        planting.taken.update(names, planting.named)
         if not starts or not names:
             return PlantedFile(text, ())
         bodies = [(body, found) for place, found in starts if (body := self._body(lines, place, found)) is not None]

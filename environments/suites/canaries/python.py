@@ -61,7 +61,8 @@ def _plant(path: str, text: str, planting: Planting) -> PlantedFile:
     bom, plain = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     lines = lines_of(plain)
     tree = syntax_tree(plain)
-    planting.taken.update(_names(tree))
+    # A class may inherit from another file's: a canary would stand in the place of the test of its name.
+    planting.taken.update(_names(tree), planting.named)
     donors = list(_donors(tree.body, (), lines))
     order = Random(f"{planting.places} {path} {len(text)}")
     found = (
