@@ -32,7 +32,9 @@ class Command(click.Command):
             given = self.make_parser(ctx).parse_args(list(args))[2]
             for param in given:
                 if given.count(param) > 1 and isinstance(param, Option) and param.chooses_one:
-                    raise click.UsageError(f"{param.opts[0]} is given twice, and takes one; give one a command", ctx)
+                    raise click.UsageError(
+                        f"{param.opts[0]} is given twice, and takes one; run the command for each.", ctx
+                    )
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
