@@ -275,8 +275,8 @@ def other_strategies(store: Store, strategy: str) -> dict[str, int]:
     return {name: chosen[name] for name in sorted(chosen) if name not in (shown, SURVEYED)}
 
 
-def print_chains(rows: Sequence[ListedChain], total: int, others: Mapping[str, int]) -> None:
-    """Print the list, and what else there is."""
+def print_chains(rows: Sequence[ListedChain], alike: int, total: int, others: Mapping[str, int]) -> None:
+    """Print the list, how many of the `total` are like that, and what else there is."""
     lines: list[tuple[str, ...]] = []
     for row in rows:
         numbers = " > ".join(f"#{number}" for number in row.numbers)
@@ -289,8 +289,9 @@ def print_chains(rows: Sequence[ListedChain], total: int, others: Mapping[str, i
             lines.append(("", "", "", "", f"  #{stage.number}  {_without_number(stage)}{untested}"))
     if rows:
         say_table(("id", "score", "weakest", "lines", "repository, pull requests, months"), lines)
-    if total:
-        say(f"{len(rows):,} of {counted(total, 'chain')}")
+    if alike:
+        shown = f"{len(rows):,}" if alike in (len(rows), total) else f"{len(rows):,} of {alike:,} like that,"
+        say(f"{shown} of {counted(total, 'chain')}")
     else:
         say("no chain is like that; without options all are listed, and `prchain chains build` chooses them")
     for strategy, count in others.items():

@@ -367,6 +367,7 @@ def list_chains(
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = find_chains(store, strategy, retired=retired, repository=repository)
         others = other_strategies(store, strategy)
+    total = len(rows)
     if length is not None:
         rows = [row for row in rows if row.length == length]
     if language is not None:
@@ -380,7 +381,7 @@ def list_chains(
     descending = sort != "repository"
     rows.sort(key=lambda row: row.id)
     rows.sort(key=attrgetter(sort), reverse=descending)
-    present(as_json, rows[:limit], print_chains, rows[:limit], len(rows), others)
+    present(as_json, rows[:limit], print_chains, rows[:limit], len(rows), total, others)
 
 
 @chains.command()

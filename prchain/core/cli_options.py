@@ -23,7 +23,19 @@ _PLAIN = 10
 
 
 class Command(click.Command):
-    """A command whose options stand under headings where they are many."""
+    """A command whose options stand under headings where they are many. What chooses what is worked on is given once:
+    click would take the last and pass over the others without a word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`. Raises `click.UsageError` for an option that is given twice and takes one."""
+        if not ctx.resilient_parsing:
+            given = self.make_parser(ctx).parse_args(list(args))[2]
+            for param in given:
+                if given.count(param) > 1 and isinstance(param, Option) and param.chooses_one:
+                    raise click.UsageError(
+                        f"{param.opts[0]} is given twice, and takes one; run the command for each.", ctx
+                    )
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See `click.Command.format_options`."""
@@ -57,6 +69,11 @@ class Option(click.Option):
             attributes.setdefault("metavar", "N")
         super().__init__(flags, **attributes)
         self.heading = heading
+
+    @property
+    def chooses_one(self) -> bool:
+        """Whether it has one value, which says what is worked on."""
+        return self.heading == WHICH and not self.is_flag and not self.multiple
 
     def get_help_extra(self, ctx: click.Context) -> click.types.OptionHelpExtra:
         """See `click.Option.get_help_extra`; a value outside of a range is told it, the page has no room."""

@@ -100,7 +100,8 @@ class KeyedType(click.ParamType[Given]):
             key = self.head if self.head is not None and name == self.head.name else self.keys.get(name)
             if key is None:
                 known = [*self.keys, *([self.head.name] if self.head and isinstance(value, Mapping) else [])]
-                self.fail(f"{name!r} is no key; {meant(name, known, 'known are')}.", param, ctx)
+                words = meant(name, known, "known are")
+                self.fail(f"{name!r} is no key; {words}{'' if words.endswith('?') else '.'}", param, ctx)
             if key.field in given:
                 self.fail(f"{name} is given twice.", param, ctx)
             given[key.field] = self._value(key, text, param, ctx)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from sqlalchemy import delete
 
 from chains.build_report import print_build
+from chains.chain_report import ListedChain, ListedStage, print_chains
 from chains.options import BuildReport
 from prchain.cli import cli, run
 from prchain.core.timestamps import now
@@ -136,6 +137,24 @@ def test_a_filter_that_takes_a_whole_repository_says_what_to_do(database: str, m
 def test_a_list_that_nothing_matches_does_not_send_one_to_build_again(database: str) -> None:
     call("build", "--db", database)
     assert "no chain is like that" in call("list", "--db", database, "--length", "9").stdout
+
+
+@pytest.mark.parametrize(
+    ("shown", "alike", "words"),
+    [
+        (11, 11, "11 of 11 chains"),
+        (3, 11, "3 of 11 chains"),
+        (3, 3, "3 of 11 chains"),
+        (2, 3, "2 of 3 like that, of 11 chains"),
+    ],
+)
+def test_a_list_tells_how_many_chains_there_are_beside_those_that_are_like_that(
+    shown: int, alike: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = ListedStage(1, "Round sums (#1)", "2026-01-01T00:00:00Z", tested=True)
+    chain = ListedChain("1f0c", NAME, 1, (1,), "python", None, 0.9, 0.9, 9, stage.landed_at, 0.0, (stage,), None, None)
+    print_chains([chain] * shown, alike, 11, {})
+    assert capsys.readouterr().out.splitlines()[-1] == words
 
 
 def merged_pair(folder: Path) -> str:

@@ -139,7 +139,7 @@ def test_keys_are_read(words: tuple[str, ...], name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--agent", "contxt_tokens=9"), "'contxt_tokens' is no key; did you mean context_tokens?"),
+        (("--agent", "contxt_tokens=9"), "'contxt_tokens' is no key; did you mean context_tokens? See "),
         (("--agent", "zzz=9"), "known are context, temperature"),
         (("--agent", "overflow"), "it takes KEY=VALUE,..., not 'overflow'; keys are context"),
         (("--agent", ""), "it takes KEY=VALUE"),
@@ -247,3 +247,13 @@ def test_what_the_file_cannot_hold_is_one_line(
     err = capsys.readouterr().err
     assert f"prchain.toml: {said}" in err or said in err
     assert len(err.splitlines()) == 1 and seen == {}
+
+
+@pytest.mark.parametrize("words", ["tasks build", "environments validate", "rollouts run", "prm sweep"])
+def test_a_chain_that_is_named_twice_is_refused_and_not_passed_over(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*words.split(), "--chain", "aa", "--chain", "bb"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "prchain: error: --chain is given twice, and takes one; run the command for each. See "
+    )

@@ -29,6 +29,7 @@ from prchain.core.errors import (
     UsageError,
 )
 from prchain.core.llm.model import Request
+from prchain.core.waiting import telling
 from sql.lock import exclusive_lock
 from sql.tables import StageTests, Task, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from tests.trajectories.rolloutworld import (
@@ -863,3 +864,13 @@ def test_the_context_of_a_stage_begins_anew_where_that_is_asked_for(world: Rollo
     last = [request for request in model.asked if request.purpose == "agent"][-1]
     assert [message.role for message in last.messages[:2]] == ["system", "user"] and len(last.messages) == 6
     assert OVERVIEW in last.messages[1].content and query(3) in last.messages[1].content
+
+
+def test_whoever_watches_is_told_of_an_image_of_a_command_and_of_a_model_that_are_waited_for(
+    world: RolloutWorld,
+) -> None:
+    said: list[str] = []
+    with telling(said.append) as tell:
+        roll(world.context(overrides={"tell": tell}), world.chains[0], 0)
+    waits = {line.partition("; ")[2] for line in said}
+    assert {"waiting for the image", "waiting for the sandbox", "waiting for the agent's command"} <= waits

@@ -279,6 +279,11 @@ class TestCommands:
         assert dry("--samples", "3", "--refinements", "0") == ("2 rollouts to run; 4 done before", ""), "not others"
         _, said = dry("--gate", "tests", "--refinements", "0")
         assert "had --gate judge, not tests: `--like" in said, "that no judge is asked follows from the gate"
+        assert run_command([*arguments, "--dry-run", "--gate", "both"]) == 0
+        printed = capsys.readouterr().out
+        assert printed.startswith(
+            "0 rollouts to run\n  2 rollouts would end at once, without a call: --gate both needs"
+        )
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         others = json.loads(capsys.readouterr().out)["with_other_options"]
         assert (others["over"], others["begun"]) == (4, 0)

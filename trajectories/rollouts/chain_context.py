@@ -21,6 +21,7 @@ from environments.workplace import StageSuite, Workplace
 from prchain.core.errors import ProofOutdated
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
+from prchain.core.waiting import waiting_for
 from trajectories.task import RolloutTask, StageTask
 from trajectories.verdicts.hidden import HiddenContent, read_hidden
 from trajectories.verdicts.judged_patch import judged_patch
@@ -110,7 +111,8 @@ class ChainContext:
         """Where a stage is worked on; a missing image is built. Raises `ImageError`, `EngineUnavailable`."""
         if stage.position not in self._workplaces:
             chain = self.task.chain
-            provided = self._provider.provide(chain.repository, self.trees, self.git, stage.stage)
+            with waiting_for("the image"):
+                provided = self._provider.provide(chain.repository, self.trees, self.git, stage.stage)
             self._images[stage.position] = provided.image
             self._workplaces[stage.position] = self._make_workplace(provided, self.trees)
         return self._workplaces[stage.position]

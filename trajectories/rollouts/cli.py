@@ -143,7 +143,8 @@ def run(
         if words := other_words(others):
             say(words, err=True)
         if dry_run:
-            _print_forecast(runner.forecast(pending.units), pending, others, options, as_json)
+            asking = tuple(unit for unit in pending.units if unit not in pending.without_proof)
+            _print_forecast(runner.forecast(asking), pending, others, options, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
@@ -222,6 +223,7 @@ def _print_forecast(
         "reused": pending.reused,
         "with_other_options": asdict(others),
         "without_task": pending.without_task,
+        "without_proof": len(pending.without_proof),
         "options": options.chosen,
     }
 
@@ -232,6 +234,9 @@ def _print_forecast(
             tokens = f"{_rounded(estimate.tokens_in)} tokens in (cached ones too), {_rounded(estimate.tokens_out)} out"
             say(f"  about {counted(estimate.calls, 'call')}, {tokens}, {estimate.price}")
             say(f"  {forecast.basis}; nothing has been asked or spent")
+        if pending.without_proof:
+            ends = f"{counted(len(pending.without_proof), 'rollout')} would end at once, without a call"
+            say(f"  {ends}: --gate {options.gate} needs proved tests; `prchain environments validate` proves them")
         _print_without_task(pending.without_task)
 
     present(as_json, row, print_text)

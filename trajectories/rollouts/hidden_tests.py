@@ -10,6 +10,7 @@ from environments.suites.outcomes import Grade, StateCheck, asks_nothing, check_
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import RefreshFailed, SandboxLost
+from prchain.core.waiting import waiting_for
 from trajectories.rollouts.chain_context import ChainContext, Suite
 from trajectories.rollouts.state import RolloutContext
 from trajectories.task import ProvedTests, StageTask
@@ -36,7 +37,9 @@ class HiddenTests:
         if start_tree == chain_context.trees.tree_of(self._stage.stage.base):
             return StateCheck()
         classes = self._tests.classes
-        return check_state(classes, self._tests.before, self._run(start_tree, classes.p2p).statuses)
+        with waiting_for("hidden tests on the files that it starts with"):
+            run = self._run(start_tree, classes.p2p)
+        return check_state(classes, self._tests.before, run.statuses)
 
     def ask_nothing(self, check: StateCheck) -> bool:
         """`asks_nothing` of the stage's proved tests; False without any."""

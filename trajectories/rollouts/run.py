@@ -111,6 +111,8 @@ class PendingRollouts:
     """How many of those that are over are kept."""
     measured: int = 0
     """How many of those that are over say how the agent did."""
+    without_proof: tuple[RolloutUnit, ...] = ()
+    """The units that end before anything is asked: the gate needs tests, and those of their chains are not proved."""
     weak: int = 0
     """Number of chains whose proofs are worth less than was asked for."""
     doubts: str | None = None
@@ -264,6 +266,9 @@ class RolloutRun:
             reused,
             kept=sum(outcome in KEPT for outcome in over),
             measured=sum(outcome in MEASURED for outcome in over),
+            without_proof=tuple(
+                unit for unit in units if context.options.needs_tests and texts[unit.chain_id].proof is None
+            ),
             weak=len(ready) - len(strong),
             doubts=proof_doubts,
         )

@@ -28,6 +28,7 @@ from prchain.core.errors import (
 )
 from prchain.core.git.output import path_text
 from prchain.core.leaks import Finding
+from prchain.core.waiting import waiting_for
 from trajectories.agents.observers.attempt import AttemptObserver
 from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec, ObservedAttempt, Observer, StageAccess
@@ -193,7 +194,8 @@ class StageRun:
         """What the agent is told of its environment, with `tried`: whether tests were run like this. None where a stage
         before told it the same, unless it is to be told `again`."""
         try:
-            self._sandbox.start()
+            with waiting_for("the sandbox"):
+                self._sandbox.start()
             found = self._rollout.chain_context.briefing(self._stage, self._sandbox)
         except SandboxLimit as error:
             raise PlacementFailed(f"the sandbox is too small to ask for a version: {error}") from error

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from environments.sandboxes.sandbox import ExecResult
 from prchain.core.errors import SandboxLimit
+from prchain.core.waiting import waiting_for
 from trajectories.agents.scaffolds.taking_up import ended_words
 from trajectories.agents.tools.bash import QUIET
 from trajectories.agents.tools.observations import bytes_for, exception_words, is_submission
@@ -68,13 +69,14 @@ class Shell:
         workspace = self._workspace
         start_time = perf_counter()
         try:
-            result = workspace.sandbox.exec(
-                action["command"],
-                timeout=workspace.timeout,
-                environment=self._variables,
-                output_limit=bytes_for(workspace.most),
-                pipestatus=True,
-            )
+            with waiting_for("the agent's command"):
+                result = workspace.sandbox.exec(
+                    action["command"],
+                    timeout=workspace.timeout,
+                    environment=self._variables,
+                    output_limit=bytes_for(workspace.most),
+                    pipestatus=True,
+                )
         except SandboxLimit as error:
             self.executed.append(ExecutedCommand(None, 0, perf_counter() - start_time, error))
             self._step_over = True

@@ -10,6 +10,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from environments.sandboxes.sandbox import Sandbox
+from prchain.core.waiting import waiting_for
 from trajectories.agents.tools.observations import (
     bytes_for,
     command_details,
@@ -89,14 +90,16 @@ class Bash:
 
     def run(self, arguments: BashArguments, workspace: Workspace) -> ToolResult:
         """See `trajectories.agents.tools.tool.Tool.run`."""
-        result = workspace.sandbox.exec(
-            arguments.command,
-            timeout=workspace.timeout,
-            session=SESSION if self._session else None,
-            environment=_begin(workspace) if self._session else {**QUIET, **workspace.environment},
-            output_limit=bytes_for(workspace.most),
-            pipestatus=True,
-        )
+        environment = _begin(workspace) if self._session else {**QUIET, **workspace.environment}
+        with waiting_for("the agent's command"):
+            result = workspace.sandbox.exec(
+                arguments.command,
+                timeout=workspace.timeout,
+                session=SESSION if self._session else None,
+                environment=environment,
+                output_limit=bytes_for(workspace.most),
+                pipestatus=True,
+            )
         content, omitted = command_observation(result, most=workspace.most, timeout=workspace.timeout)
         moved = self._session and _MAY_MOVE.search(arguments.command) is not None
         exported = _variables(workspace) if self._session and _MAY_SET.search(arguments.command) else {}
