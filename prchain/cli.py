@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
@@ -9,6 +10,7 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NoReturn
 
@@ -144,6 +146,7 @@ def cli(ctx: click.Context, verbose: int, log_file: Path | None) -> None:
     or key; `prchain status` says what came of each so far.
     """
     ctx.with_resource(open_log(verbose, log_file, _secrets))
+    ctx.with_resource(_prompts())
     ctx.with_resource(logged_command(f"prchain {__version__} {ctx.invoked_subcommand}"))
     assert isinstance(ctx.command, click.Group)
     ctx.default_map = file_defaults(ctx.command, ctx, ctx.invoked_subcommand, Path(FILE))
@@ -227,6 +230,22 @@ def _fail(error: PrchainError, status: int) -> int:
         say_traceback(redact(traceback.format_exc(), _secrets()))
     say(f"prchain: error: {' '.join(redact(str(error), _secrets()).split())}", err=True)
     return status
+
+
+def _prompts() -> AbstractContextManager[None]:
+    """The user's own prompts, which are looked for when the first prompt is wanted."""
+    from prchain.core.llm.own_prompts import PromptFolder
+    from prchain.core.llm.prompts import laid_in
+    from prchain.prompts import KNOWN
+
+    @functools.cache
+    def own() -> PromptFolder | None:
+        from prchain.core.settings import Settings
+
+        folder = Settings.load().prompts_dir
+        return PromptFolder(folder, KNOWN) if folder else None
+
+    return laid_in(lambda package, name: (folder := own()) and folder(package, name))
 
 
 def _secrets() -> tuple[str, ...]:

@@ -197,6 +197,7 @@ MODULES = {
     "research.optimality": "all: average 0.9",
     "research.tables_page": "^# Tables\n",
     "research.options_page": "^# Options\n",
+    "research.prompts_page": "^# Prompts\n",
 }
 """Module that is run as a program to a pattern of its output, which the docs quote."""
 

@@ -23,7 +23,7 @@ from prchain.core.console.progress import open_progress
 from prchain.core.errors import DiskFull, StoreInUse
 from prchain.core.llm.ledger import Spending
 from prchain.core.processes.alive import this_process
-from sql.tables import Task, Trajectory, TrajectoryMessage
+from sql.tables import LlmCall, Task, Trajectory, TrajectoryMessage
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
@@ -317,6 +317,16 @@ class TestCommands:
         row = StepDiff("81c2", 1, 1, patch).row()
         assert base64.b64decode(row.pop("patch_base64")) == patch
         assert row == {"trajectory": "81c2", "step": 1, "stage": 1, "patch": patch.decode("utf-8", "replace")}
+
+    def test_prompts_of_the_users_own_that_cannot_be_filled_in_are_refused_before_anything_is_asked(
+        self, world: RolloutWorld, script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "own" / "verdicts").mkdir(parents=True)
+        (tmp_path / "own" / "verdicts" / "judge.j2").write_text("{% block user %}{{ refrence }}{% endblock %}")
+        (tmp_path / "prchain.toml").write_text('prompts_dir = "own"\n')
+        assert run_command(["rollouts", "run", "--db", world.database, "--backend", "local"]) == 2
+        assert "prompts_dir: verdicts/judge.j2 must have the blocks system, user" in capsys.readouterr().err
+        assert world.rows(LlmCall, "id") == [] and world.rows(Trajectory, "id") == []
 
     def test_a_dry_run_rounds_the_tokens_for_people_and_not_for_machines(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
