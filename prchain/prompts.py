@@ -27,6 +27,7 @@ PROMPTS = (
     KnownPrompt(TASKS, "plan", "after material: a plan of the stage's work", "chains.tasks.query:PlanReply"),
     KnownPrompt(TASKS, "query", "after material: the stage's query", "chains.tasks.query:QueryReply"),
     KnownPrompt(TASKS, "names", "after query, with `--names interface`: the names that it may say", None),
+    KnownPrompt(TASKS, "withheld", "after query, with `--names withheld`: that nothing stands below it", None),
     KnownPrompt(TASKS, "overview", "who writes tasks: the chain's overview", "chains.tasks.query:OverviewReply"),
     KnownPrompt(TASKS, "again", "after a query or an overview that leaks: the same text without the leak", None),
     KnownPrompt(TASKS, "review", "a reader: what a query gives away", "chains.tasks.review:ReviewReply"),

@@ -22,8 +22,18 @@ _PLAIN = 10
 """As many options have no headings."""
 
 
+BEFORE = "prchain.before"
+"""In a context's `meta`: what is called with the context of a command before it runs."""
+
+
 class Command(click.Command):
     """A command whose options stand under headings where they are many."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See `click.Command.invoke`."""
+        if before := ctx.meta.get(BEFORE):
+            before(ctx)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See `click.Command.format_options`."""

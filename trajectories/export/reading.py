@@ -332,7 +332,7 @@ def _scrubbed(sign: AuditFinding, scrubber: Scrubber) -> AuditFinding:
 def _read_overview(entries: Sequence[Entry]) -> str | None:
     """The overview that the agent read with its first query, as the rollout kept it."""
     first = next((entry for entry in entries if entry.kind is EntryKind.QUERY), None)
-    return first and first.details.get("overview")
+    return None if first is None else first.details.get("overview")
 
 
 def _with_overview(turns: Sequence[SampleMessage], old: str, new: str) -> list[SampleMessage] | None:
