@@ -36,6 +36,7 @@ PROMPTS = (
     KnownPrompt(SCAFFOLDS, "system_bash", "the agent with bash alone: how it works", TURNS),
     KnownPrompt(SCAFFOLDS, "query", "the agent: the task of a stage", TURNS),
     KnownPrompt(SCAFFOLDS, "comment", "the agent: what the judge says of its work", TURNS),
+    KnownPrompt(SCAFFOLDS, "text_calls", "the agent with `calls=text`: how calls are written, and the tools", None),
     KnownPrompt(VERDICTS, "judge", "the judge: a verdict on a patch", "trajectories.verdicts.judge:VerdictReply"),
     KnownPrompt(
         VERDICTS,

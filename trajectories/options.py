@@ -73,6 +73,7 @@ DEFAULTS: Mapping[str, Any] = {
     "tests": "always",
     "backend": "docker",
     "judge_sees": "patches",
+    "calls": "native",
 }
 """Option to the value that an id leaves out, as JSON. A line is never changed, even if today's default is another:
 existing ids would change. A new option gets the value that held before the option existed."""
@@ -100,6 +101,12 @@ class RolloutOptions:
         "Whether the conversation lasts over the chain, or begins anew with each stage.",
         AGENT,
         why="compares long contexts with short ones",
+    )
+    calls: Literal["native", "text"] = told(
+        "native",
+        "How tools are called: as the endpoint has it, or in the text of replies, as SWE-agent's models have it.",
+        AGENT,
+        why="SWE-agent-LM and others, and servers that read no calls",
     )
     carry: Carry = told(
         Carry.AGENT,
