@@ -43,8 +43,8 @@ With `--json` a dry run tells which options are not at their default.
 _PAPERS_HEAD = """\
 ## As in the papers
 
-`prchain --as-paper NAME COMMAND` gives a command the settings that a paper names for it: daVinci-Agency (`davinci`),
-P2T (`p2t`), SWE-PRM (`swe-prm`). It says them before it runs. What the command line says goes before, key by key; what
+`--as-paper NAME`, before a command, gives it the settings that a paper names for it: daVinci-Agency (`davinci`), P2T
+(`p2t`), SWE-PRM (`swe-prm`). It says them before it runs. What the command line says goes before, key by key; what
 `prchain.toml` says comes after. Results are told by their settings, so they are the same ones that the options make
 when they are spelt out. A command that is not in the table is refused. Sampling of proposer, critic, curator and
 readers is the paper's already, unless `[purposes.NAME]` says otherwise; models, prompts and scaffolds are yours to

@@ -184,7 +184,7 @@ RULES = {
 }
 """Command to how it is run."""
 
-OF_THE_GROUP = {"-v": 0, "-vv": 0, "--log-file": 1}
+OF_THE_GROUP = {"-v": 0, "-vv": 0, "--log-file": 1, "--as-paper": 1}
 """Option before a command to the number of words it takes."""
 
 MODULES = {
