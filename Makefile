@@ -186,6 +186,9 @@ mutations: $(DEV) #: Say whether drawn tests catch small faults that all tests c
 tables-page: $(DEV) #: Print docs/tables.md anew from the declarations of the tables
 	@$(BIN)/python -m research.tables_page $(ARGS)
 
+prompts-page: $(DEV) #: Print docs/prompts.md anew from the prompts
+	@$(BIN)/python -m research.prompts_page $(ARGS)
+
 options-page: $(DEV) #: Print docs/options.md anew from the classes that tell options
 	@$(BIN)/python -m research.options_page $(ARGS)
 

@@ -33,7 +33,7 @@ MEANINGS: Mapping[str, str] = {
     "cosmetic": "white space, comments, docstrings, annotations and the order of imports",
     "renames_only": "the same tokens, with a few names replaced throughout",
     "moves_only": "the same lines in other files, but for imports",
-    "source_too_small": "fewer changed lines of program text than `--min-lines`",
+    "source_too_small": "fewer changed lines of program text than `--min-lines`; with 1, one-line fixes stay",
     "source_too_large": "more than `--max-lines`",
     "too_many_files": "more files of program text than `--max-files`",
     "language": "mostly in a language that was not asked for",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
@@ -9,6 +10,7 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,6 +25,7 @@ from prchain.core.errors import PrchainError, SettingsError, no_room
 from prchain.core.processes.cut_off import cut_off
 from prchain.core.secrets.scrub import redact
 from prchain.defaults import file_defaults
+from prchain.papers import PAPERS, lay_in
 from prchain.renamed import written_now
 
 FILE = "prchain.toml"
@@ -127,8 +130,13 @@ def _loaded(place: str) -> click.Command:
     type=click.Path(path_type=Path),
     help="Append the log to a file instead, also without -v.",
 )
+@click.option(
+    "--as-paper",
+    type=click.Choice(PAPERS),
+    help="Give the command the settings that a paper names for it; its own options go before.",
+)
 @click.pass_context
-def cli(ctx: click.Context, verbose: int, log_file: Path | None) -> None:
+def cli(ctx: click.Context, verbose: int, log_file: Path | None, as_paper: str | None) -> None:
     """Turn the pull-request history of real repositories into training data for software-engineering agents.
 
     Pull requests that build on each other become chains, chains become tasks, and what an agent does with a task,
@@ -146,9 +154,12 @@ def cli(ctx: click.Context, verbose: int, log_file: Path | None) -> None:
     or key; `prchain status` says what came of each so far.
     """
     ctx.with_resource(open_log(verbose, log_file, _secrets))
+    ctx.with_resource(_prompts())
     ctx.with_resource(logged_command(f"prchain {__version__} {ctx.invoked_subcommand}"))
     assert isinstance(ctx.command, click.Group)
     ctx.default_map = file_defaults(ctx.command, ctx, ctx.invoked_subcommand, Path(FILE))
+    if as_paper and ctx.invoked_subcommand:
+        lay_in(as_paper, ctx.command, ctx, ctx.invoked_subcommand)
 
 
 def main() -> None:
@@ -229,6 +240,26 @@ def _fail(error: PrchainError, status: int) -> int:
         say_traceback(redact(traceback.format_exc(), _secrets()))
     say(f"prchain: error: {' '.join(redact(str(error), _secrets()).split())}", err=True)
     return status
+
+
+def _prompts() -> AbstractContextManager[None]:
+    """The user's own prompts, which are looked for when the first prompt is wanted."""
+    from prchain.core.llm.own_prompts import PromptFolder
+    from prchain.core.llm.prompts import Prompt, laid_in
+    from prchain.prompts import KNOWN
+
+    @functools.cache
+    def own() -> PromptFolder | None:
+        from prchain.core.settings import Settings
+
+        folder = Settings.load().prompts_dir
+        return PromptFolder(folder, KNOWN) if folder else None
+
+    def found(package: str, name: str) -> Prompt | None:
+        folder = own()
+        return None if folder is None else folder(package, name)
+
+    return laid_in(found)
 
 
 def _secrets() -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from prchain.cli import cli
 from prchain.core.cli_options import ToldOption
 from prchain.core.keyed import KeyedOption, KeyedType, takes, written
 from prchain.core.told import ToldKey
+from prchain.papers import PAPERS, SETTINGS, commands_of, words_of
 
 _HEAD = """\
 # Options
@@ -37,6 +38,17 @@ agent = { context_tokens = 65536, overflow = "elide" }
 ```
 
 With `--json` a dry run tells which options are not at their default.
+"""
+
+_PAPERS_HEAD = """\
+## As in the papers
+
+`--as-paper NAME`, before a command, gives it the settings that a paper names for it: daVinci-Agency (`davinci`), P2T
+(`p2t`), SWE-PRM (`swe-prm`). It says them before it runs. What the command line says goes before, key by key; what
+`prchain.toml` says comes after. Results are told by their settings, so they are the same ones that the options make
+when they are spelt out. A command that is not in the table is refused. Sampling of proposer, critic, curator and
+readers is the paper's already, unless `[purposes.NAME]` says otherwise; models, prompts and scaffolds are yours to
+choose.
 """
 
 
@@ -88,7 +100,26 @@ def page() -> str:
     ]
     head = "| option | of | what | who needs it |\n|---|---|---|---|\n"
     blocks.append(f"## Without keys\n\n{head}{''.join(rows)}")
+    blocks.append(_papers())
     return "\n".join(blocks)
+
+
+def _papers() -> str:
+    """What `--as-paper` stands for."""
+    rows = "".join(
+        f"| `{paper}` | `{command}` | `{words_of({flag: keys})}` | {_sections(paper, command, flag)} |\n"
+        for paper in PAPERS
+        for command, flags in commands_of(paper).items()
+        for flag, keys in flags.items()
+    )
+    return (
+        f"{_PAPERS_HEAD}\n| paper | command | what it stands for | where the paper says so |\n|---|---|---|---|\n{rows}"
+    )
+
+
+def _sections(paper: str, command: str, flag: str) -> str:
+    found = (one.section for one in SETTINGS if (one.paper, one.command, one.flag) == (paper, command, flag))
+    return "; ".join(dict.fromkeys(found))
 
 
 def _flags() -> dict[str, tuple[KeyedOption, list[str]]]:

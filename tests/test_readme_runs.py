@@ -191,7 +191,7 @@ RULES = {
 }
 """Command to how it is run."""
 
-OF_THE_GROUP = {"-v": 0, "-vv": 0, "--log-file": 1}
+OF_THE_GROUP = {"-v": 0, "-vv": 0, "--log-file": 1, "--as-paper": 1}
 """Option before a command to the number of words it takes."""
 
 MODULES = {
@@ -204,6 +204,7 @@ MODULES = {
     "research.optimality": "all: average 0.9",
     "research.tables_page": "^# Tables\n",
     "research.options_page": "^# Options\n",
+    "research.prompts_page": "^# Prompts\n",
 }
 """Module that is run as a program to a pattern of its output, which the docs quote."""
 

@@ -73,11 +73,12 @@ DEFAULTS: Mapping[str, Any] = {
     "tests": "always",
     "backend": "docker",
     "judge_sees": "patches",
+    "calls": "native",
 }
 """Option to the value that an id leaves out, as JSON. A line is never changed, even if today's default is another:
 existing ids would change. A new option gets the value that held before the option existed."""
 
-ELSEWHERE = frozenset({"scaffold", "observers", "temperature", "max_tokens"})
+ELSEWHERE = frozenset({"scaffold", "observers", "temperature", "top_p", "max_tokens"})
 """Options that an identity holds in other fields: scaffold, observers, and the agent's sampling settings."""
 
 _ENUMS: Mapping[str, type[StrEnum]] = {"carry": Carry, "gate": Gate, "on_fail": OnFail}
@@ -100,6 +101,12 @@ class RolloutOptions:
         "Whether the conversation lasts over the chain, or begins anew with each stage.",
         AGENT,
         why="compares long contexts with short ones",
+    )
+    calls: Literal["native", "text"] = told(
+        "native",
+        "How tools are called: as the endpoint has it, or in the text of replies, as SWE-agent's models have it.",
+        AGENT,
+        why="SWE-agent-LM and others, and servers that read no calls",
     )
     carry: Carry = told(
         Carry.AGENT,
@@ -149,6 +156,16 @@ class RolloutOptions:
         why="several samples of a chain differ",
         least=0,
         most=2,
+        unset="that of [purposes.agent], else the endpoint's",
+    )
+    top_p: float | None = told(
+        None,
+        "The share of likely tokens that it is sampled from.",
+        AGENT,
+        why="the papers' runs name it",
+        least=0,
+        most=1,
+        above=True,
         unset="that of [purposes.agent], else the endpoint's",
     )
     max_tokens: int = told(
@@ -232,8 +249,9 @@ class RolloutOptions:
         object.__setattr__(self, "observers", tuple(self.observers))
         for name in ("threshold", "command_timeout", "test_timeout"):
             object.__setattr__(self, name, float(getattr(self, name)))  # 60 is 60.0, also in an identity
-        if self.temperature is not None:
-            object.__setattr__(self, "temperature", float(self.temperature))
+        for name in ("temperature", "top_p"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, float(getattr(self, name)))
         if not 0 <= self.threshold <= 1:
             raise UsageError("the threshold must be between 0 and 1")
         for name, least in (("refinements", 0), ("min_length", 1), ("history", 0), ("max_tokens", 1)):

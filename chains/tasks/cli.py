@@ -64,8 +64,9 @@ def tasks() -> None:
 @option("--renew", is_flag=True, heading=WHICH, help="Write those anew that other prompts or another model wrote.")
 @choice_option(
     "--names",
-    ["none", "interface"],
-    "New names that a query may say: none, as in the paper, or those of the interface, which stands below it.",
+    ["none", "interface", "withheld"],
+    "New names that a query may say: none, or those of the interface, which stands below it; withheld: none, and none "
+    "stands below, as in the paper.",
     heading="Texts",
 )
 @option(

@@ -39,9 +39,11 @@ HALVINGS = 2
 _MATERIAL = "material"
 _PROMPTS = (_MATERIAL, PLAN, QUERY, OVERVIEW, "again")
 _NAMES = "names"
+_WITHHELD = "withheld"
 
-SaidNames = Literal["none", "interface"]
-"""Which of the names that the work introduces a query may say: none, as in the paper, or those of the interface."""
+SaidNames = Literal["none", "interface", "withheld"]
+"""Which of the names that the work introduces a query may say: none, those of the interface, or none where the agent is
+not told the interface either, as in the paper; then the query's writer is told of none."""
 
 _MIN_PATCH = 100
 """A limit for patches, in characters, below which nothing is cut any more."""
@@ -106,7 +108,7 @@ class QueryConstructor:
     """Writes plans, queries and overviews. Safe for several threads, as its gateway is.
 
     With `review`, a query that passes the leak check is also read by `chains.tasks.review`. With other `names` than
-    none, the query's prompt gets another rule, whose hash is then one of the task's.
+    ``none``, the query's prompt gets another rule, whose hash is then one of the task's.
     """
 
     def __init__(
@@ -121,7 +123,10 @@ class QueryConstructor:
         self._limits = limits or ExcerptLimits()
         self._reviewer = QueryReviewer(gateway, self._limits) if review else None
         self._says_interface = names == "interface"
-        wanted = (*_PROMPTS, _NAMES) if self._says_interface else _PROMPTS
+        self._withholds = names == "withheld"
+        rules = {"interface": _NAMES, "withheld": _WITHHELD}
+        self._rule = rules.get(names)
+        wanted = _PROMPTS if self._rule is None else (*_PROMPTS, self._rule)
         self._prompts = {name: load_prompt("chains.tasks", name) for name in wanted}
 
     @property
@@ -293,11 +298,12 @@ class QueryConstructor:
     ) -> tuple[Message, ...]:
         said = interface_names(context) if self._says_interface else ()
         names = [name for name in context.names if name not in said]
+        interface = () if self._withholds else interface_of(context.needs)
         own = {
             "plan": plan,
             "files": cut(scrub_mined("\n".join(context.named_files[:_FILES_SHOWN])), limits.body),
             "names": cut(", ".join(names[:_NAMES_SHOWN]), limits.body),
-            "interface": cut("\n".join(need.words() for need in interface_of(context.needs)), limits.body),
+            "interface": cut("\n".join(need.words() for need in interface), limits.body),
             "link": context.link,
             "earlier": "\n\n".join(
                 f"(stage {stage})\n{text}" for stage, text in enumerate(excerpts(list(earlier), limits.issues), 1)
@@ -312,7 +318,7 @@ class QueryConstructor:
             **{label: own_fence(label, text.strip() or _NONE) for label, text in own.items()},
         )
         asked = _joined(start, request)
-        return _joined(asked, self._prompts[_NAMES].render()) if self._says_interface else asked
+        return asked if self._rule is None else _joined(asked, self._prompts[self._rule].render())
 
     def _material(
         self, chain: TaskChain, context: StageContext, limits: ExcerptLimits, unlike: Sequence[str] = ()

@@ -22,6 +22,10 @@ _PLAIN = 10
 """As many options have no headings."""
 
 
+BEFORE = "prchain.before"
+"""In a context's `meta`: what is called with the context of a command before it runs."""
+
+
 class Command(click.Command):
     """A command whose options stand under headings where they are many. What chooses what is worked on is given once:
     click would take the last and pass over the others without a word."""
@@ -36,6 +40,12 @@ class Command(click.Command):
                         f"{param.opts[0]} is given twice, and takes one; run the command for each.", ctx
                     )
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See `click.Command.invoke`."""
+        if before := ctx.meta.get(BEFORE):
+            before(ctx)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See `click.Command.format_options`."""

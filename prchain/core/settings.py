@@ -139,6 +139,9 @@ class Settings(BaseSettings):
     llm_max_tries: int = Field(default=5, ge=1, le=100)
     """How often a call is sent that cost nothing and may be better next time."""
 
+    prompts_dir: Path | None = None
+    """A folder with prompts of the user's own, in place of ours; `prchain.core.llm.own_prompts`."""
+
     llm_script: Path | None = None
     """A script that answers in place of every model; `prchain.core.llm.scripted`."""
 

@@ -36,7 +36,7 @@ DATABASE = "prchain.db"
 MODEL_VARIABLE = "DEMO_MODEL"
 """Names a real model in place of the script; without it the demo costs nothing."""
 
-_OUTRANKING = ("db", "data_dir", "llm_script", "environments_recipes_dir", "workers")
+_OUTRANKING = ("db", "data_dir", "llm_script", "prompts_dir", "environments_recipes_dir", "workers")
 """Settings of the user's environment that would lead the commands away from the demo's own files."""
 
 

@@ -306,6 +306,20 @@ class TestLeaks:
         whole = FakeModel(lambda request: {"overview": OVERVIEW + " It ends with CouponLedger."})
         assert not constructor(whole, names="interface").overview(chain, contexts, list(QUERIES.values())).clean
 
+    def test_where_the_agent_is_told_no_interface_its_writer_is_told_of_none(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        model = FakeModel(lambda request: {"query": QUERIES[2]})
+        maker = constructor(model, names="withheld")
+        assert maker.query(chain, contexts, 2, "plan").clean
+        asked = model.asked[0].messages[-1].content
+        interface = asked.partition("<<<interface")[2].partition("interface ")[0]
+        assert "(none)" in interface and "CouponLedger" not in interface
+        assert "CouponLedger" in asked.partition("<<<names")[2].partition("names ")[0], "it stays a name not to be said"
+        assert maker.prompts.items() > constructor(model).prompts.items(), "such a task is another one"
+        leaks = FakeModel(lambda request: {"query": QUERIES[2] + " Call it CouponLedger."})
+        assert not constructor(leaks, names="withheld").query(chain, contexts, 2, "plan").clean
+
     def test_what_the_issue_or_the_landing_says_itself_may_stand_in_the_prose(
         self, chain: TaskChain, contexts: list[StageContext]
     ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prchain.core.errors import PromptError
 from prchain.core.llm.model import Message
-from prchain.core.llm.prompts import Fence, Prompt, fenced_texts, load_prompt
+from prchain.core.llm.prompts import Fence, Prompt, fenced_texts, load_prompt, shipped_prompt
 from prchain.core.llm.special_tokens import broken_tokens, mended, without_special_tokens
 
 SOURCE = b"""
@@ -36,7 +36,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.syspath_prepend(tmp_path)
     yield "some_stage"
     sys.modules.pop("some_stage", None)
-    load_prompt.cache_clear()
+    shipped_prompt.cache_clear()
 
 
 def test_a_prompt_is_a_file_next_to_its_stage_and_knows_the_files_hash(package: str) -> None:

@@ -62,11 +62,19 @@ def test_only_kept_trajectories_are_exported(world: SampleWorld, tmp_path: Path)
     assert [row["info"]["prchain"]["outcome"] for row in rows] == ["rejected"]
 
 
-def test_an_accepted_prefix_ends_with_its_last_accepted_stage_and_tells_its_own_overview(
+def test_an_accepted_prefix_ends_with_its_last_accepted_stage_in_the_words_that_its_agent_read(
     world: SampleWorld, tmp_path: Path
 ) -> None:
     world.trajectory("t1", "c1", outcome="accepted_prefix", accepted=2, overview=SHORTER)
     (row,), _ = run_export(world, tmp_path)
+    text = json.dumps(row)
+    assert OVERVIEW in text and SHORTER not in text and "Stage 3" not in text
+    assert [stage["position"] for stage in row["metadata"]["stages"]] == [1, 2]
+
+
+def test_a_prefix_that_is_retold_has_its_own_overview(world: SampleWorld, tmp_path: Path) -> None:
+    world.trajectory("t1", "c1", outcome="accepted_prefix", accepted=2, overview=SHORTER)
+    (row,), _ = run_export(world, tmp_path, retell=True)
     text = json.dumps(row)
     assert SHORTER in text and OVERVIEW not in text and "Stage 3" not in text
     assert [stage["position"] for stage in row["metadata"]["stages"]] == [1, 2]
@@ -82,7 +90,7 @@ def test_a_prefix_is_told_as_the_rollout_told_it_anew(world: SampleWorld, tmp_pa
         for entry in talk.entries
     ]
     world.trajectory("t1", "c1", talk, outcome="accepted_prefix", accepted=2, overview=SHORTER)
-    (row,), _ = run_export(world, tmp_path)
+    (row,), _ = run_export(world, tmp_path, retell=True)
     queries = [message["content"] for message in row["messages"] if message["content"].startswith("Task")]
     assert queries == [f"Task 1 of 2: {SHORTER}", f"Task 2 of 2: {SHORTER}"] and OVERVIEW not in json.dumps(row)
 
@@ -93,7 +101,7 @@ def test_a_prefix_that_would_tell_of_stages_that_it_lacks_is_left_out(
 ) -> None:
     world.chain("c2", overview=task, first=9)
     world.trajectory("t1", "c2", outcome="accepted_prefix", accepted=2, overview=overview)
-    rows, report = run_export(world, tmp_path)
+    rows, report = run_export(world, tmp_path, retell=True)
     assert rows == [] and dict(report.left_out) == {"no_overview": 1}
 
 

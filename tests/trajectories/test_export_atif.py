@@ -225,7 +225,7 @@ def test_what_came_with_the_parent_is_copied_context_and_counts_in_no_sum(
     world.trajectory("t1", "c1", outcome=outcome, accepted=accepted, overview="Over three stages")
     with world.store.transaction() as tx:
         tx.connection.execute(update(Trajectory).values(parent_id="t0", parent_step=step))
-    written = document(sample_of(world, retold=False))
+    written = document(sample_of(world))
     marked = [step for step in written["steps"] if "is_copied_context" in step]
     assert broken_rules(written) == []
     assert written["extra"]["parent"] == {"trajectory_id": "t0", "turns": step}

@@ -289,7 +289,7 @@ def test_where_all_samples_are_left_out_the_reasons_are_said(
 ) -> None:
     world.trajectory("t2", "c1", Talk().system().query(1).bash("ls").submit(), sample=1)
     world.trajectory("t3", "c1", sample=2, outcome="accepted_prefix", accepted=2, overview=None)
-    told = nothing_exported(capsys, "--out", out, "--max-tokens", "9")
+    told = nothing_exported(capsys, "--out", out, "--max-tokens", "9", "--retell")
     assert told == ("", "nothing to export: 1 no_overview, 2 too_long")
 
 

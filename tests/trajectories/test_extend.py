@@ -210,7 +210,7 @@ def test_prefixes_and_extensions_are_exported_as_two_sets_of_the_same_chains(
     short, whole = prefix_of(world, 3), roll(world.context(PolicyModel(works)), world.chains[0], 1)
     assert extension(world).run(1, 1).counts == {"accepted": 1}
     ((long,),) = world.rows(Trajectory, "id", parent_id=short)
-    options = ExportOptions(pairs="short-long")
+    options = ExportOptions(pairs="short-long", retell=True)
     report = export(world.store, chosen_format("slime", options), options, tmp_path / "sft.jsonl")
     sets = {
         name: [json.loads(line) for line in (tmp_path / f"sft.{name}.jsonl").read_text().splitlines()]

@@ -48,6 +48,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "stage_limits": AgentLimits(steps=7),
     "chain_limits": AgentLimits(usd=1.0),
     "temperature": 1.0,
+    "top_p": 0.5,
     "max_tokens": 5,
     "context_tokens": 8193,
     "overflow": "elide",
@@ -58,6 +59,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "interface": "paper",
     "tests": "gate",
     "judge_sees": "tests",
+    "calls": "text",
     "backend": "local",
     "observers": ("repetition",),
 }
@@ -208,6 +210,7 @@ class TestTable:
             "history": 0,
             "interface": "appended",
             "judge_sees": "patches",
+            "calls": "native",
             "min_length": 2,
             "observation_chars": 10000,
             "on_fail": "stop",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,9 @@ from tests.trajectories.rolloutworld import (
     rollout_world,
     works,
 )
+from trajectories.export.export import export
+from trajectories.export.formats import chosen_format
+from trajectories.export.options import ExportOptions
 from trajectories.export.verdicts import stages_of
 from trajectories.identity import stored
 from trajectories.model import AgentLimits
@@ -162,6 +166,11 @@ def test_a_stage_that_begins_with_a_fault_has_no_past_for_its_past_is_without_th
     assert past(replace(task, chain=replace(task.chain, breaks=True))) == []
 
 
+def _as_sent(message: Mapping[str, Any]) -> tuple[str, bytes, list[tuple[str, str]]]:
+    calls = [(call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls") or ()]
+    return message["role"], (message["content"] or "").encode(), calls
+
+
 class TestEnds:
     def test_the_accepted_prefix_is_a_shorter_chain_that_promises_nothing_more(self, world: RolloutWorld) -> None:
         name = roll(world.context(PolicyModel(drafts(3)), refinements=1), world.chains[0], 0)
@@ -176,6 +185,25 @@ class TestEnds:
         shorter = [entry.content for entry in retold(entries) if entry.kind == "query"]
         assert SHORTER in shorter[0] and OVERVIEW not in shorter[0]
         assert "Task 1 of 2" in shorter[0] and "Task 2 of 2" in shorter[1]
+
+    def test_an_accepted_prefix_is_exported_byte_for_byte_as_its_agent_read_it(
+        self, world: RolloutWorld, tmp_path: Path
+    ) -> None:
+        model, out = PolicyModel(drafts(3)), tmp_path / "sft.jsonl"
+        roll(world.context(model, refinements=1), world.chains[0], 0)
+        read = [request.messages for request in model.asked if request.tools]
+        *_, before_third = [
+            messages for messages in read if not any("Task 3 of 3" in message.content for message in messages)
+        ]
+        options = ExportOptions()
+        export(world.store, chosen_format("openai", options), options, out)
+        (row,) = [json.loads(line) for line in out.read_text().splitlines()]
+        *exported, said_last = row["messages"]
+        assert "Task 1 of 3" in exported[1]["content"] and said_last["role"] == "assistant"
+        assert [_as_sent(message) for message in exported] == [
+            (message.role, message.content.encode(), [(call.name, call.arguments) for call in message.tool_calls])
+            for message in before_third
+        ]
 
     def test_fewer_accepted_stages_than_a_chain_has_are_too_short(self, world: RolloutWorld) -> None:
         name = roll(world.context(PolicyModel(drafts(2)), refinements=0), world.chains[0], 0)

@@ -23,7 +23,7 @@ from prchain.core.console.progress import open_progress
 from prchain.core.errors import DiskFull, StoreInUse
 from prchain.core.llm.ledger import Spending
 from prchain.core.processes.alive import this_process
-from sql.tables import Task, Trajectory, TrajectoryMessage
+from sql.tables import LlmCall, Task, Trajectory, TrajectoryMessage
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
@@ -322,6 +322,35 @@ class TestCommands:
         row = StepDiff("81c2", 1, 1, patch).row()
         assert base64.b64decode(row.pop("patch_base64")) == patch
         assert row == {"trajectory": "81c2", "step": 1, "stage": 1, "patch": patch.decode("utf-8", "replace")}
+
+    def test_a_rollout_as_in_a_paper_is_the_one_with_the_same_settings_spelt_out(
+        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        command = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "1"]
+        assert run_command(["--as-paper", "swe-prm", *command, "--gate", "judge"]) == 1, "an empty patch"
+        ((decided_by,),) = world.rows(Trajectory, "decided_by")
+        assert "swe-prm" not in json.dumps(decided_by)
+        stored = decided_by if isinstance(decided_by, dict) else json.loads(decided_by)
+        assert stored["options"] == {
+            "backend": "local", "min_length": 1, "refinements": 0, "stage_limits": {"steps": 75}
+        }  # fmt: skip
+        assert (stored["models"]["agent"]["temperature"], stored["models"]["agent"]["top_p"]) == (0.0, 1.0)
+        (observer,) = stored["observers"]
+        assert (observer["settings"]["every"], observer["settings"]["window"]) == (5, 8)
+        capsys.readouterr()
+        spelt = "--gate judge --min-length 1 --refinements 0 --stage-limits steps=75 --prm D:every=5,window=8"
+        assert run_command([*command, *spelt.split(), "--agent", "temperature=0,top_p=1", "--dry-run"]) == 0
+        assert capsys.readouterr().out == "0 rollouts to run; 1 done before\n"
+
+    def test_prompts_of_the_users_own_that_cannot_be_filled_in_are_refused_before_anything_is_asked(
+        self, world: RolloutWorld, script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "own" / "verdicts").mkdir(parents=True)
+        (tmp_path / "own" / "verdicts" / "judge.j2").write_text("{% block user %}{{ refrence }}{% endblock %}")
+        (tmp_path / "prchain.toml").write_text('prompts_dir = "own"\n')
+        assert run_command(["rollouts", "run", "--db", world.database, "--backend", "local"]) == 2
+        assert "prompts_dir: verdicts/judge.j2 must have the blocks system, user" in capsys.readouterr().err
+        assert world.rows(LlmCall, "id") == [] and world.rows(Trajectory, "id") == []
 
     def test_a_dry_run_rounds_the_tokens_for_people_and_not_for_machines(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]

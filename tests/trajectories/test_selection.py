@@ -97,7 +97,7 @@ def test_of_prefixes_with_the_same_trees_one_with_an_overview_stays(world: Sampl
     world.chain("c2", first=9, overview=None)
     world.trajectory("t1", "c2", Talk().system().query(1).bash("x").submit().query(2).submit(), overview=None, **kept)
     world.trajectory("t2", "c2", talk("x", "x"), sample=1, overview=SHORTER, **kept)
-    rows, report = run_export(world, tmp_path)
+    rows, report = run_export(world, tmp_path, retell=True)
     assert [row["metadata"]["trajectory_id"] for row in rows] == ["t2"] and dict(report.left_out) == {"no_overview": 1}
 
 
@@ -107,7 +107,7 @@ def test_an_overview_that_is_told_with_each_stage_is_told_anew_with_each(world: 
         talk.query(place, f"{OVERVIEW}\n\nStage {place}").bash(f"ls {place}").submit()
     kept: dict[str, Any] = {"outcome": "accepted_prefix", "accepted": 2, "overview": SHORTER, "context": "stage"}
     world.trajectory("t1", "c1", talk, **kept)
-    rows, _ = run_export(world, tmp_path)
+    rows, _ = run_export(world, tmp_path, retell=True)
     assert [row["messages"][1]["content"].startswith(SHORTER) for row in rows] == [True, True]
     assert OVERVIEW not in json.dumps(rows)
 

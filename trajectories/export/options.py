@@ -170,8 +170,13 @@ class ExportOptions:
         "Which",
         why="a benchmark's own trajectories, not for training",
     )
-    retold: bool = True
-    """Whether the texts of an accepted prefix are those told anew for it, not those that the agent read."""
+    retell: bool = told(
+        False,
+        "Accepted prefixes with the overview and the number of stages of the shorter chain, not as their agents read "
+        "them.",
+        "Which",
+        why="a sample that promises no stage which it lacks",
+    )
     proof: ProofFilter = ProofFilter.ANY
     """What the proofs of the exported stages have to be worth."""
 
@@ -198,6 +203,7 @@ class ExportOptions:
             ("too_long=split", self.too_long == "split"),
             ("--per-chain shortest", self.per_chain == "shortest"),
             ("--outcome", self.outcomes != KEPT),
+            ("--retell", self.retell and self.pairs == "rejection-sampling"),
         ):
             if given:
                 raise UsageError(f"--pairs writes two sets of whole samples of the same chains: leave out {flag}")

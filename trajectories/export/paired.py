@@ -68,9 +68,7 @@ def paired_sets(
 def _set_options(options: ExportOptions) -> list[ExportOptions]:
     if options.pairs == "short-long":
         return [options, options]
-    # The queries of both are the words that the agents read, so that they are equal.
-    filtered = replace(options, retold=False)
-    return [replace(filtered, refinements="keep"), filtered]
+    return [replace(options, refinements="keep"), options]
 
 
 def _candidate_pairs(

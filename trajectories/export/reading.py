@@ -45,8 +45,7 @@ from trajectories.task import read_overview
 
 NO_MESSAGES = "no_messages"
 NO_OVERVIEW = "no_overview"
-"""An accepted prefix whose overview was not rewritten, or whose first query does not hold it: the task's own overview
-describes stages that the sample does not hold."""
+"""With ``--retell``: an accepted prefix whose overview was not rewritten, or whose first query does not hold it."""
 REFINED = "refined"
 BENCHMARK = "benchmark"
 """Its task was imported from a data set that is there to measure models, or is the same as one that was."""
@@ -266,8 +265,8 @@ def read_sample(
     copied = 0 if step is None else len(shared_entries(stored, step))
     entries = [entry for entry in stored if entry.position <= candidate.stages]
     signs = audit(entries, project_of(candidate.repository)) if audited else None
-    cut = candidate.outcome == ACCEPTED_PREFIX and options.retold
-    if cut:
+    retell = candidate.outcome == ACCEPTED_PREFIX and options.retell
+    if retell:
         entries = retold(entries)
     if not entries:
         return NO_MESSAGES
@@ -279,13 +278,13 @@ def read_sample(
     decided = zip(entries, decisions, strict=True)
     kept = [pair for pair in decided if options.guidance == "keep" or pair[0].kind is not EntryKind.GUIDANCE]
     scrubber = Scrubber(secrets)
-    overview, task_overview = trajectory.overview, read_overview(tx, candidate.chain_id)
+    overview, task_overview = trajectory.overview or "", read_overview(tx, candidate.chain_id) or ""
     turns = [
         scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop", copied=_is_copied(entry, copied))
         for entry, decision in kept
     ]
-    if cut:
-        rewritten = _with_overview(turns, scrubber.text(task_overview or ""), scrubber.text(overview or ""))
+    if retell:
+        rewritten = _with_overview(turns, scrubber.text(task_overview), scrubber.text(overview))
         if rewritten is None:
             return NO_OVERVIEW
         turns = rewritten
@@ -298,7 +297,7 @@ def read_sample(
         tuple(trajectory.tools)
         if origin is None
         else tuple(_scrubbed_tool(tool, scrubber) for tool in trajectory.tools),
-        scrubber.text((overview if options.retold else None) or task_overview or "") or None,
+        scrubber.text(overview if retell else _read_overview(entries) or task_overview) or None,
         _facts(candidate),
         told.verdicts,
         None if signs is None else tuple(_scrubbed(sign, Scrubber(secrets)) for sign in signs),
@@ -328,6 +327,12 @@ def _scrubbed_tool(tool: Mapping[str, Any], scrubber: Scrubber) -> Mapping[str, 
 
 def _scrubbed(sign: AuditFinding, scrubber: Scrubber) -> AuditFinding:
     return replace(sign, evidence=scrubber.text(sign.evidence))
+
+
+def _read_overview(entries: Sequence[Entry]) -> str | None:
+    """The overview that the agent read with its first query, as the rollout kept it."""
+    first = next((entry for entry in entries if entry.kind is EntryKind.QUERY), None)
+    return None if first is None else first.details.get("overview")
 
 
 def _with_overview(turns: Sequence[SampleMessage], old: str, new: str) -> list[SampleMessage] | None:

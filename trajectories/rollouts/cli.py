@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from environments.backends import BACKENDS, chosen_backend
 from prchain.core.cli_options import (
+    BEFORE,
     WHICH,
     CatalogueOption,
     Group,
@@ -165,7 +166,7 @@ def _options(settings: Settings, flags: dict[str, Any], *, unsafe: bool) -> Roll
     where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
     observers = observer_specs(flags)
     own = settings.purposes.get(AGENT) or PurposeSettings()
-    sampling = {"temperature": own.temperature, "max_tokens": own.max_tokens or MAX_TOKENS}
+    sampling = {"temperature": own.temperature, "top_p": own.top_p, "max_tokens": own.max_tokens or MAX_TOKENS}
     return RolloutOptions(**sampling | given(flags), backend=where.name, observers=observers)
 
 
@@ -180,6 +181,8 @@ def _stored_options(settings: Settings, like: str, flags: Mapping[str, Any], *, 
         if parameter.name in flags
         and context.get_parameter_source(parameter.name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
     ]
+    if BEFORE in context.meta:
+        typed.append("--as-paper")
     if typed:
         raise UsageError(f"--like takes all options of {like}; leave out {', '.join(sorted(typed))}")
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:

@@ -162,7 +162,9 @@ class RunContext:
         # Only a chain that can be cut to an accepted prefix has its overview written anew.
         cut = len(texts.queries) > options.min_length and (self.stages is None or self.stages >= options.min_length)
         purposes = [purpose for purpose in self.purposes if purpose != AGENT and (purpose != PREFIX or cut)]
-        agent = self.gateway.resolved(AGENT, temperature=options.temperature, max_tokens=options.max_tokens)
+        agent = self.gateway.resolved(
+            AGENT, temperature=options.temperature, top_p=options.top_p, max_tokens=options.max_tokens
+        )
         prefix = load_prompt("trajectories.rollouts", PREFIX)
         return Identity(
             chain_id,

@@ -194,6 +194,7 @@ class Gateway:
         purpose: str,
         *,
         temperature: float | None = None,
+        top_p: float | None = None,
         max_tokens: int | None = None,
         usual: Mapping[str, float] = _NOTHING_USUAL,
     ) -> Mapping[str, Any]:
@@ -203,7 +204,7 @@ class Gateway:
         route = self._route(purpose)
         settings = {
             "temperature": _first(_first(temperature, route.temperature), usual.get("temperature")),
-            "top_p": _first(route.top_p, usual.get("top_p")),
+            "top_p": _first(_first(top_p, route.top_p), usual.get("top_p")),
         }
         sampling = {name: float(value) for name, value in settings.items() if value is not None}
         most = max_tokens or route.max_tokens or int(usual.get("max_tokens", MAX_TOKENS))

@@ -10,11 +10,12 @@ Its hash is that of the file, so it includes no other file. Values are data: a t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.resources
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,14 +71,41 @@ class Prompt:
         return tuple(messages)
 
 
-@functools.cache
-def load_prompt(package: str, name: str) -> Prompt:
-    """The prompt ``<package>/prompts/<name>.j2``. Raises `PromptError` where there is none, or no template in it."""
+def prompt_source(package: str, name: str) -> bytes:
+    """The file ``<package>/prompts/<name>.j2``. Raises `PromptError` where there is none."""
     try:
-        content = (importlib.resources.files(package) / "prompts" / f"{name}.j2").read_bytes()
+        return (importlib.resources.files(package) / "prompts" / f"{name}.j2").read_bytes()
     except (OSError, ModuleNotFoundError) as error:
         raise PromptError(f"{package}/prompts/{name}.j2 cannot be read: {type(error).__name__}") from None
-    return Prompt.from_source(name, content)
+
+
+@functools.cache
+def shipped_prompt(package: str, name: str) -> Prompt:
+    """The prompt ``<package>/prompts/<name>.j2``. Raises `PromptError` where there is none, or no template in it."""
+    return Prompt.from_source(name, prompt_source(package, name))
+
+
+OwnPrompts = Callable[[str, str], Prompt | None]
+"""The user's own prompt of a package and a name; None where there is none."""
+
+_laid_in: list[OwnPrompts] = []
+"""Of the process and not of a thread: the workers of a run ask with its prompts. The last one counts."""
+
+
+@contextlib.contextmanager
+def laid_in(own: OwnPrompts) -> Iterator[None]:
+    """Within it `load_prompt` takes prompts of `own` in place of ours."""
+    _laid_in.append(own)
+    try:
+        yield
+    finally:
+        _laid_in.pop()
+
+
+def load_prompt(package: str, name: str) -> Prompt:
+    """The user's own prompt where one is `laid_in`, else `shipped_prompt`, whose errors it raises."""
+    own = _laid_in[-1](package, name) if _laid_in else None
+    return own or shipped_prompt(package, name)
 
 
 class Fence:

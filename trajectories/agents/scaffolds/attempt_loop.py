@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from time import perf_counter
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.errors import ContextTooLong, PrchainError, SandboxError
@@ -30,6 +30,7 @@ from trajectories.agents.scaffolds.taking_up import (
     with_end,
     workspace,
 )
+from trajectories.agents.scaffolds.text_calls import on_the_wire, read
 from trajectories.agents.scaffolds.turns import ParsedReply, decoded_twice, named_calls
 from trajectories.model import NOTHING_USED, Ending, Entry, EntryKind
 from trajectories.options import MAX_TOKENS, RolloutOptions
@@ -54,6 +55,8 @@ class LoopSettings:
     faults_in_a_row: int = 3
     """The attempt ends after so many turns in a row of which nothing could be run."""
     top_p: float | None = None
+    calls: Literal["native", "text"] = "native"
+    """Whether calls are the endpoint's, or stand in texts (`trajectories.agents.scaffolds.text_calls`)."""
     purpose: str = PURPOSE
     """Of the questions, in settings and ledger."""
     send_reasoning: bool = True
@@ -276,7 +279,11 @@ class AttemptLoop:
             prompt_tokens=self._conversation.size().tokens,
             context_tokens=settings.context_tokens,
         )
-        return self._gateway.complete(question, self._tools)
+        if settings.calls == "native":
+            return self._gateway.complete(question, self._tools)
+        question = replace(question, messages=on_the_wire(question.messages, self._tools))
+        answer = self._gateway.complete(question)
+        return replace(answer, value=read(answer.value, self._tools))
 
     # ---- around a step
 

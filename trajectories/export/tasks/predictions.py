@@ -63,7 +63,15 @@ class Rollout:
         """Judge, options that are not at their default, and prompts, as a text to compare."""
         chosen = RolloutOptions.from_row(self.options)
         prompts = {name: hash_ for name, hash_ in self.prompts.items() if name != PREFIX}
-        values = (self.judge, chosen.chosen, chosen.temperature, chosen.max_tokens, chosen.observers, prompts)
+        values = (
+            self.judge,
+            chosen.chosen,
+            chosen.temperature,
+            chosen.top_p,
+            chosen.max_tokens,
+            chosen.observers,
+            prompts,
+        )
         return json.dumps(values, sort_keys=True)
 
 

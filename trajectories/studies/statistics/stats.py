@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import and_, exists, func, select
@@ -24,7 +24,7 @@ from trajectories.export.distribution import Distribution
 from trajectories.export.formats import slime
 from trajectories.export.loss import loss_rows, loss_words
 from trajectories.export.options import ExportOptions
-from trajectories.export.reading import NO_OVERVIEW, candidates
+from trajectories.export.reading import candidates
 from trajectories.export.selection import SampleSelection
 from trajectories.export.tokens import BYTES_A_TOKEN
 from trajectories.extensions import extended_prefixes, not_extended
@@ -166,23 +166,16 @@ def _samples(tx: Transaction) -> Card:
     """The figures of every kept trajectory as the sample that `prchain export` writes of it, by the code that makes the
     card of an export: the same samples have the same numbers in both.
 
-    Duplicates count, since they were rolled out, too; a prefix without an overview of its own counts with the texts
-    that its agent read.
+    Duplicates count, since they were rolled out, too.
     """
     card = Card()
     options = ExportOptions(duplicates="keep")
-    as_exported, as_read = (
-        SampleSelection(tx, slime.FORMAT, replace(options, retold=retold), only=()) for retold in (True, False)
-    )
+    selection = SampleSelection(tx, slime.FORMAT, options, only=())
     extended = set(extended_prefixes(tx).values())
     for candidate in candidates(tx, options):
         if candidate.scaffold == DISCLOSED or candidate.id in extended:
             continue
-        left_out: Counter[str] = Counter()
-        samples = as_exported.samples_of(candidate, left_out)
-        if left_out[NO_OVERVIEW]:
-            samples = as_read.samples_of(candidate, left_out)
-        for chosen in samples:
+        for chosen in selection.samples_of(candidate, Counter()):
             card.add(*chosen)
     return card
 

@@ -47,6 +47,8 @@ class MiniScaffold(ReactScaffold):
     def __init__(self, settings: LoopSettings = USUAL) -> None:
         if settings.observation_chars != SHOWN_CHARS:
             raise UsageError(f"mini-swe-agent shows {SHOWN_CHARS:,} characters of an output, no other number")
+        if settings.calls != "native":
+            raise UsageError("mini-swe-agent calls its tool as the endpoint has it: leave calls=text out")
         super().__init__("bash", settings)
         self.package: MiniPackage = load_package()
         self.version = f"1 with mini-swe-agent {self.package.version}"

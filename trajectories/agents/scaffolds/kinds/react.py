@@ -8,6 +8,7 @@ from typing import Any
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.prompts import Prompt, load_prompt
+from trajectories.agents.scaffolds import text_calls
 from trajectories.agents.scaffolds.attempt_loop import USUAL, AgentReply, AttemptLoop, LoopSettings, Stepper
 from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, ScaffoldKind
 from trajectories.agents.scaffolds.tool_calls import run_calls
@@ -35,10 +36,10 @@ class ReactScaffold:
     @property
     def prompts(self) -> Mapping[str, str]:
         """See `trajectories.agents.scaffolds.scaffold.Scaffold.prompts`."""
-        return {
-            prompt.name: prompt.hash
-            for prompt in map(self.prompt, (EntryKind.SYSTEM, EntryKind.QUERY, EntryKind.COMMENT))
-        }
+        prompts = [self.prompt(kind) for kind in (EntryKind.SYSTEM, EntryKind.QUERY, EntryKind.COMMENT)]
+        if self.settings.calls == "text":
+            prompts.append(text_calls.prompt())
+        return {prompt.name: prompt.hash for prompt in prompts}
 
     def decided_by(self, chain_id: str) -> Mapping[str, Any]:
         """See `trajectories.agents.scaffolds.scaffold.Scaffold.decided_by`."""
@@ -69,15 +70,18 @@ class ReactScaffold:
 
     def stepper(self, loop: AttemptLoop) -> Stepper:
         """The object that takes the steps of an attempt."""
-        return ReactStepper(loop, self.toolset)
+        how = f" A call is written so:\n\n{text_calls.FORM}" if self.settings.calls == "text" else ""
+        return ReactStepper(loop, self.toolset, how)
 
 
 class ReactStepper:
     """Takes the steps of an attempt by the tools of a set."""
 
-    def __init__(self, loop: AttemptLoop, tools: Toolset) -> None:
+    def __init__(self, loop: AttemptLoop, tools: Toolset, how: str = "") -> None:
+        """`how` is said to a model whose reply has no call."""
         self._loop = loop
         self._tools = tools
+        self._how = how
 
     def step(self) -> Ending | None:
         """See `trajectories.agents.scaffolds.attempt_loop.Stepper`."""
@@ -89,7 +93,7 @@ class ReactStepper:
         parsed = read_turn(reply.reply, reply.calls, self._tools.tools, self._tools.ending)
         turn = self._loop.turn(reply, parsed)
         if not parsed.calls:
-            words = [self._loop.entry(EntryKind.OBSERVATION, "user", parsed.words, error=str(parsed.fault))]
+            words = [self._loop.entry(EntryKind.OBSERVATION, "user", parsed.words + self._how, error=str(parsed.fault))]
             return self._loop.keep_step(turn, words, worked=False)
         observations, worked, ended = run_calls(self._loop, parsed.calls, reply.seconds, self._run)
         return self._loop.keep_step(turn, observations, worked=worked, ended=ended)

@@ -55,7 +55,7 @@ _PAPER = {
 @limit_option()
 @samples_option()
 @spending_options("Rollouts")
-@told_options(RolloutOptions, "tools", "temperature", "context_tokens", defaults=_PAPER)
+@told_options(RolloutOptions, "tools", "temperature", "top_p", "context_tokens", defaults=_PAPER)
 @told_options(
     RolloutOptions,
     "gate",
