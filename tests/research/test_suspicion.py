@@ -9,14 +9,14 @@ from click.testing import CliRunner
 from prchain.core.git.trees import TreeStore
 from research.suspicion.__main__ import main, read_labels
 from research.suspicion.landed import halves, open_mirror
-from tests.prchain.treeworld import plant
+from tests.prchain.treeworld import Content, plant
 from trajectories.audit.suspicion import SuspicionRule
 
 
 def repository(folder: Path) -> Path:
     """Seven pull requests on the main line: the sixth of tests alone, the last one reaches for the runner."""
     store = TreeStore.open(folder / "made.git")
-    files = {"README": "A shop.\n"}
+    files: dict[str | bytes, Content] = {"README": "A shop.\n"}
     head = store.commit(plant(store, files), message="Begin")
     for number in range(1, 8):
         files |= {f"part{number}.py": f"value = {number}\n"} if number < 6 else {}
