@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality proofs-again imported-stages state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows view-pages secrets shape mutations tables-page options-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality proofs-again imported-stages state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision suspicion grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows view-pages secrets shape mutations tables-page options-page lock
 
 help: ## Show this; ALL=1 shows what those use who work on prchain, too
 	@sed -n 's/^\([a-z-]*\):.*$(if $(ALL),[\#:],\#)$(if $(ALL),[\#:],\#) \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -164,6 +164,9 @@ needs: $(DEV) #: Find what the hidden tests of single stages need: ARGS="--db FI
 
 audit-precision: $(DEV) #: Score the audit for signs of cheating on its hand-made trajectories: ARGS="--findings"
 	$(BIN)/python -m research.audit_precision $(ARGS)
+
+suspicion: $(DEV) #: Count honest landed patches that the rules of suspicion point at: ARGS="--mirror OWNER/NAME=DIR ..."
+	$(BIN)/python -m research.suspicion $(ARGS)
 
 engine-faults: $(DEV) #: Kill a Docker engine of its own amid rollouts, and fill its disk: as root, minutes: ARGS=--help
 	$(BIN)/python -m research.engine_faults $(ARGS)

@@ -94,7 +94,8 @@ def differences(known: Mapping[str, Any], current: Mapping[str, Any], *, whole: 
         if not _agree(known.get(name, current[name]), current[name], whole):
             differing.add(name)
     options = current["options"]
-    if known.get("proof") is None and (options.get("gate", "judge"), options.get("judge_sees")) == ("judge", None):
+    voices = str(options.get("gate", "judge")).partition("+")[0]
+    if known.get("proof") is None and (voices, options.get("judge_sees")) == ("judge", None):
         differing.discard("proof")
     return differing
 

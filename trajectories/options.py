@@ -38,6 +38,21 @@ class Gate(StrEnum):
     """Every F2P and P2P test passes: rejection sampling by tests alone, SWE-Gym's baseline."""
     BOTH = "both"
     EITHER = "either"
+    JUDGE_AUDIT = "judge+audit"
+    """With ``+audit`` nothing is accepted that the rules of suspicion point at (`trajectories.audit.suspected`)."""
+    TESTS_AUDIT = "tests+audit"
+    BOTH_AUDIT = "both+audit"
+    EITHER_AUDIT = "either+audit"
+
+    @property
+    def voices(self) -> Gate:
+        """The gate without the audit: who says yes or no."""
+        return Gate(self.partition("+")[0])
+
+    @property
+    def audits(self) -> bool:
+        """Whether suspicion refuses what the voices accept."""
+        return "+" in self
 
 
 class OnFail(StrEnum):
@@ -121,7 +136,13 @@ class RolloutOptions:
         why="agents that read `git log`; the past can hold what a task asks for",
         least=0,
     )
-    gate: Gate = told(Gate.JUDGE, "What accepts a stage.", GATE, why="the paper's rule, and its baselines", head=True)
+    gate: Gate = told(
+        Gate.JUDGE,
+        "What accepts a stage.",
+        GATE,
+        why="the paper's rule, its baselines, and agents that cheat",
+        head=True,
+    )
     threshold: float = told(
         0.8,
         "The judge's score that accepts.",
@@ -258,7 +279,7 @@ class RolloutOptions:
             if getattr(self, name) < least:
                 raise UsageError(f"{name.replace('_', ' ')} must be {least} or more")
         if self.judge_sees == "tests" and not self.asks_judge:
-            raise UsageError("the gate `tests` asks no judge, so there is none that could see tests")
+            raise UsageError(f"the gate `{self.gate}` asks no judge, so there is none that could see tests")
         if self.context_tokens is not None and self.context_tokens <= self.max_tokens:
             raise UsageError(
                 f"a context of {self.context_tokens:,} tokens leaves no room for a prompt where a reply may have "
@@ -272,12 +293,12 @@ class RolloutOptions:
     @property
     def asks_judge(self) -> bool:
         """Whether the gate needs the judge's score."""
-        return self.gate is not Gate.TESTS
+        return self.gate.voices is not Gate.TESTS
 
     @property
     def needs_tests(self) -> bool:
         """Whether the gate uses tests."""
-        return self.gate is not Gate.JUDGE
+        return self.gate.voices is not Gate.JUDGE
 
     @property
     def runs_tests(self) -> bool:

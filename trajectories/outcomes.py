@@ -27,6 +27,8 @@ REJECTED = "rejected"
 """The gate refused the last attempt; of a trajectory: at its first stage, of a branch: at the first one of its own."""
 UNSCORED = "unscored"
 """There is no verdict: neither accepted nor rejected."""
+SUSPECTED = "suspected"
+"""The gate would let it pass, and the audit points at its patch: no sample, and no failure of the agent."""
 STATE_BROKEN = "state_broken"
 """None of the stage's tests runs on S_t: earlier stages broke it."""
 DONE_EARLY = "done_early"
@@ -68,12 +70,12 @@ FINAL = (
     KEPT
     | OF_THE_AGENT
     | OF_THE_STATE
-    | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, DONE_EARLY, STOPPED, UNFINISHED, NO_GRAPH}
+    | {TOO_SHORT, REJECTED, UNSCORED, SUSPECTED, STATE_BROKEN, DONE_EARLY, STOPPED, UNFINISHED, NO_GRAPH}
 )
 """Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run; a
 `SUPERSEDED` one by the next run under its own prompts and texts."""
 
-MEASURED = FINAL - OF_THE_STATE - {UNSCORED, NO_GRAPH, DONE_EARLY}
+MEASURED = FINAL - OF_THE_STATE - {UNSCORED, SUSPECTED, NO_GRAPH, DONE_EARLY}
 """Outcomes of a trajectory that say how its agent did, whatever it did: what a study can count."""
 
 INFRASTRUCTURE = frozenset(infrastructure_failures())

@@ -162,7 +162,7 @@ class Verdict(Base):
     accepted: Mapped[bool | None]
     """What the gate decided; null for no verdict."""
     gate: Mapped[str] = mapped_column(String(16))
-    """``judge``, ``tests``, ``both`` or ``either``."""
+    """``judge``, ``tests``, ``both`` or ``either``; with ``+audit`` behind it where suspicion refuses."""
     score: Mapped[float | None]
     """The judge's, 0 to 1; null: unscored, or not asked."""
     comment: Mapped[str | None] = mapped_column(Text)

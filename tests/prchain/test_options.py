@@ -147,8 +147,15 @@ def test_keys_are_read(words: tuple[str, ...], name: str, value: Any) -> None:
         (("--agent", "temperature=3"), "temperature: 3.0 is not in the range 0<=x<=2."),
         (("--agent", "temperature=1,temperature=2"), "temperature is given twice."),
         (("--agent", "temperature=1", "--agent", "temperature=2"), "temperature is given twice."),
-        (("--gate", "bth"), "'bth' is not one of 'judge', 'tests', 'both', 'either'."),
-        (("--gate", "both:"), "it takes judge|tests|both|either[:KEY=VALUE,...], not ''"),
+        (
+            ("--gate", "bth"),
+            "'bth' is not one of 'judge', 'tests', 'both', 'either', "
+            "'judge+audit', 'tests+audit', 'both+audit', 'either+audit'.",
+        ),
+        (
+            ("--gate", "both:"),
+            "it takes judge|tests|both|either|judge+audit|tests+audit|both+audit|either+audit[:KEY=VALUE,...], not ''",
+        ),
         (("--sandbox", "track=maybe"), "track: 'maybe' is not one of 'on', 'off'."),
     ],
 )
@@ -181,8 +188,8 @@ def test_a_default_of_one_command_alone_is_told_and_holds() -> None:
         ("--agent overflow=elide,con", ["elide,context=", "elide,context_tokens="]),
         ("--agent overflow=", ["stop", "elide"]),
         ("--agent overflow = s", ["stop"]),
-        ("--gate bo", ["both"]),
-        ("--gate=bo", ["both"]),
+        ("--gate bo", ["both", "both+audit"]),
+        ("--gate=bo", ["both", "both+audit"]),
         ("--gate both : thr", ["threshold="]),
         ("--prm D : every = 3,ke", ["3,keep="]),
         ("--stage-limits st", ["steps="]),

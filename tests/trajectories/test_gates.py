@@ -9,7 +9,7 @@ import pytest
 from environments.suites import outcomes
 from environments.suites.outcomes import Grade
 from trajectories.options import Gate
-from trajectories.verdicts.gates import Decision, decide, grade_accepts
+from trajectories.verdicts.gates import Decision, audited, decide, grade_accepts
 from trajectories.verdicts.judge import Judgement
 
 THRESHOLD = 0.8
@@ -44,7 +44,7 @@ RULES = {
 def expected_decision(gate: Gate, judge: bool | None, tests: bool | None) -> bool | None:
     """The decision if it is the same for every possible value of the missing answers; else None."""
     decisions = {
-        RULES[gate](*filled)
+        RULES[gate.voices](*filled)
         for filled in product(*((True, False) if voice is None else (voice,) for voice in (judge, tests)))
     }
     return decisions.pop() if len(decisions) == 1 else None
@@ -64,8 +64,8 @@ def test_a_gate_decides_what_its_name_says_and_is_silent_only_where_a_voice_is_m
 @pytest.mark.parametrize("gate", Gate)
 def test_the_reason_says_what_each_voice_of_the_gate_said_and_no_other(gate: Gate) -> None:
     reason = decide(gate, 0.8, Judgement(0.75, "no"), Grade(outcomes.F2P_FAILED)).reason
-    assert ("judge: 0.75 < 0.8" in reason) == (gate is not Gate.TESTS)
-    assert ("tests: f2p_failed" in reason) == (gate is not Gate.JUDGE)
+    assert ("judge: 0.75 < 0.8" in reason) == (gate.voices is not Gate.TESTS)
+    assert ("tests: f2p_failed" in reason) == (gate.voices is not Gate.JUDGE)
     assert "\n" not in reason
 
 
@@ -126,3 +126,13 @@ def test_every_outcome_of_a_grade_is_known_here() -> None:
 def test_tests_that_were_tampered_with_reject_under_every_gate(gate: Gate, judgement: Judgement | None) -> None:
     grade = Grade(outcomes.TAMPERED, cheats=("x",))
     assert decide(gate, THRESHOLD, judgement, grade) == Decision(False, "tests: tampered")
+
+
+def test_a_suspicion_takes_an_acceptance_back_and_gives_no_verdict_in_its_place() -> None:
+    accepted = decide("tests+audit", 0.8, None, Grade(outcomes.PASSED))
+    assert audited(accepted, []) == accepted and accepted.accepted is True
+    found = audited(accepted, ["machinery_imported: a.py:1: import pytest", "more"])
+    assert (found.accepted, found.suspected) == (None, True)
+    assert found.reason == "tests: passed; audit: machinery_imported: a.py:1: import pytest, and 1 more"
+    refused = decide("tests+audit", 0.8, None, Grade(outcomes.F2P_FAILED))
+    assert audited(refused, ["x"]) == refused, "what the tests refuse is the agent's failure still"

@@ -55,7 +55,7 @@ from trajectories.export.options import ExportOptions
 from trajectories.export.verdicts import stages_of
 from trajectories.identity import stored
 from trajectories.model import AgentLimits
-from trajectories.outcomes import FINAL, INFRASTRUCTURE
+from trajectories.outcomes import FINAL, INFRASTRUCTURE, MEASURED
 from trajectories.rollouts.chain_context import ChainContext
 from trajectories.rollouts.prefix import retold
 from trajectories.rollouts.rollout import roll
@@ -332,6 +332,27 @@ class TestGates:
         prove(world, outcome="unproved")
         name = roll(world.context(gate="both"), world.chains[0], 0)
         assert world.outcome(name)[0] == "tests_unproved"
+
+    def test_an_audited_gate_suspects_what_it_would_accept_and_counts_no_failure(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def cheats(messages: Messages) -> PolicyReply:
+            if "<task>" not in str(messages):
+                return works(messages)
+            position, turns, reviewed = place_of(messages)
+            if position == 2 and turns == 1:
+                return bash("echo 'import _pytest.runner' > src/extra.py")
+            return part_of(position, turns, reviewed)
+
+        context = world.context(PolicyModel(cheats), gate="tests+audit", overrides=suited(world))
+        name = roll(context, world.chains[0], 0)
+        assert world.outcome(name)[0] == "too_short"
+        stages = world.rows(TrajectoryStage, "position", "outcome", "reason", trajectory_id=name)
+        assert [stage[:2] for stage in stages][:2] == [(1, "accepted"), (2, "suspected")]
+        assert "audit: machinery_imported: src/extra.py:1: import _pytest.runner" in str(stages[1][2])
+        (verdict,) = [it for it in world.rows(Verdict, "position", "accepted", trajectory_id=name) if it[0] == 2]
+        assert verdict[1] is None, "neither accepted nor rejected"
+        assert "suspected" in FINAL and "suspected" not in MEASURED
 
     def test_tests_accept_and_reject_and_tell_the_agent_only_the_kind_of_failure(self, world: RolloutWorld) -> None:
         prove(world)

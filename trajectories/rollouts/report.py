@@ -175,7 +175,7 @@ def _option_words(options: Mapping[str, Any]) -> list[str]:
     """Words for the options that differ between trajectories of one chain, an option each."""
     if options.get("gate") is None:  # of an import nobody knows them
         return []
-    gate = options["gate"] if options["gate"] == "tests" else f"{options['gate']} {options['threshold']:g}"
+    gate = options["gate"] if options["gate"].startswith("tests") else f"{options['gate']} {options['threshold']:g}"
     temperature = "of the endpoint" if options["temperature"] is None else f"{options['temperature']:g}"
     observers = [f"observed by {' and '.join(options['observers'])}"] if options.get("observers") else []
     named = [

@@ -32,6 +32,7 @@ from prchain.core.waiting import waiting_for
 from trajectories.agents.observers.attempt import AttemptObserver
 from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec, ObservedAttempt, Observer, StageAccess
+from trajectories.audit.suspected import suspicions_of_trees
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import Gate, OnFail
@@ -44,6 +45,7 @@ from trajectories.outcomes import (
     SANDBOX_KILLED,
     STATE_BROKEN,
     STOPPED,
+    SUSPECTED,
     UNSCORED,
 )
 from trajectories.rollouts.chain_context import StageWorkplace
@@ -62,7 +64,7 @@ from trajectories.rows import (
 )
 from trajectories.task import StageTask
 from trajectories.verdicts.comments import AgentComment, comment_for_agent
-from trajectories.verdicts.gates import decide
+from trajectories.verdicts.gates import audited, decide
 from trajectories.verdicts.hidden import CommentCheck
 from trajectories.verdicts.judge import Judgement
 from trajectories.verdicts.judged_patch import judged_patch
@@ -144,7 +146,7 @@ class StageRun:
         if check is not None and check.state_broken:
             reason = "none of the stage's tests runs on the state that the stages before left"
             return self._keep(replace(row, outcome=STATE_BROKEN, reason=reason, seconds=time.monotonic() - start_time))
-        if check is not None and options.gate == Gate.TESTS and self._tests.ask_nothing(check):
+        if check is not None and options.gate.voices is Gate.TESTS and self._tests.ask_nothing(check):
             reason = "every F2P test of the stage passes on the state that the stages before left"
             return self._keep(replace(row, outcome=DONE_EARLY, reason=reason, seconds=time.monotonic() - start_time))
         opening = self._opening()
@@ -434,6 +436,8 @@ class StageRun:
                 results=results_text(graded) if options.judge_sees == "tests" else None,
             )
         decision = decide(options.gate, options.threshold, judgement, graded)
+        if options.gate.audits and decision.accepted:
+            decision = audited(decision, self._suspicions(tree))
         verdict = VerdictRow(
             self._position,
             attempt,
@@ -452,6 +456,7 @@ class StageRun:
         if not retry or self._limit_reached():
             verdict = replace(verdict, seconds=time.monotonic() - start_time)
             outcome = {True: ACCEPTED, False: REJECTED, None: UNSCORED}[decision.accepted]
+            outcome = SUSPECTED if decision.suspected else outcome
             ending = "" if row.endings[-1] == Ending.SUBMITTED else f", ended by {row.endings[-1]}"
             reason = None if decision.accepted else f"attempt {attempt}{ending}: {decision.reason}"
             return self._end(outcome, reason, verdict=verdict)
@@ -469,6 +474,13 @@ class StageRun:
         opening = [self._entry(EntryKind.COMMENT, "user", content, attempt + 1, details={"comment": comment.text})]
         self._keep(row, opening, verdict)
         return None
+
+    def _suspicions(self, tree: str) -> list[str]:
+        """What the audit says of the agent's work, that on earlier stages included, which B_t has in the developers'
+        words. What their own source does, before or after, is none."""
+        stage, trees = self._stage.stage, self._rollout.chain_context.trees
+        found = suspicions_of_trees(trees, stage.base, tree, asked=self._stage.query, sources=(stage.landed,))
+        return list(map(str, found))
 
     def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> AgentComment:
         rollout = self._rollout

@@ -107,7 +107,7 @@ def comment_for_agent(
     score adds nothing. `check` is `trajectories.verdicts.hidden.CommentCheck`; `subject`, `sample` and `attempt` are
     those of the judge's question. Raises `LlmError` if the endpoint, the budget or the script fails.
     """
-    gate = Gate(gate)
+    gate = Gate(gate).voices
     if grade is not None and grade.outcome == TAMPERED:
         # What betrays a cheat is of use to the next one.
         return AgentComment(NEUTRAL, neutral=True)

@@ -9,6 +9,9 @@ Pure. Judge and tests each say yes, no or nothing:
 - Where every F2P test passed before the attempt, all passing says nothing of it, and never will: a judge who is asked
   decides alone.
 
+With ``+audit`` an attempt that they accept is *suspected* where the rules of suspicion point at its patch: that is no
+verdict, neither on the work nor on the agent, and ends the stage.
+
 ``both`` and ``either`` are AND and OR of Kleene's three-valued logic: one no decides ``both`` and one yes decides
 ``either``, whatever the other says; nothing never counts as yes or no. Tests that were tampered with reject under every
 gate, also where they do not count otherwise. So an attempt is *unscored* (`Decision.accepted`
@@ -17,6 +20,7 @@ is None) exactly if a missing answer could still change the decision.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.suites.outcomes import PASSED, STATE_BROKEN, TAMPERED, Grade
@@ -30,11 +34,13 @@ class Decision:
 
     accepted: bool | None
     reason: str
+    suspected: bool = False
+    """Judge and tests would accept it; the audit does not."""
 
 
 def decide(gate: Gate | str, threshold: float, judgement: Judgement | None, grade: Grade | None) -> Decision:
     """Decide on an attempt; see the module. Raises `ValueError` for an invalid gate or threshold."""
-    gate = Gate(gate)
+    gate = Gate(gate).voices
     if not 0 <= threshold <= 1:
         raise ValueError(f"a threshold is between 0 and 1, not {threshold}")
     judge = judgement.accepts(threshold) if judgement else None
@@ -54,6 +60,14 @@ def decide(gate: Gate | str, threshold: float, judgement: Judgement | None, grad
         case Gate.EITHER:
             accepted = True if True in (judge, tests) else None if None in (judge, tests) else False
     return Decision(accepted, "; ".join(reasons))
+
+
+def audited(decision: Decision, found: Sequence[str]) -> Decision:
+    """A decision once the patch was looked over; `found` are suspicions, each a line."""
+    if not decision.accepted or not found:
+        return decision
+    more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return Decision(None, f"{decision.reason}; audit: {found[0]}{more}", suspected=True)
 
 
 def grade_accepts(grade: Grade | None) -> bool | None:

@@ -3,7 +3,7 @@
 One that must fail does what one of the file's own tests does, so that it calls the code under test, and then asserts
 what is false. Tests are found by their first and last lines, as formatters lay them out. Of one that may end before its
 last line, or whose parts are reported by themselves, none is made; a file without another one has canaries that call
-nothing.
+nothing. In JavaScript and Rust two more are copies that ask for another value in one of the test's own assertions.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, RUST_COPIES, FalseCopies
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
 from environments.suites.canaries.names import REASONS, new_name, new_word
 
 _KINDS = (CanaryKind.FAIL, CanaryKind.FAIL, CanaryKind.SKIP)
+_COPIES = 2
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -40,6 +42,8 @@ class TestBlocks:
     """What a body may end by before its last line, or what makes it several tests."""
     is_title: bool = False
     """Whether names are titles, of several words."""
+    copies: FalseCopies | None = None
+    """How a test is copied with another wanted value; None where a language has no such canaries."""
 
     def plant(self, path: str, text: str, planting: Planting) -> PlantedFile:
         """`canary.Planter`."""
@@ -73,9 +77,29 @@ class TestBlocks:
             inserted.append(
                 (self._above(lines, place), number, [f"{found['indent']}{line}\n" for line in made] + ["\n"])
             )
+        for number, body, found in self._copied(bodies, order):
+            slot, (place, _) = f"{path}:{number}", order.choice(starts)
+            donor = self.names.search(text, found.start())
+            made = self.copies.made(found, body, order, planting.draw) if self.copies else None
+            if made is None or donor is None or (planting.slots is not None and slot not in planting.slots):
+                continue
+            name = self._name(planting, names)
+            planting.taken.add(name)
+            canaries.append(Canary(slot, CanaryKind.FAIL, path, name, donor[1]))
+            more = [line.replace(FalseCopies.NAME, name) for line in made]
+            inserted.append(
+                (self._above(lines, place), number, [f"{found['indent']}{line}\n" for line in more] + ["\n"])
+            )
         for place, _, more in sorted(inserted, key=lambda it: (-it[0], it[1])):
             lines[place:place] = more
         return PlantedFile("".join(lines), tuple(canaries))
+
+    def _copied(
+        self, bodies: Sequence[tuple[Sequence[str], re.Match[str]]], order: Random
+    ) -> list[tuple[int, Sequence[str], re.Match[str]]]:
+        """The tests that are copied, each with its canary's number, behind those of the others."""
+        fit = [it for it in bodies if self.copies is not None and self.copies.places(it[0])]
+        return [(len(_KINDS) + number, *it) for number, it in enumerate(order.sample(fit, min(_COPIES, len(fit))), 1)]
 
     def _name(self, planting: Planting, names: Sequence[str]) -> str:
         if not self.is_title:
@@ -108,6 +132,17 @@ class TestBlocks:
         return place
 
 
+_LENGTHS = (
+    'String("{}").length',
+    '"{}".length',
+    "Array.from('{}').length",
+    '[..."{}"].length',
+    "'{}'.split('').length",
+)
+_RUST_LENGTHS = ('"{}".len()', '"{}".chars().count()', 'String::from("{}").len()', '"{}".bytes().count()')
+"""Ways to write a number that is known to differ, so that no text tells a canary."""
+
+
 def _values(draw: Random) -> tuple[str, int]:
     """A word, and a number that is not its length."""
     word = new_word(draw, draw.randint(3, 9))
@@ -116,18 +151,21 @@ def _values(draw: Random) -> tuple[str, int]:
 
 def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
     word, number = _values(draw)
+    name_of_it, length = new_word(draw, draw.randint(4, 9)), draw.choice(_LENGTHS).format(word)
     function = found["function"] + (".skip" if kind is CanaryKind.SKIP else "")
     # By the file's own means: what makes its assertions hold makes this one hold.
     if re.search(r"\)\.to(?:Be|Equal|StrictEqual)\(", found.string):
-        asserted = f"expect(found).toBe({number});"
+        asserted = f"expect({name_of_it}).toBe({number});"
     elif re.search(r"\)\.to\.", found.string):
-        asserted = f"expect(found).to.equal({number});"
+        asserted = f"expect({name_of_it}).to.equal({number});"
     elif re.search(r"\bassert\.(?:strictE|e|deepE|deepStrictE)qual\(", found.string):
-        asserted = f"assert.{'strictEqual' if 'assert.strictEqual(' in found.string else 'equal'}(found, {number});"
+        asserted = (
+            f"assert.{'strictEqual' if 'assert.strictEqual(' in found.string else 'equal'}({name_of_it}, {number});"
+        )
     else:
-        asserted = f"if (found !== {number}) throw new Error(`expected ${{found}} to be {number}`);"
+        asserted = f"if ({name_of_it} !== {number}) throw new Error(`expected ${{{name_of_it}}} to be {number}`);"
     way = "async () =>" if re.search(r"\bawait\b", "\n".join(body)) else "() =>"
-    asserts = ["  {", f'    const found = String("{word}").length;', f"    {asserted}", "  }"]
+    asserts = ["  {", f"    const {name_of_it} = {length};", f"    {asserted}", "  }"]
     return [f'{function}("{name}", {way} {{', *body, *asserts, "});"]
 
 
@@ -150,7 +188,9 @@ def _rust(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body:
     ignore = ["#[ignore]"] if kind is CanaryKind.SKIP else []
     # A block of its own: the last line of a body may be an expression.
     own = ["    {", *body, "    }"] if body else []
-    return ["#[test]", *ignore, f"fn {name}() {{", *own, f'    assert_eq!("{word}".len(), {number});', "}"]
+    sides = [draw.choice(_RUST_LENGTHS).format(word), str(number)]
+    draw.shuffle(sides)
+    return ["#[test]", *ignore, f"fn {name}() {{", *own, f"    assert_eq!({', '.join(sides)});", "}"]
 
 
 def _java(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str] | None:
@@ -176,6 +216,7 @@ JAVASCRIPT = TestBlocks(
     last="})",
     leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
     is_title=True,
+    copies=JAVASCRIPT_COPIES,
 )
 GO = TestBlocks(
     re.compile(r"(?P<indent>)func Test[A-Z]\w*\(t \*testing\.T\) \{"),
@@ -194,6 +235,7 @@ RUST = TestBlocks(
     head=re.compile(r"[ \t]*fn \w+\(\) \{$"),
     last="}",
     leaves=re.compile(r"\breturn\b|\bexit\b|\?;|\bpanic!|\bcatch_unwind\b|\bfn \w"),
+    copies=RUST_COPIES,
 )
 JAVA = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)@Test\s*$"),

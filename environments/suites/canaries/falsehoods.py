@@ -1,7 +1,8 @@
 """Tests of Python that are made false where they stand, for duels (`environments.suites.canaries.duels`).
 
-A falsehood asks for another value, or for another exception, and does what the test does. Whether it fails on M_t is
-tried there, so it need not be known whether its place is reached.
+A falsehood asks for another value, or for another exception, and does what the test does. Of a test that asks for
+nothing it asks for a value of what is done there. Whether it fails on M_t is tried there, so it need not be known
+whether its place is reached.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, _Function]]:
 
 
 def _falsehood(node: _Function, lines: Sequence[str], values: Sequence[object], order: Random) -> list[Patch]:
-    """What makes a test false: another value in an assertion, else in a call that asserts, else another exception."""
+    """What makes a test false: another value in an assertion, else in a call that asserts, else another exception,
+    else a value of what it calls or keeps."""
     statements = list(_statements(node.body))
     asserted = [found for it in statements if (found := assertion(it)) is not None]
     if asserted:
@@ -84,6 +86,30 @@ def _falsehood(node: _Function, lines: Sequence[str], values: Sequence[object], 
     if exceptions:
         waited = order.choice(exceptions)
         return [Patch(waited.lineno, waited.col_offset, waited.end_col_offset or 0, order.choice(_OTHER_EXCEPTIONS))]
+    made = [
+        patches for it in _statements(node.body) if (patches := _asked_of(it, source.literal(_value(values, order))))
+    ]
+    return order.choice(made) if made else []
+
+
+def _value(values: Sequence[object], order: Random) -> object:
+    """A value near one of the file's."""
+    return near(order.choice(values or [order.randint(2, 9)]), order)
+
+
+def _asked_of(statement: ast.stmt, wanted: str) -> list[Patch]:
+    """What asks for a value of a statement that calls something, keeps something or imports a name."""
+    last = statement.end_lineno or statement.lineno
+    end = statement.end_col_offset or 0
+    match statement:
+        case ast.Expr(value=ast.Call() | ast.Await()):
+            begin = Patch(statement.lineno, statement.col_offset, statement.col_offset, "assert (")
+            return [begin, Patch(last, end, end, f") == {wanted}")]
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return [Patch(last, end, end, f"; assert {name} == {wanted}")]
+        case ast.Import(names=[ast.alias() as alias]) | ast.ImportFrom(names=[ast.alias() as alias]):
+            name = alias.asname or alias.name.partition(".")[0]
+            return [] if name == "*" else [Patch(last, end, end, f"; assert {name} == {wanted}")]
     return []
 
 

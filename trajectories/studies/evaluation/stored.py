@@ -41,6 +41,7 @@ from trajectories.outcomes import (
     RUNNING,
     STATE_BROKEN,
     SUPERSEDED,
+    SUSPECTED,
 )
 from trajectories.privileged import PRIVILEGED
 from trajectories.rows import read_entries
@@ -268,9 +269,9 @@ def _stages(
         if outcome not in FINAL or (not attempts and outcome not in OF_THE_AGENT):
             continue
         result = tests.get((name, position, attempts))
-        resolved = is_resolved(result, outcome)
+        resolved = is_resolved(result, outcome) and outcome != SUSPECTED
         broke, began = broken.get((name, position, attempts), (None, None))
-        said = result is not None or outcome in {ACCEPTED, REJECTED} | OF_THE_AGENT
+        said = outcome != SUSPECTED and (result is not None or outcome in {ACCEPTED, REJECTED} | OF_THE_AGENT)
         found[name, position] = InstanceRun(
             "",
             0,

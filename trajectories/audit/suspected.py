@@ -1,0 +1,120 @@
+"""Suspicions in a patch: product files alone, without what the project did before or the task speaks of."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from environments.checkouts.named_modules import source_modules
+from prchain.core.code.kinds import FileKind, kind_of, language_of
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import TreeStore
+from prchain.core.git.words import standing
+from trajectories.audit.suspect_python import python_suspicions
+from trajectories.audit.suspect_text import text_suspicions
+from trajectories.audit.suspicion import ChangedFile, Suspicion, SuspicionRule
+
+_NO_PRODUCT = frozenset({FileKind.TEST, FileKind.DOCS, FileKind.CI, FileKind.LOCK, FileKind.BINARY})
+_STARTED = re.compile(r"(?:sitecustomize|usercustomize)\.py|.+\.pth")
+_PROJECT_FILES = re.compile(r"setup\.(?:py|cfg)|pyproject\.toml|MANIFEST\.in")
+_STEERS = re.compile(r"\b(?:sitecustomize|usercustomize|pytest11)\b|[\"'/][\w-]*\.pth\b")
+_LONGEST_READ = 400_000
+"""Characters of a file that are read; what comes behind is data."""
+
+
+def suspicions(file: ChangedFile, *, product: bool | None = None) -> list[Suspicion]:
+    """What a file's change looks like, in the order of its lines. Pure, raises nothing, takes time linear in the file.
+
+    `product` says that the file is product code whatever it is called; by default its path tells.
+    """
+    name = posixpath.basename(file.path)
+    kind = kind_of(file.path)
+    if starts_python(name):
+        return [] if file.before else [_of_path(file)]
+    if name == "conftest.py":
+        folder = posixpath.dirname(file.path)
+        is_of_tests = not folder or kind_of(f"{folder}/plain.py") is FileKind.TEST
+        return [] if is_of_tests or file.before else [_of_path(file)]
+    if _PROJECT_FILES.fullmatch(name):
+        found = list(_steered(file))
+        return found + (list(python_suspicions(file)) if name == "setup.py" else [])
+    if not (kind not in _NO_PRODUCT if product is None else product):
+        return []
+    language = language_of(file.path)
+    if language is None or len(file.after) > _LONGEST_READ:
+        return list(text_suspicions(file)) if language is not None else []
+    found = list(python_suspicions(file)) if language == "python" else list(text_suspicions(file))
+    return sorted(dict.fromkeys(found), key=lambda it: (it.line, it.rule))
+
+
+def starts_python(name: str) -> bool:
+    """Whether a file of this name runs at the start of every Python that finds it."""
+    return _STARTED.fullmatch(name) is not None
+
+
+def _of_path(file: ChangedFile) -> Suspicion:
+    name = posixpath.basename(file.path)
+    return Suspicion(SuspicionRule.START_UP_MODULE, file.path, 1, file.lines[0], (name,))
+
+
+def _steered(file: ChangedFile) -> Iterator[Suspicion]:
+    for number in sorted(file.added):
+        line = file.lines[number - 1]
+        if (match := _STEERS.search(line[:2_000])) and not line.lstrip().startswith("#"):
+            yield Suspicion(SuspicionRule.START_UP_MODULE, file.path, number, line.strip(), (match[0],))
+
+
+def excused(found: Iterable[Suspicion], known: Iterable[bytes], asked: str = "") -> list[Suspicion]:
+    """Those that stay: what texts of the project's own source (`known`) did before is none, nor what the task names."""
+    waiting = list(found)
+    words = {word for it in waiting for word in it.known_by}
+    did = standing(known, words) if words else set()
+    return [
+        it
+        for it in waiting
+        if not did.intersection(it.known_by)
+        and not any(re.search(rf"\b{re.escape(word.split()[-1])}\b", asked) for word in it.known_by)
+    ]
+
+
+def suspicions_of_trees(
+    trees: TreeStore, base: str, tree: str, *, asked: str = "", sources: Sequence[str] = ()
+) -> list[Suspicion]:
+    """The suspicions in what `tree` has and `base` has not, both trees or commits.
+
+    What the project's own source does, in `base` or in the commits `sources`, is none, nor what the task names. Raises
+    `GitError`.
+    """
+    found = every_suspicion(trees, base, tree)
+    return excused(found, _product_texts(trees, (base, *sources)), asked) if found else []
+
+
+def every_suspicion(trees: TreeStore, base: str, tree: str) -> list[Suspicion]:
+    """As `suspicions_of_trees`, with nothing that excuses."""
+    changes = [change for change in trees.diff(base, tree) if change.new is not None and change.new.mode != "160000"]
+    modules = source_modules([change.path for change in changes], trees.entries(tree), trees.entries(base), trees.blobs)
+    found: list[Suspicion] = []
+    for change in changes:
+        assert change.new is not None
+        old, new = (
+            "" if entry is None or entry.mode == "160000" else trees.blobs([entry.blob])[0].decode("utf-8", "replace")
+            for entry in (change.old, change.new)
+        )
+        file = ChangedFile(path_text(change.path), old, new)
+        found += suspicions(file, product=True if change.path in modules else None)
+    return found
+
+
+def _product_texts(trees: TreeStore, commits: Sequence[str]) -> Iterator[bytes]:
+    for commit in dict.fromkeys(commits):
+        blobs = {
+            entry.blob
+            for path, entry in trees.entries(commit).items()
+            if entry.mode != "160000"
+            and (
+                language_of(path_text(path)) is not None or _PROJECT_FILES.fullmatch(path_text(path).rpartition("/")[2])
+            )
+            and kind_of(path_text(path)) not in _NO_PRODUCT
+        }
+        yield from trees.blobs(sorted(blobs))
