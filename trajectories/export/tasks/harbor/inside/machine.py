@@ -19,9 +19,6 @@ from environments.sandboxes.server import SCRIPT
 from environments.suites.runner import TestCommand
 from prchain.core.errors import SandboxError
 
-_AT_ONCE = 3.0
-"""Seconds after the first process in which what keeps the container begins."""
-
 
 @dataclass(frozen=True, slots=True)
 class User:
@@ -145,18 +142,16 @@ def end_others(user: User) -> None:
 
 
 def _keeps_container(pid: int) -> bool:
-    """Whether it is the ``sleep infinity`` by which a container without a command of its own stays: begun with the
-    container, before anybody could begin another."""
+    """Whether it is of the container's first session, which holds the container: what an engine starts in it later
+    has a session of its own, and no process can enter another one's."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        begun, first = (int(_facts(it)[19]) for it in (pid, 1))
-    except (OSError, ValueError, IndexError):
+        return _facts(pid)[3] == _facts(1)[3]
+    except (OSError, IndexError):
         return False
-    return words[:2] == [b"sleep", b"infinity"] and begun - first < _AT_ONCE * os.sysconf("SC_CLK_TCK")
 
 
 def _facts(pid: int) -> list[bytes]:
-    """The fields of a process's ``stat`` behind its name (proc(5)): state, parent, ..., the 20th is when it began."""
+    """The fields of a process's ``stat`` behind its name (proc(5)): state, parent, group, session ..."""
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
 
 
