@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ Network = Literal["declared", "compose"]
 two images of Docker Hub; ``compose``: by a file that Docker alone reads, and that needs nothing."""
 
 GRADER = "grader.pyz"
-_COMPOSE = "services:\n  main:\n    image: {}\n    network_mode: none\n"
+_COMPOSE = "services:\n  main:\n    network_mode: none\n"
 _RUNS = 4
 """Runs of a stage's tests in a grade, at most: three, and duels."""
 _COLLECTING = 600.0
@@ -72,7 +71,7 @@ def files_of(task: TaskFolder) -> Files:
         "tests/test.sh": _test_script(task.canary).encode(),
     }
     if task.network == "compose":
-        files["environment/docker-compose.yaml"] = _COMPOSE.format(json.dumps(task.image)).encode()
+        files["environment/docker-compose.yaml"] = _COMPOSE.encode()
     for step in task.steps:
         place = "" if single else f"steps/{step.name}/"
         files[f"{place}instruction.md"] = step.instruction.encode()
