@@ -48,7 +48,7 @@ def faults(value: Any, schema: Mapping[str, Any], at: str = "") -> Iterator[str]
         if all(found):
             yield from min(found, key=len)
         return
-    kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int, "boolean": bool}
+    kinds: dict[str, Any] = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int, "boolean": bool}
     kind = schema.get("type")
     if kind == "null" or (kind in kinds and not isinstance(value, kinds[kind])):
         yield f"{at} is no {kind}"
@@ -118,7 +118,7 @@ def test_tests_are_uploaded_to_a_verifier_of_their_own() -> None:
 
 
 def test_the_network_is_ruled_out_in_one_of_two_ways() -> None:
-    declared, compose = (files_of(replace(SINGLE, network=network)) for network in ("declared", "compose"))  # type: ignore[arg-type]
+    declared, compose = (files_of(replace(SINGLE, network=network)) for network in ("declared", "compose"))
     assert configuration(declared)["environment"]["network_mode"] == "no-network"
     assert "environment/docker-compose.yaml" not in declared
     assert configuration(compose)["environment"]["network_mode"] == "public"

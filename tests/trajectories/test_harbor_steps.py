@@ -62,12 +62,14 @@ def store(tmp_path: Path) -> TreeStore:
 
 
 def trees(files: Files) -> dict[str | bytes, Content]:
-    return dict(files)
+    return {**files}
 
 
 def stages(store: TreeStore) -> tuple[Stage, Stage]:
-    commits = [store.commit(plant(store, trees(files))) for files in (BASE_1, LANDED_1, BASE_2, LANDED_2)]
-    return Stage(1, 1, *commits[:2], "2026-01-01"), Stage(2, 2, *commits[2:], "2026-01-02")
+    base, landed, later, last = (
+        store.commit(plant(store, trees(files))) for files in (BASE_1, LANDED_1, BASE_2, LANDED_2)
+    )
+    return Stage(1, 1, base, landed, "2026-01-01"), Stage(2, 2, later, last, "2026-01-02")
 
 
 PATCHES = [StagePatch(test_paths=(b"tests/test_app.py",))]
