@@ -48,7 +48,14 @@ def faults(value: Any, schema: Mapping[str, Any], at: str = "") -> Iterator[str]
         if all(found):
             yield from min(found, key=len)
         return
-    kinds: dict[str, Any] = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int, "boolean": bool}
+    kinds: dict[str, Any] = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "number": (int, float),
+        "integer": int,
+        "boolean": bool,
+    }
     kind = schema.get("type")
     if kind == "null" or (kind in kinds and not isinstance(value, kinds[kind])):
         yield f"{at} is no {kind}"

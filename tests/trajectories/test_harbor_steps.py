@@ -62,7 +62,9 @@ def store(tmp_path: Path) -> TreeStore:
 
 
 def trees(files: Files) -> dict[str | bytes, Content]:
-    return {**files}
+    found: dict[str | bytes, Content] = {}
+    found.update(files.items())
+    return found
 
 
 def stages(store: TreeStore) -> tuple[Stage, Stage]:
