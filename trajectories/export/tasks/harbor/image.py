@@ -34,6 +34,7 @@ ARCHIVE = "/logs/artifacts/prchain-work.tar"
 
 _PYTHON = "/usr/bin/python3"
 _GIT = "/usr/bin/git"
+_SYSTEM = ("/usr/", "/bin", "/sbin")
 _VERSIONS = f"{_PYTHON} -c 'import sys; print(*sys.version_info[:2])' && {_GIT} version"
 _OUTPUTS = (
     "cd {0} && [ ! -e .git/info/exclude ] || {1} -C {0} -c safe.directory='*' ls-files --others --ignored "
@@ -82,17 +83,17 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskIm
     with engine_failures():
         image = client.images.get(base)
     whole = hashlib.sha256(f"{image.id}\n".encode() + listing)
-    for script in (*scripts.values(), _script("fingerprint.py")):
-        whole.update(script)
+    config = image.attrs["Config"]
+    environment = dict(it.split("=", 1) for it in config.get("Env") or () if "=" in it)
+    watched = _watched(environment)
+    for part in (*scripts.values(), _script("fingerprint.py"), repr(watched).encode()):
+        whole.update(part)
     known = _label(client, name)
     if known is not None and known.inputs == whole.hexdigest():
         return TaskImage(name, known)
     with _container(client, base) as container:
         _put(container, {**scripts, "listing": listing, "fingerprint.py": _script("fingerprint.py")})
         git = _checked_versions(container, base)
-        config = image.attrs["Config"]
-        environment = dict(it.split("=", 1) for it in config.get("Env") or () if "=" in it)
-        watched = _watched(environment)
         workdir = workplace.provided.plan.workdir
         facts = ImageFacts(
             inputs=whole.hexdigest(),
@@ -125,11 +126,11 @@ def _script(name: str) -> bytes:
 
 
 def _watched(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders of programs, and of a virtual environment."""
-    folders = [it for it in environment.get("PATH", "").split(":") if it.startswith("/")]
-    own = environment.get("VIRTUAL_ENV", "")
-    plain = [it for it in [*folders, own] if re.fullmatch(r"/[\w./-]+", it)]
-    return tuple(sorted(it for it in dict.fromkeys(plain) if not any(it.startswith(f"{up}/") for up in plain)))
+    """A virtual environment, and the folders of programs that are not the system's: those an engine adds to, and who
+    is not root cannot write there."""
+    folders = [it for it in environment.get("PATH", "").split(":") if not it.startswith(_SYSTEM)]
+    found = [it for it in (*folders, environment.get("VIRTUAL_ENV", "")) if re.fullmatch(r"/[\w./-]+", it)]
+    return tuple(sorted(it for it in dict.fromkeys(found) if not any(it.startswith(f"{up}/") for up in found)))
 
 
 @contextmanager
