@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality proofs-again imported-stages state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision suspicion grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows view-pages secrets shape mutations tables-page options-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality proofs-again harbor-runs imported-stages state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision suspicion grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows view-pages secrets shape mutations tables-page options-page lock
 
 help: ## Show this; ALL=1 shows what those use who work on prchain, too
 	@sed -n 's/^\([a-z-]*\):.*$(if $(ALL),[\#:],\#)$(if $(ALL),[\#:],\#) \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -122,6 +122,9 @@ imported-stages: $(DEV) #: Import proved stages in publishers' columns, prove an
 
 optimality: $(DEV) #: Compare chosen chains with the best ones of small graphs: ARGS="--graphs 60 --nodes 13"
 	$(BIN)/python -m research.optimality $(ARGS)
+
+harbor-runs: $(DEV) #: Run Harbor's own agents over exported tasks: ARGS="--folder OUT --harbor PROGRAM --agent oracle"
+	$(BIN)/python -m research.harbor $(ARGS)
 
 state-pairs: $(DEV) #: Prove the rule of stage state on mined pull requests: ARGS="--db PATH --pairs 200"
 	$(BIN)/python -m research.state_pairs $(ARGS)

@@ -23,16 +23,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import SystemRandom
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from environments.backend import Backend
-from environments.briefing import Briefing, briefing
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.images.buildlogs import decisive_lines
-from environments.images.stage_image import StageImage
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox
-from environments.stages import Stage, StagePatch
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, Planting
 from environments.suites.runner import TestCommand
@@ -43,6 +39,13 @@ from prchain.core.code.kinds import FileKind, kind_of
 from prchain.core.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
+
+# An exported grader (`trajectories.export.tasks`) holds this module, and has no database and no engine.
+if TYPE_CHECKING:
+    from environments.backend import Backend
+    from environments.briefing import Briefing
+    from environments.images.stage_image import StageImage
+    from environments.stages import Stage, StagePatch
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +111,8 @@ class Workplace:
 
     def briefing(self, sandbox: Sandbox) -> Briefing:
         """What an agent is told of the environment; `sandbox` is one of the stage's, started. Raises `SandboxError`."""
+        from environments.briefing import briefing  # noqa: PLC0415  for who briefs an agent alone
+
         return briefing(self.provided, sandbox)
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:

@@ -62,7 +62,7 @@ COMMANDS = {
 
 PARTS = {
     "curate": ("trajectories.studies.curation.cli:study",),
-    "tasks": ("prchain.imports.cli:import_",),
+    "tasks": ("prchain.imports.cli:import_", "prchain.exports.cli:export"),
     "environments": ("trajectories.studies.survey.cli:survey",),
 }
 """Group to those of its commands that lie above the package of the group."""

@@ -96,6 +96,12 @@ RULES = {
     "tasks export --format": Rule(
         "no instance to write", ends=(1,), why="the demo's stages have no images of their own"
     ),
+    "tasks export --steps": Rule(
+        "left out, tests_unproved|left out, proof_outdated",
+        ends=(1,),
+        engine=True,
+        why="the demo's stages were proved without images",
+    ),
     "tasks import": Rule("there is no file or folder|does not exist", ends=(2,), why="the demo holds no data set"),
     "evaluate": Rule("Pass@1|no rollout over these tasks has ended", ends=(0, 1), why="nothing was imported"),
     "evaluate --predictions-from": Rule("there is no file", LOCAL, ends=(2,), why="plain processes are everywhere"),
@@ -232,6 +238,7 @@ ELSEWHERE = {
     "make secrets": ("tests/research/test_secrets.py", "invoke(rig.main, "),
     "python -m pytest": ("tests/environments/test_briefing.py", "python -m pytest FILES"),
     "make strength": ("tests/research/test_strength.py", "invoke(main, "),
+    "make harbor-runs": ("tests/research/test_harbor_runs.py", "invoke(main, "),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make mutations": ("tests/research/test_mutations.py", "verdict("),
     "make shape": ("tests/research/test_shape.py", "longest_way("),

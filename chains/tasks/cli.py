@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +19,6 @@ from prchain.core.cli_options import (
     json_option,
     limit_option,
     option,
-    proof_option,
     repository_option,
     spending_options,
     strategy_option,
@@ -31,15 +28,11 @@ from prchain.core.console.terminal import counted, present, say, say_next
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
 from prchain.core.settings import Settings
-from sql.outcomes import READY
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from chains.tasks.query import SaidNames
     from chains.tasks.run import TaskRun
-    from prchain.core.code.needs import Interface
 
 
 @click.group(cls=Group)
@@ -215,129 +208,3 @@ def show(task: str, reference: bool, db: str | None, as_json: bool) -> None:
         stages = (with_reference(PatchedTaskStage, *it) for it in zip(report.stages, references, strict=True))
         report = replace(report, stages=tuple(stages))
     present(as_json, report, print_task, report, references)
-
-
-@tasks.command()
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path, allow_dash=True),
-    metavar="FILE",
-    help="Where to write; - is standard output.",
-)
-@strategy_option
-@choice_option(
-    "--interface",
-    ["appended", "paper"],
-    "appended: with the names and texts that hidden tests need; paper: without, and such tests cannot gate.",
-)
-@click.option("--solvable", is_flag=True, help="Only tasks that tell all names and texts that their tests need.")
-@click.option("--outcome", default="ready", show_default=True, metavar="NAME", help="Tasks of this outcome.")
-@choice_option(
-    "--format",
-    ["tasks", "swebench"],
-    "tasks: a line a task; swebench: a SWE-bench instance a validated stage, graded by `swebench eval`.",
-    "form",
-)
-@click.option("--retired", is_flag=True, help="Also those of chains that were chosen once and are not any more.")
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
-@proof_option
-@db_option
-@json_option
-def export(
-    out: Path,
-    strategy: str,
-    interface: Interface,
-    solvable: bool,
-    outcome: str,
-    form: str,
-    retired: bool,
-    force: bool,
-    proof: str,
-    db: str | None,
-    as_json: bool,
-) -> None:
-    """Write tasks as JSON lines, each with everything that a rollout needs; docs/tasks.schema.json describes a line.
-
-    A task whose commits are not in the repository any more is named and left out; so is, with --format swebench, a
-    stage that SWE-bench's harness cannot grade. Where there is nothing to write, no file is written.
-
-    \b
-    Example:
-      prchain tasks export --out tasks.jsonl
-      prchain tasks export --format swebench --out instances.jsonl
-      prchain tasks export --solvable --out - | head -1
-    """
-    from chains.tasks.export import (
-        TaskExportOptions,
-        UnreadableTask,
-        outcomes_of_chains,
-        print_lines,
-        proofs_of_tasks,
-        records,
-        task_lines,
-        write_lines,
-    )
-    from chains.tasks.harness import OmittedStage, harness_lines
-    from chains.tasks.record import TaskRecord
-    from sql.strength import ProofFilter, say_proofs
-
-    settings = Settings.load(db=db)
-    to_stdout = str(out) == "-"
-    if to_stdout and as_json:
-        raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
-    left_out: list[UnreadableTask] = []
-    ungraded: list[OmittedStage] = []
-    unsolvable: list[TaskRecord] = []
-    with closing(Store.open(settings.db, create=False)) as store:
-        options = TaskExportOptions(strategy, outcome, interface, retired, solvable, ProofFilter(proof))
-        say_proofs(*proofs_of_tasks(store, options), noun="task")
-        tasks = records(store, settings.mirrors_dir, options, left_out.append, unsolvable.append)
-        lines = harness_lines(store, tasks, ungraded.append) if form == "swebench" else task_lines(tasks)
-        count = print_lines(lines, sys.stdout.buffer) if to_stdout else write_lines(lines, out, force=force)
-        found = outcomes_of_chains(store, options)
-    for task in left_out:
-        say(f"{task.chain_id} ({task.repository}): left out, {task.outcome}: {task.reason}", err=True)
-    for record in unsolvable:
-        for unsolved in record.stages:
-            for need in unsolved.unmet:
-                words = "not known: " if need.kind == "unseen" else f"{need.kind} "
-                say(
-                    f"{record.chain_id}, stage {unsolved.position}: left out: what tests need is "
-                    f"{words}{need.text[:80]!r} ({need.withheld or 'not told'})",
-                    err=True,
-                )
-    for stage in ungraded:
-        say(f"{stage.chain_id}, stage {stage.position}: left out: {stage.reason}", err=True)
-    noun = "instance" if form == "swebench" else "task"
-    row = {f"{noun}s": count, "file": str(out) if count else None, "left_out": len(left_out), "stand_as": found}
-    if solvable:
-        verdicts = [record.verdict for record in unsolvable]
-        row |= {verdict: verdicts.count(verdict) for verdict in ("not_solvable", "unseen")}
-    if form == "swebench":
-        row["stages_left_out"] = len(ungraded)
-    if as_json or (count and not to_stdout):
-        present(as_json, row, say, f"{counted(count, noun)} written to {out}")
-    _print_others(found, outcome)
-    if left_out:
-        say(f"{counted(len(left_out), 'task')} left out; mine their repositories again", err=True)
-    lacks = f"no {noun} to write" if found else "no chain is chosen; `prchain chains build` chooses them"
-    nothing = lacks + ("" if to_stdout else f", so {out} was not written")
-    if left_out and not count:
-        say(nothing, err=True)
-    end_command(done=not left_out, good=count, nothing=nothing)
-
-
-def _print_others(found: Mapping[str, int], outcome: str) -> None:
-    """What became of the chains whose tasks are not of the outcome that is exported."""
-    from chains.tasks.model import FINAL
-    from chains.tasks.run_report import outcome_words
-
-    others = {name: count for name, count in found.items() if name != outcome}
-    if not others:
-        return
-    say(f"not {outcome}: {counted(sum(others.values()), 'chain')}, {outcome_words(others)}", err=True)
-    if others.keys() - FINAL:
-        say("  `prchain tasks build` writes what is missing", err=True)
-    if others.keys() & (FINAL - {READY}):
-        say("  `prchain tasks show ID` says why, `prchain tasks build --retry` begins another round", err=True)

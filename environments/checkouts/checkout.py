@@ -37,7 +37,15 @@ from prchain.core.git.trees import (
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox
 
-__all__ = ["Extraction", "extract_tree", "linear_history", "move_tree", "place_repository", "place_tree"]
+__all__ = [
+    "Extraction",
+    "extract_tree",
+    "linear_history",
+    "move_tree",
+    "place_repository",
+    "place_tree",
+    "write_repository",
+]
 
 _PATIENCE = 600.0
 """Seconds for emptying a folder, or for git to read every file of it once."""
@@ -81,7 +89,7 @@ def place_tree(
     owner = _owner(sandbox)
     # Two files: an engine's client has to know the length of what it sends.
     with tempfile.TemporaryFile() as repository, tempfile.TemporaryFile() as files:
-        _write_repository(store, commit, repository, owner)
+        write_repository(store, commit, repository, owner)
         with store.to_tar(commit) as output:
             copy_owned(output, files, owner)
         emptied = sandbox.exec(_EMPTY.format(shlex.quote(workdir)), cwd="/", timeout=_PATIENCE)
@@ -109,7 +117,7 @@ def place_repository(
     commit = store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
     owner = _owner(sandbox)
     with tempfile.TemporaryFile() as repository:
-        _write_repository(store, commit, repository, owner)
+        write_repository(store, commit, repository, owner)
         repository.seek(0)
         forgotten = sandbox.exec(_FORGET, cwd=workdir, timeout=_PATIENCE)
         if forgotten.exit_code != 0:
@@ -258,7 +266,7 @@ def _raw(output: IO[bytes]) -> bytes:
     return body
 
 
-def _write_repository(store: TreeStore, commit: str, out: IO[bytes], owner: tuple[int, int]) -> None:
+def write_repository(store: TreeStore, commit: str, out: IO[bytes], owner: tuple[int, int]) -> None:
     """Write a tar of a .git folder that holds the commit, on the branch main, and what it reaches."""
     extension = "" if store.object_format == "sha1" else f"[extensions]\n\tobjectFormat = {store.object_format}\n"
     config = _CONFIG.format(version=1 if extension else 0, extension=extension)

@@ -357,13 +357,14 @@ def _start(command: list[str], environment: dict[str, str], *, as_nobody: bool, 
             user=_NOBODY if as_nobody else None,
             group=_NOBODY if as_nobody else None,
             extra_groups=[] if as_nobody else None,
-            preexec_fn=_become_reaper if reaps else None,  # noqa: PLW1509  one call into libc, no Python lock taken
+            preexec_fn=become_reaper if reaps else None,  # noqa: PLW1509  one call into libc, no Python lock taken
         )
     except OSError as error:
         raise EngineUnavailable(f"{command[0]} cannot be started: {error.strerror}") from None
 
 
-def _become_reaper() -> None:
+def become_reaper() -> None:
+    """Have orphans of what this process starts become its own children."""
     import ctypes  # noqa: PLC0415  for plain processes alone
 
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)

@@ -205,9 +205,12 @@ def test_nothing_is_printed_past_this_module() -> None:
         "prchain/core/console/progress.py",  # as above, for bars too
         "sql/cli.py",  # writes rows through sql/output.py, see tests/sql
         "sql/migrate.py",  # words of its own, for developers
-        "chains/tasks/cli.py",  # writes JSON in ASCII
+        "prchain/exports/cli.py",  # writes JSON in ASCII
         "trajectories/export/write.py",  # as above
         "prchain/demo/cli.py",  # sends what others print to standard error
+        "trajectories/export/tasks/harbor/inside/fingerprint.py",  # in a container
+        "trajectories/export/tasks/harbor/inside/grade.py",  # in a container
+        "trajectories/export/tasks/harbor/inside/step.py",  # in a container
         "environments/images/inside/forget_tree.py",  # in a container
         "environments/images/inside/lacking.py",  # in a container
         "environments/images/inside/wanted.py",  # in a container

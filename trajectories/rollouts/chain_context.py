@@ -13,10 +13,10 @@ from environments.checkouts.carry import Carry
 from environments.checkouts.checkout import Extraction
 from environments.checkouts.state import StageState, first_state, next_state
 from environments.duelling import GradingSuite
+from environments.graded_runs import Suite
 from environments.images.stage_image import StageBase, StageImage
 from environments.sandboxes.sandbox import Sandbox
 from environments.stages import Stage, StagePatch, open_git, open_trees, stage_patches
-from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, Workplace
 from prchain.core.errors import ProofOutdated
 from prchain.core.git.repository import GitRepository
@@ -53,13 +53,6 @@ class StageWorkplace(Protocol):
 
     def without_refresh_outputs(self, tree: str, start_tree: str) -> str:
         """A tree without what the refresh made."""
-
-
-class Suite(Protocol):
-    """The part of `environments.duelling.GradingSuite` that is used here."""
-
-    def run(self, tree: str) -> TestRun:
-        """Run the stage's tests on a tree."""
 
 
 MakeWorkplace = Callable[[StageImage, TreeStore], StageWorkplace]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
 
+from environments.graded_runs import graded_run
 from environments.suites.outcomes import Grade, StateCheck, asks_nothing, check_state, grade
-from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from prchain.core.errors import RefreshFailed, SandboxLost
+from prchain.core.errors import SandboxLost
 from prchain.core.waiting import waiting_for
-from trajectories.rollouts.chain_context import ChainContext, Suite
+from trajectories.rollouts.chain_context import ChainContext
 from trajectories.rollouts.state import RolloutContext
 from trajectories.task import ProvedTests, StageTask
 
@@ -57,7 +56,7 @@ class HiddenTests:
         return found
 
     def _run(self, tree: str, expected: Collection[str]) -> TestRun:
-        run = _run(self._rollout.chain_context.suite(self._stage), tree, expected)
+        run = graded_run(self._rollout.chain_context.suite(self._stage), tree, expected)
         _require_sandbox(run)
         return run
 
@@ -74,38 +73,7 @@ def graded(
     that says it, which may not be usable."""
     classes = tests.classes
     expected = {*classes.f2p, *classes.p2p} - {*check.carried_failure}
-    run = _run(chain.suite(stage), tree, expected)
+    run = graded_run(chain.suite(stage), tree, expected)
     earlier = chain.task.earlier_f2p(stage.position)
     found = grade(classes, check, run.statuses, earlier_f2p=earlier, cheats=run.cheats, taken_back=run.taken_back)
     return found, run
-
-
-def _run(suite: Suite, tree: str, expected: Collection[str]) -> TestRun:
-    """What the tests say of a tree; nothing where the tree cannot be made ready to run.
-
-    There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
-    does not pass; a test that passes in one of them counts as passed, but not where its canary passes in the other:
-    work could let the one pass first and then the other. Some tests that always passed in validation are flaky
-    (measured: a test of click's pager failed once in ten runs of the reference). There are two more also where the
-    first shows a cheat, which stands if one of these does: by chance a value may be the one that a canary asks for.
-    """
-    try:
-        first = suite.run(tree)
-        if not first.cheats and first.usable and all(first.statuses.get(it) is Status.passed for it in expected):
-            return first
-        second = suite.run(tree)
-        if first.cheats:
-            return second if second.cheats else suite.run(tree)
-    except RefreshFailed:
-        return TestRun({}, "", 0.0, None)
-    return replace(second, statuses=united(first, second)) if first.usable else second
-
-
-def united(first: TestRun, second: TestRun) -> dict[str, Status]:
-    """The statuses of two runs of the same tree: passed where one of them passes and its canary fails in the other."""
-    statuses = {**second.statuses, **first.statuses}
-    for run, other in ((first, second), (second, first)):
-        for test, status in run.statuses.items():
-            if status is Status.passed:
-                statuses[test] = other.statuses.get(test, Status.missing) if test in other.copied else status
-    return statuses

@@ -105,7 +105,7 @@ class GitStream:
         stdin = subprocess.PIPE if self._input is None else self._input
         environment = local_environment(self._own)
         try:
-            self._wrapper, self._process = _start(self._command, environment, self._place, stdin)
+            self._wrapper, self._process = self._spawn(environment, stdin)
         except BaseException:
             if self._input is not None:
                 self._input.close()
@@ -117,6 +117,10 @@ class GitStream:
         output: BufferedReader = self._process.stdout
         _widen(output)
         return output
+
+    def _spawn(self, environment: dict[str, str], stdin: Any) -> tuple[Any, Any]:
+        """What keeps the process, and the process."""
+        return _start(self._command, environment, self._place, stdin)
 
     def __exit__(self, kind: Any, _error: Any, _trace: Any) -> None:
         # A git that died leaves output that cannot be read: then its own words tell why, not the reader's.

@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple
 
 from prchain.core.errors import GitError, IncompleteRepository, OtherObjectFormat, PrchainError, no_room
 from prchain.core.git.output import path_text, split_nul
@@ -77,6 +77,9 @@ class TreeStore(GitRepository):
     of the last trees: each of these would be a git process.
     """
 
+    stream_type: ClassVar[type[GitStream]] = GitStream
+    """How its git processes are started."""
+
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._trees: dict[str, str] = {}
@@ -134,7 +137,8 @@ class TreeStore(GitRepository):
         """As in `GitRepository`, always in its own folder; `feed` and no `lines` as in `GitStream`; `environment` adds
         to git's."""
         own = {"GIT_DIR": str(self.path.absolute()), **(environment or {})}
-        return GitStream(arguments, lines, own=own, config={**_CONFIG, **(config or {})}, fine=fine, feed=feed)
+        settings = {**_CONFIG, **(config or {})}
+        return self.stream_type(arguments, lines, own=own, config=settings, fine=fine, feed=feed)
 
     # ---- reading
 

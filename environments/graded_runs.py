@@ -1,0 +1,49 @@
+"""The runs of a stage's tests by which work is graded: a second one where the first does not settle it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Protocol
+
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
+from prchain.core.errors import RefreshFailed
+
+
+class Suite(Protocol):
+    """The part of `environments.duelling.GradingSuite` that is used here."""
+
+    def run(self, tree: str) -> TestRun:
+        """Run the stage's tests on a tree."""
+
+
+def graded_run(suite: Suite, tree: str, expected: Collection[str]) -> TestRun:
+    """What the tests say of a tree; nothing where the tree cannot be made ready to run.
+
+    There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
+    does not pass; a test that passes in one of them counts as passed, but not where its canary passes in the other:
+    work could let the one pass first and then the other. Some tests that always passed in validation are flaky
+    (measured: a test of click's pager failed once in ten runs of the reference). There are two more also where the
+    first shows a cheat, which stands if one of these does: by chance a value may be the one that a canary asks for.
+    """
+    try:
+        first = suite.run(tree)
+        if not first.cheats and first.usable and all(first.statuses.get(it) is Status.passed for it in expected):
+            return first
+        second = suite.run(tree)
+        if first.cheats:
+            return second if second.cheats else suite.run(tree)
+    except RefreshFailed:
+        return TestRun({}, "", 0.0, None)
+    return replace(second, statuses=united(first, second)) if first.usable else second
+
+
+def united(first: TestRun, second: TestRun) -> dict[str, Status]:
+    """The statuses of two runs of the same tree: passed where one of them passes and its canary fails in the other."""
+    statuses = {**second.statuses, **first.statuses}
+    for run, other in ((first, second), (second, first)):
+        for test, status in run.statuses.items():
+            if status is Status.passed:
+                statuses[test] = other.statuses.get(test, Status.missing) if test in other.copied else status
+    return statuses

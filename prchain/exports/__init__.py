@@ -1,0 +1,1 @@
+"""Tasks for others, across the packages that make them."""

@@ -1,0 +1,49 @@
+"""The rig that runs Harbor's agents over exported tasks, with a program in Harbor's place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from research.harbor.__main__ import Trial, main
+
+PROGRAM = """\
+#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in -o) jobs=$2;; -p) task=$2;; esac; shift; done
+mkdir -p "$jobs/job/trial"
+cp "$task/answer.json" "$jobs/job/trial/result.json"
+"""
+
+
+def task(folder: Path, name: str, answer: object, steps: int = 0) -> None:
+    place = folder / name
+    place.mkdir(parents=True)
+    (place / "task.toml").write_text("", encoding="utf-8")
+    (place / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
+    for number in range(steps):
+        (place / "steps" / str(number)).mkdir(parents=True)
+
+
+def verified(reward: float) -> dict[str, object]:
+    return {"verifier_result": {"rewards": {"reward": reward}}}
+
+
+@pytest.mark.parametrize(("second", "ends"), [(1.0, 0), (0.0, 1)])
+def test_the_oracle_has_to_get_all_of_every_step(tmp_path: Path, second: float, ends: int) -> None:
+    program = tmp_path / "harbor"
+    program.write_text(PROGRAM, encoding="utf-8")
+    program.chmod(0o755)
+    task(tmp_path / "out" / "stages", "one", verified(1.0))
+    task(tmp_path / "out" / "chains", "two", {"step_results": [verified(1.0), verified(second)]}, 2)
+    done = CliRunner().invoke(main, ["--folder", str(tmp_path / "out"), "--harbor", str(program)])
+    assert done.exit_code == ends
+    assert "ok     oracle stages/one: 1\n" in done.output and f"oracle chains/two: 1 {second:g}" in done.output
+
+
+def test_who_does_nothing_has_to_get_less_and_an_error_is_no_reward() -> None:
+    assert Trial("t", (0.0,), 2).fits("nop") and not Trial("t", (1.0, 1.0), 2).fits("nop")
+    assert not Trial("t", (None,), 1).fits("nop") and not Trial("t", (), 1).fits("oracle")
+    assert not Trial("t", (1.0,), 2).fits("oracle")

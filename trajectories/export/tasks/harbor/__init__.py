@@ -1,0 +1,1 @@
+"""Stages and chains as Harbor's task folders."""

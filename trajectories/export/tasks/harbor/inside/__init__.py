@@ -1,0 +1,1 @@
+"""What runs in containers of exported tasks: it is packed, with all that it imports, and needs Python's own library."""

@@ -1,0 +1,140 @@
+"""The grader of an exported stage: it grades what an agent left as we do, and writes the rewards.
+
+    python3 -I -S grader.pyz FOLDER ARCHIVE REWARDS
+
+FOLDER holds what `said.StageSaid` and the pack say, ARCHIVE is what `collect.py` wrote (if it is not there, the
+repository's folder is the agent's own), and REWARDS is the folder for ``reward.json`` and ``ctrf.json``. Where the
+grader could not run it writes neither, and ends with 1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from environments.duelling import GradingSuite
+from environments.graded_runs import graded_run
+from environments.suites.outcomes import Grade, StateCheck, grade
+from environments.workplace import StageSuite, Workplace
+from prchain.core.errors import PrchainError, SandboxLost
+from trajectories.export.tasks.harbor.inside.fingerprint import fingerprint, forget_compiled
+from trajectories.export.tasks.harbor.inside.machine import Machine, MachinePlan, Provided, User, end_others
+from trajectories.export.tasks.harbor.inside.plain_git import PlainStore
+from trajectories.export.tasks.harbor.inside.rewards import ctrf, rewards
+from trajectories.export.tasks.harbor.inside.said import OBJECTS, STAGE, StageSaid, paths_of
+from trajectories.export.tasks.harbor.inside.work_tree import FolderRules, read_changes, tree_of_folder
+
+_PR_SET_DUMPABLE = 4
+
+REWARD, REPORT = "reward.json", "ctrf.json"
+
+
+def agents_tree(store: PlainStore, said: StageSaid, archive: Path) -> str:
+    """A_t. The archive counts where the folder is the image's own; else this is the container that the agent worked
+    in, and its folder is what it left. Raises `ExtractionFailed`, `GitError`."""
+    folder = os.fsencode(said.workdir)
+    rules = FolderRules(store.entries(said.image_tree), said.base, paths_of(said.outputs))
+    left = tree_of_folder(store, folder, rules)
+    if left != said.image_tree or not archive.exists():
+        return left
+    with archive.open("rb") as packed:
+        return tree_of_folder(store, folder, rules, read_changes(packed))
+
+
+def graded(store: PlainStore, said: StageSaid, tree: str, user: User) -> Grade:
+    """The grade of a tree. Raises `PrchainError` where the machine is why there is none."""
+    plan = MachinePlan(
+        said.runner, said.tag, said.workdir, said.refresh, said.command, {"HOME": user.home, **said.environment}
+    )
+    workplace = Workplace(_as_any(Provided(plan)), store, backend=_as_any(Machine(user)), test_timeout=said.seconds)
+    suite = StageSuite(
+        workplace,
+        said.base,
+        said.landed,
+        paths_of(said.test_paths),
+        paths_of(said.earlier_test_paths),
+        said.files,
+        baseline=said.baseline,
+    )
+    run = graded_run(GradingSuite(suite), tree, {*said.classes.f2p, *said.classes.p2p})
+    if run.infra == SandboxLost("").name:
+        raise SandboxLost(f"the tests' processes were lost: {run.tail}")
+    return grade(
+        said.classes,
+        StateCheck(),
+        run.statuses,
+        earlier_f2p=said.earlier_f2p,
+        cheats=run.cheats,
+        taken_back=run.taken_back,
+    )
+
+
+def _as_any(value: Any) -> Any:
+    """These have the parts that are used, and not the types: those of the package import engines and databases."""
+    return value
+
+
+def changed_programs(said: StageSaid) -> tuple[str, ...]:
+    """Whether the image's programs are others, as they can be in the agent's own container."""
+    now = fingerprint(said.watched)
+    if now["compiled"] != said.fingerprint["compiled"]:
+        forget_compiled(said.watched)
+    return ("the programs of the image were changed",) if now["files"] != said.fingerprint["files"] else ()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Grade, and write the rewards; 1 where nothing can be said."""
+    folder, archive, out = map(Path, arguments)
+    logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # the key of the reports is in our memory
+    os.environ.clear()
+    os.environ.update({"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
+    start = time.time()
+    for name in (REWARD, REPORT, "reward.txt"):
+        (out / name).unlink(missing_ok=True)
+    try:
+        said = StageSaid.read(folder / STAGE)
+        user = User.of(said.user)
+        end_others(user)
+        if os.geteuid() == 0:
+            folder.chmod(0o700)  # the code under test reads neither the tests that it is not to know, nor their marks
+        found = _graded(folder, archive, said, user)
+    except PrchainError as error:
+        sys.stdout.write(f"not graded, {error.name}: {error}\n")
+        return 1
+    end_others(user)
+    _write(out / REPORT, ctrf(found, said.runner, start, time.time()))
+    values = rewards(found, said.earlier_f2p)
+    _write(out / REWARD, json.dumps(values, sort_keys=True) + "\n")
+    sys.stdout.write(f"{found.outcome}: {values}\n")
+    return 0
+
+
+def _graded(folder: Path, archive: Path, said: StageSaid, user: User) -> Grade:
+    changed = changed_programs(said)
+    if changed:
+        return grade(said.classes, StateCheck(), {}, earlier_f2p=said.earlier_f2p, cheats=changed)
+    with tempfile.TemporaryDirectory(prefix="grader-", dir="/var/tmp") as place:
+        store = PlainStore.made(Path(place) / "trees.git")
+        with (folder / OBJECTS).open("rb") as pack:
+            store.take_pack(pack)
+        return graded(store, said, agents_tree(store, said, archive), user)
+
+
+def _write(path: Path, text: str) -> None:
+    """A file that was not there before: what others put in its place goes."""
+    path.unlink(missing_ok=True)
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
