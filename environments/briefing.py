@@ -55,7 +55,8 @@ def briefing(provided: StageImage, sandbox: Sandbox) -> Briefing:
         tests = tests.replace("python ", "python3 ", 1)
     dependencies: Literal["all", "some"] | None = None
     if provided.image is not None:
-        dependencies = "some" if provided.notes else "all"
+        chosen = provided.plan.node.notes if provided.plan.node else ()
+        dependencies = "some" if set(provided.notes) - set(chosen) else "all"
     return Briefing(version, dependencies, tests)
 
 

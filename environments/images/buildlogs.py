@@ -24,7 +24,8 @@ _CAUSES = (
     # An index that refuses has the package for nobody, and resolvers then say that it does not exist.
     r"returned an? (?:40[137]|429|50\d)\b|lack of valid authentication|Connection refused|Connection reset by peer"
     r"|\b(?:401 Unauthorized|403 Forbidden|407 Proxy|429 Too Many|50[0234] [A-Z])|connection broken by|timed out"
-    r"|the index gave no whole answer|Temporary failure (?:in name resolution|resolving)|Could not resolve host"
+    r"|the index gave no whole answer|the registry of npm refuses"
+    r"|Temporary failure (?:in name resolution|resolving)|Could not resolve host"
     r"|Network is unreachable|dns error|Failed to (?:download|fetch)",
     r"Because .+ (?:depends? on|requires?|only .+ available|was not found|conflict)|are incompatible|unsatisfiable",
     r"No matching distribution found|Could not find a version that satisfies|ResolutionImpossible|conflicting depend",
@@ -47,12 +48,14 @@ _REFUSED = 2
 
 _NOISE = re.compile(
     r"note: This (?:error|is an issue)|This error originates from a subprocess|hint: See above|legacy-install-failure"
+    r"|npm (?:ERR!|error) (?:\w+|notarget (?:In most cases|a package version that|It was specified).*)?\s*$"
     r"|A complete log of this run|notice: A new release|DEPRECATION|\bwarning\b",
     re.IGNORECASE,
 )
 
 
 _CURES = (
+    (r"the registry of npm (?!refuses .*certificate)", "environments_build_variables may set npm_config_registry"),
     (
         r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|SSLError|UnknownIssuer|self.signed certificate"
         r"|invalid peer certificate",

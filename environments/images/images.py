@@ -154,7 +154,7 @@ def _build(
 ) -> None:
     base = ensure_base_image(engine, settings.base_image)
     date = stamp(as_of) if as_of else ""
-    packages = " ".join(dict.fromkeys([*BASE_PACKAGES, *plan.recipe.packages]))
+    packages = " ".join(dict.fromkeys([*BASE_PACKAGES, *plan.packages]))
     variables = {
         "AS_OF": date,
         "PACKAGES": packages,
@@ -191,7 +191,8 @@ def _build(
         if plan.python is not None and (plan.python.against or not plan.default_python):
             against = f", against {', '.join(plan.python.against)}" if plan.python.against else ""
             notes.insert(0, f"python {plan.python.text}, by {plan.python.by}{against}")
-        if dated and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
+        notes[:0] = plan.node.notes if plan.node else ()
+        if dated and plan.node is None and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
             notes.append(f"taken as of a later day: {', '.join(taken_later)}")
         if plan.added:
             notes.append(f"wished for, as the landing adds them: {', '.join(plan.added)}")

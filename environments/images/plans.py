@@ -16,6 +16,14 @@ from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.manifests import image_name, manifest_hash, manifest_paths
 from environments.images.nested_projects import nested_manifests
+from environments.images.node_project import (
+    NodeProject,
+    Nodes,
+    node_files,
+    packages_beside,
+    read_node_project,
+    scripted_runner,
+)
 from environments.images.python_project import PythonProject, extra_patterns, plain_name, read_project
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
@@ -66,11 +74,18 @@ class ImagePlan:
     """Options for the runner that our reporter starts, beside its own."""
     of: str = ""
     """The publisher's image that this one is made of; empty where it is built."""
+    node: NodeProject | None = None
+    """What a project of Node is built with."""
 
     @property
     def refresh(self) -> tuple[str, ...]:
         """Offline scripts to run when a tree has been put in place."""
         return self.recipe.refresh
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages of Debian beyond the base image."""
+        return packages_beside(self.recipe.packages, self.node)
 
 
 def make_plan(
@@ -83,13 +98,14 @@ def make_plan(
     tag: str = "",
     recipe: Recipe | None = None,
     pythons: Pythons | None = None,
+    nodes: Nodes | None = None,
     landed: BuildTree | None = None,
 ) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
     `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags, and in a build
-    they read `tag`; `recipe` replaces the one that fits; `pythons` are the interpreters to choose from; of `landed`,
-    M_t's tree, are the requirements that it adds. Raises `NoRecipe`, `RecipeError`.
+    they read `tag`; `recipe` replaces the one that fits; `pythons` and `nodes` are the interpreters to choose from; of
+    `landed`, M_t's tree, are the requirements that it adds. Raises `NoRecipe`, `RecipeError`.
     """
     recipe = recipe or choose(tree.paths, repository, folder)
     contents = _manifests(recipe, tree)
@@ -102,9 +118,13 @@ def make_plan(
     # What is not the base image's own makes it another base.
     base = base_image if is_default or chosen is None else f"{base_image} python {chosen.text}"
     base = f"{base} and {' '.join(sorted(added))}" if added else base
-    files, variables = _build_inputs(recipe, texts, added)
+    node = read_node_project(tree, texts, nodes) if recipe.language == "javascript" else None
+    base = f"{base} {node.words}" if node and node.words else base
+    files, variables = (node_files(), node.variables) if node else _build_inputs(recipe, texts, added)
     if recipe.language == "python":
         variables |= {"INTERPRETER": chosen.text, "ERA": stamp(era_of(chosen.minor))} if chosen else _NO_PYTHON
+    runner, test = scripted_runner(texts) if node and recipe.name == "node" else ("", "")
+    runner = runner or runner_for(recipe, texts)
     return ImagePlan(
         repository=repository,
         recipe=recipe,
@@ -113,12 +133,13 @@ def make_plan(
         files=files,
         variables=variables,
         environment=version_variables(recipe, texts, version),
-        runner=runner_for(recipe, texts),
-        test=recipe.test,
+        runner=runner,
+        test=recipe.test or test,
         python=chosen,
         default_python=is_default,
         added=added,
         tag=tag if _PLAIN_TAG.fullmatch(tag) else "",
+        node=node,
     )
 
 

@@ -26,6 +26,7 @@ from environments.images.buildtree import GitTree
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image, find_image
 from environments.images.interpreters.offered import Interpreters
+from environments.images.node_project import Nodes
 from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
 from environments.images.published.images import published_plan
 from environments.images.published.offers import PublishedImages
@@ -33,10 +34,11 @@ from environments.images.published.said import Published, is_outdated, is_publis
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.images.stage_image import BUILT, StageBase, StageImage
+from environments.images.tags import tag_at
 from environments.images.tried_again import hangs_on
 from environments.images.wanted_python import OLDEST, can_come, era_of
 from environments.sandboxes.engine import LONG, EngineDiskFull, connect
-from prchain.core.errors import BuildFailed, GitError, IndexUnreachable
+from prchain.core.errors import BuildFailed, IndexUnreachable
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway
@@ -46,8 +48,6 @@ from sql.lock import wait_for_lock
 from sql.outcomes import PROVED
 from sql.store import Store
 from sql.tables import BuiltImage, ChainStage, StageTests, Validation
-
-_VERSIONS = "*[0-9].[0-9]*"
 
 _MUCH_LATER = 90
 """Where a stage and its image's packages are more days apart, a note says so."""
@@ -155,6 +155,7 @@ class Provider:
                 recipe=recipe,
                 folder=self._users_recipes(),
                 pythons=self._pythons(landed) if to_build else None,
+                nodes=Nodes(landed, self._interpreters.node_refused) if to_build and self._interpreters else None,
                 landed=GitTree(trees, stage.landed) if stage.landed and to_build and self._images else None,
             )
 
@@ -260,13 +261,13 @@ class Provider:
                 if python is None and not can_come(requires):
                     words = f"the project asks for Python {requires}: from 3.6 on there is none"
                     raise BuildFailed(f"{words} (a recipe's key python outranks it)", step="plan")
-                if python is not None and self._interpreters is not None:
-                    as_of = max(as_of, era_of(python.minor)) if python.minor == OLDEST else as_of
-                    if rebuild or find_image(self.engine(), name) is None:
-                        found = self._interpreters.settings_for(self.engine(), python.minor)
-                        if found is None:
-                            return None
-                        settings = found
+                if python is not None and python.minor == OLDEST:
+                    as_of = max(as_of, era_of(python.minor))
+                if self._interpreters is not None and (rebuild or find_image(self.engine(), name) is None):
+                    found = self._interpreters.settings_of(self.engine(), order.plan)
+                    if found is None:
+                        return None
+                    settings = found
                 image = build_image(
                     self.engine(),
                     order.plan,
@@ -387,25 +388,6 @@ class Provider:
 def build_logs(settings: Settings) -> Path:
     """The folder of the logs of builds that failed, each named after its image."""
     return settings.data_dir / "build_logs"
-
-
-def version_at(git: GitRepository, commit: str) -> str:
-    """The version that a tool would read at a commit from git's tags: that of `tag_at`."""
-    return version_of_tags([tag_at(git, commit)])
-
-
-def tag_at(git: GitRepository, commit: str) -> str:
-    """The nearest tag before a commit that looks like a version; where none is, for releases can have branches of their
-    own, the last one that was made before the commit; empty without any."""
-    with contextlib.suppress(GitError):  # there is no such tag
-        return git.run("describe", "--tags", "--abbrev=0", f"--match={_VERSIONS}", commit, named=True).strip()
-    with contextlib.suppress(GitError, ValueError):
-        day = int(git.run("show", "--no-patch", "--format=%ct", commit, named=True))
-        form = "--format=%(creatordate:unix) %(refname:strip=2)"
-        listed = git.run("for-each-ref", "--sort=-creatordate", form, f"refs/tags/{_VERSIONS}", named=True)
-        dated = (line.partition(" ")[::2] for line in listed.splitlines())
-        return next((tag for made, tag in dated if made.isdigit() and int(made) <= day), "")
-    return ""
 
 
 def _distance(image: Image, landed: datetime) -> tuple[str, ...]:

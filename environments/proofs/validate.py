@@ -46,6 +46,7 @@ from environments.sandboxes.engine import engine_failures
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.suites.plaincommands import plain_command, plain_files
+from environments.suites.runners import RUNNERS
 from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace, chosen_files
 from prchain.core.code.inline_tests import InlineTest
 from prchain.core.console.terminal import counted
@@ -316,8 +317,11 @@ def _at_stage(stage: Stage, tell: Tell) -> Tell:
 def _command(workplace: Workplace, files: Sequence[str]) -> str:
     """One line that runs the files and prints how each test ended: the recipe's own command where it has one."""
     plan = workplace.provided.plan
-    if plan.test and "{tools}" not in plan.test and "\n" not in plan.test:
-        return plan.test.replace("{files}", plain_files(plan.runner, files))
+    runner = RUNNERS[plan.runner]
+    # Of a command that starts our reporter, what it says beside that.
+    test = plan.test.replace(runner.template.partition(" ")[2], runner.plain.partition(" ")[2])
+    if test and "{tools}" not in test and "\n" not in test:
+        return test.replace("{files}", plain_files(plan.runner, files))
     return plain_command(plan.runner, files)
 
 

@@ -18,13 +18,14 @@ from environments.images import provide
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image
 from environments.images.plans import ImagePlan
-from environments.images.provide import Provider, tag_at, version_at
+from environments.images.provide import Provider
 from environments.images.published import offers
 from environments.images.published.images import own_name
 from environments.images.published.said import RULES, Published, is_outdated, is_published
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
 from environments.images.stage_image import StageImage
+from environments.images.tags import tag_at, version_at
 from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing, IndexUnreachable, NoRecipe
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
@@ -432,6 +433,8 @@ def test_a_stage_keeps_the_image_that_it_was_proved_in_and_no_other_chains(
 class OneThatDoesNotRun:
     """Interpreters among which 3.8 is one until it is tried."""
 
+    node_refused = ""
+
     def __init__(self) -> None:
         self.found = {(3, 8): "host", (3, 11): "base"}
 
@@ -441,7 +444,7 @@ class OneThatDoesNotRun:
     def default(self, engine: Any) -> tuple[int, int]:
         return (3, 11)
 
-    def settings_for(self, engine: Any, minor: tuple[int, int]) -> BuildSettings | None:
+    def settings_of(self, engine: Any, plan: ImagePlan) -> BuildSettings | None:
         return None if self.found.pop((3, 8), None) else BuildSettings(base_image="b")
 
 

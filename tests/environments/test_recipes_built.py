@@ -7,6 +7,7 @@ Node what their projects ask for.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +18,9 @@ import git
 import pytest
 
 from environments.backends import BACKENDS
+from environments.images.image_settings import BuildSettings
 from environments.images.images import prune_images
+from environments.images.interpreters.offered import Interpreters
 from environments.images.provide import Provider
 from environments.images.stage_image import StageImage
 from environments.sandboxes.engine import connect
@@ -131,6 +134,43 @@ NODE = {
 }
 
 
+PNPM = {
+    "package.json": json.dumps(
+        {
+            "private": True,
+            "packageManager": "pnpm@8.15.4",
+            "scripts": {"test": "mocha 'packages/*/test/*.js'", "build": "node build.js"},
+            "devDependencies": {"mocha": "^10"},
+        }
+    ),
+    "pnpm-workspace.yaml": "packages:\n  - packages/*\n",
+    "build.js": "const fs = require('fs')\nfs.mkdirSync('packages/b/dist', { recursive: true })\n"
+    "fs.copyFileSync('packages/b/index.js', 'packages/b/dist/index.js')\n",
+    "packages/b/package.json": json.dumps(
+        {
+            "name": "b",
+            "version": "1.0.0",
+            "main": "dist/index.js",
+            "dependencies": {"left-pad": "1.3.0"},
+        }
+    ),
+    "packages/b/index.js": "require('left-pad')\nexports.half = n => n\n",
+    "packages/a/package.json": json.dumps(
+        {
+            "name": "a",
+            "version": "1.0.0",
+            "main": "index.js",
+            "dependencies": {"b": "workspace:*", "left-pad": "1.2.0"},
+        }
+    ),
+    "packages/a/index.js": "if (require('left-pad/package.json').version !== '1.2.0') throw new Error('not its own')\n"
+    "module.exports = require('b')\n",
+    "packages/a/test/half.js": "const assert = require('assert')\nconst { half } = require('..')\n"
+    "describe('half', () => { it('halves', () => assert.equal(half(6), 3)); it('is', () => assert(half)) })\n",
+}
+"""A member that needs another one's build, and another version than that of the same package."""
+
+
 @dataclass(frozen=True)
 class Shop:
     """Makes images for trees, and runs tests in them."""
@@ -160,7 +200,9 @@ class Shop:
         settings = Settings.load(
             environments_base_image=BASE, environments_ca_bundle=BUNDLE, data_dir=self.folder / "data"
         )
-        provider = Provider(settings, engine=self.engine)
+        # Those of Node alone come from a registry; what else this machine offers is not looked at.
+        interpreters = Interpreters(BuildSettings.of(settings)) if "package.json" in files else None
+        provider = Provider(settings, engine=self.engine, interpreters=interpreters)
         provided = provider.provide(REPOSITORY, trees, GitRepository.open(self.folder / "r"), stage)
         backend = replace(BACKENDS["docker"], client=self.engine)
         workplace = Workplace(provided, trees, backend=backend, labels={"prchain.test": "images"})
@@ -214,7 +256,7 @@ def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
     [("jest", '"jest": "^29"'), ("nodetest", '"left-pad": "1"'), ("vitest", '"vitest": "^1"')],
 )
 def test_other_runners_on_node_have_proofs_of_every_strength(shop: Shop, runner: str, requirement: str) -> None:
-    """With Debian's Node, in which the runner of its own may be older than that of this machine."""
+    """With the Node of their day, in which the runner of its own may be older than that of this machine."""
     package = NODE["package.json"].replace('"mocha": "^10"', requirement)
     test = "node --test" if runner == "nodetest" else runner
     package = package.replace('"version"', f'"scripts": {{"test": "{test}"}}, "version"')
@@ -256,6 +298,18 @@ def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> N
     }
     assert set(after.statuses.values()) == {Status.passed}
     are_what_they_are_made_to_be(shop.strengths(provided))
+
+
+def test_a_workspace_of_pnpm_is_built_for_each_tree_and_keeps_its_members_modules(shop: Shop) -> None:
+    tests = ["packages/a/test/half.js"]
+    provided, run = shop.prepare(PNPM, {"packages/b/index.js": PNPM["packages/b/index.js"].replace("=> n", "=> n / 2")})
+    assert provided.notes == ("node 20, by the day", "pnpm 8.15.4, by packageManager")
+    before, after = run(0, tests), run(1, tests)
+    assert {test.rpartition(" ")[2]: str(status) for test, status in before.statuses.items()} == {
+        "halves": "failed",
+        "is": "passed",
+    }
+    assert list(after.statuses.values()) == [Status.passed, Status.passed], after.tail
 
 
 def test_a_node_project_finds_its_modules_outside_the_work_folder(shop: Shop) -> None:

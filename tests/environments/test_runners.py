@@ -51,6 +51,9 @@ NAMES_RUNNERS = {
     "environments/suites/setup_script.py": {"pytest", "unittest"},
     # What a publisher's command runs.
     "environments/images/published/commands.py": {"cargo", "go", "jest", "pytest", "surefire", "unittest", "vitest"},
+    # The programs that scripts start, with their options, and the settings that each reads.
+    "environments/suites/package_scripts.py": {"jest", "mocha", "nodetest", "vitest"},
+    "environments/suites/collected.py": {"jest", "mocha", "nodetest", "vitest"},
     # The requirement of that name, which every image for Python has.
     "environments/images/plans.py": {"pytest"},
 }

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete
 
 from environments.checkouts.junk import IgnoreRules
-from environments.images.provide import version_at
+from environments.images.tags import version_at
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
 from prchain.core.console.progress import SILENT

@@ -45,7 +45,8 @@ fi
 """
 """Debian's pip, as a file: to put one into a venv takes longer than all else."""
 
-_TIDY = f"rm -rf {BUILD} /tmp/* /root/.cache"
+TIDY = f"rm -rf {BUILD} /tmp/* /root/.cache"
+"""Removes what making a layer leaves."""
 
 _UNFIT = "-unfit"
 """The end of the name of a layer that says: this interpreter does not run there. Pruning forgets it."""
@@ -83,19 +84,20 @@ def lay(engine: Any, base: str, base_id: str, python: HostPython) -> str:
         container.put(archive.getvalue())
         program = posixpath.join(FOLDER, python.minor, "bin", f"python{python.minor}")
         # As somebody who may not read what lies in a home folder.
-        script = f"setpriv --reuid=65534 --regid=65534 --clear-groups {program} -c '{_TRY}' && {_TIDY}"
+        script = f"setpriv --reuid=65534 --regid=65534 --clear-groups {program} -c '{_TRY}' && {TIDY}"
         try:
             container.run("prepare", script, root=True)
         except BuildFailed:
             with suppress(BuildFailed):  # a container that was ended says nothing of the interpreter
-                container.run("prepare", f"rm -rf {FOLDER}; {_TIDY}", root=True)
-                container.commit(name + _UNFIT, _labels(f"no python {python.text}"))
+                container.run("prepare", f"rm -rf {FOLDER}; {TIDY}", root=True)
+                container.commit(name + _UNFIT, labels_of(f"no python {python.text}"))
             raise
-        container.commit(name, _labels(f"python {python.text}"))
+        container.commit(name, labels_of(f"python {python.text}"))
     return name
 
 
-def _labels(what: str) -> list[str]:
+def labels_of(what: str) -> list[str]:
+    """The labels of a layer, as lines of a Dockerfile."""
     # A layer is no base image that a user made, though it stands on one.
     return [f'LABEL {BASE_LABEL}=""', f'LABEL {LAYER_LABEL}="{what}"']
 
@@ -123,8 +125,8 @@ def lay_tools(engine: Any, settings: BuildSettings) -> str:
         variables=variables,
         secrets=settings.secrets,
     ) as container:
-        container.run("prepare", f"{PREPARE}\n{_UV}\n{_TIDY}", root=True)
-        container.commit(name, _labels("tools"))
+        container.run("prepare", f"{PREPARE}\n{_UV}\n{TIDY}", root=True)
+        container.commit(name, labels_of("tools"))
     return name
 
 

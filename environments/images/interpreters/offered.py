@@ -15,6 +15,8 @@ from environments.images.image_settings import BuildSettings
 from environments.images.images import ensure_base_image, find_tagged
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.layers import is_unfit, lay, lay_tools, layer_name, tools_name
+from environments.images.interpreters.node_layers import lay_node, node_layer_name
+from environments.images.plans import ImagePlan
 from environments.images.registry import registry_has
 from environments.images.wanted_python import OLDEST, Minor, era_of
 from environments.sandboxes.engine import BASE_LABEL, engine_failures
@@ -66,6 +68,8 @@ class Interpreters:
         self._guard = threading.Lock()
         self._laying: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._offers: dict[Minor, list[Offer]] | None = None
+        self.node_refused = ""
+        """Why Node cannot be had but from the base image's release of Debian; empty while nothing is known of that."""
 
     def offers(self, engine: Any) -> dict[Minor, Offer]:
         """By version, each from the best source that has it. Raises what an engine raises, `ImageMissing` for the base
@@ -103,6 +107,14 @@ class Interpreters:
         words = f"{labels.get(BASE_LABEL, '')} {self._settings.base_image}"
         return next((minor for name, minor in RELEASES.items() if name in words), RELEASES["bookworm"])
 
+    def settings_of(self, engine: Any, plan: ImagePlan) -> BuildSettings | None:
+        """The settings with the base image that a plan's interpreter is in; None as `settings_for` says."""
+        if plan.python is not None:
+            return self.settings_for(engine, plan.python.minor)
+        if plan.node is not None and plan.node.node is not None:
+            return self.settings_with_node(engine, plan.node.node.major)
+        return self._settings
+
     def settings_for(self, engine: Any, minor: Minor) -> BuildSettings | None:
         """The settings with the base image that has an interpreter; raises what an engine raises.
 
@@ -115,12 +127,7 @@ class Interpreters:
         settings = self._settings
         if offer.origin in {REGISTRY, OTHER_BASE}:
             settings = replace(settings, base_image=offer.source)
-        ensure_base_image(engine, settings.base_image)
-        try:
-            with self._one_at_a_time(tools_name(engine, settings)):
-                settings = replace(settings, base_image=lay_tools(engine, settings))
-        except BuildFailed as failure:  # each build may do it by itself, and then says what it lacks
-            log.warning("no layer of tools over %s: %s", settings.base_image, failure)
+        settings = self._with_tools(engine, settings)
         if offer.host is None or offer.origin == BASE:
             return settings
         base = settings.base_image
@@ -136,6 +143,28 @@ class Interpreters:
             if self._offers is not None and offer in self._offers[minor]:
                 self._offers[minor].remove(offer)
         return None
+
+    def settings_with_node(self, engine: Any, major: int) -> BuildSettings | None:
+        """As `settings_for`, with a Node of npm's registry. None where that refuses it, or it does not run here: then
+        `node_refused` says why."""
+        settings = self._with_tools(engine, self._settings)
+        base_id = find_tagged(engine, settings.base_image) or settings.base_image
+        try:
+            with self._one_at_a_time(node_layer_name(major, base_id)):
+                return replace(settings, base_image=lay_node(engine, settings, major))
+        except BuildFailed as failure:
+            log.warning("no Node %d over %s: %s", major, settings.base_image, failure)
+            self.node_refused = failure.lines[-1] if failure.lines else str(failure)
+            return None
+
+    def _with_tools(self, engine: Any, settings: BuildSettings) -> BuildSettings:
+        ensure_base_image(engine, settings.base_image)
+        try:
+            with self._one_at_a_time(tools_name(engine, settings)):
+                return replace(settings, base_image=lay_tools(engine, settings))
+        except BuildFailed as failure:  # each build may do it by itself, and then says what it lacks
+            log.warning("no layer of tools over %s: %s", settings.base_image, failure)
+            return settings
 
     @contextmanager
     def _one_at_a_time(self, layer: str) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from environments.suites import javascript
 from environments.suites.canaries.blocks import JAVASCRIPT
+from environments.suites.collected import own_names
 from environments.suites.runner import Runner, name_behind
 
 RUNNER = Runner(
@@ -20,5 +21,6 @@ RUNNER = Runner(
     sections=javascript.package_sections("jest"),
     sign=javascript.package_sign("jest", rank=20),
     name_of=name_behind(" > "),
+    own_names=own_names("jest"),
     plant=JAVASCRIPT.plant,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from environments.suites import javascript
 from environments.suites.canaries.blocks import JAVASCRIPT
+from environments.suites.collected import own_names
 from environments.suites.runner import Runner, name_behind
 from environments.suites.testlogs import Status, join
 
@@ -46,5 +47,6 @@ RUNNER = Runner(
     sections=javascript.package_sections("mocha"),
     sign=javascript.package_sign("mocha", rank=30),
     name_of=name_behind(" > "),
+    own_names=own_names("mocha"),
     plant=JAVASCRIPT.plant,
 )

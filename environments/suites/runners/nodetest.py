@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from environments.suites import javascript
 from environments.suites.canaries.blocks import JAVASCRIPT
+from environments.suites.collected import own_names
 from environments.suites.runner import ManifestMarker, Runner, name_behind
 from environments.suites.testlogs import Status, join
 
@@ -55,5 +56,6 @@ RUNNER = Runner(
     # Behind runners that a project depends on.
     sign=ManifestMarker("javascript", "package.json", "node --test", 40),
     name_of=name_behind(" > "),
+    own_names=own_names("nodetest"),
     plant=JAVASCRIPT.plant,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from environments.suites import javascript
 from environments.suites.canaries.blocks import JAVASCRIPT
+from environments.suites.collected import own_names
 from environments.suites.runner import Runner, name_behind
 
 RUNNER = Runner(
@@ -20,5 +21,6 @@ RUNNER = Runner(
     sections=javascript.package_sections("vitest"),
     sign=javascript.package_sign("vitest", rank=10),
     name_of=name_behind(" > "),
+    own_names=own_names("vitest"),
     plant=JAVASCRIPT.plant,
 )
