@@ -154,7 +154,7 @@ RULES = {
     "rollouts audit": Rule('audited: no sign of cheating|findings? in|"with_a_sign"', replaces=OF_TRAJECTORY),
     "record": Rule(
         "no-such-agent cannot be started",
-        replaces={"mini": "no-such-agent", "env": "no-such-agent"},
+        replaces={word: "no-such-agent" for word in ("mini", "env", "COMMAND")},
         ends=(1,),
         why="agent programs are not there; tests/trajectories/test_recording.py records one",
     ),
@@ -232,6 +232,8 @@ ELSEWHERE = {
     "make prm-replays": ("tests/research/test_prm_replays.py", "invoke(main, "),
     "make candidates": ("tests/research/test_candidates.py", "research.candidates"),
     "make evidence": ("tests/research/test_evidence.py", "print_scores(read_labels("),
+    "make suspicion": ("tests/research/test_suspicion.py", "main"),
+    "make imported-stages": ("tests/research/test_imported_stages.py", "imported_stages"),
     "make optimality 'ARGS=--db": ("tests/research/test_path_bound.py", 'main(["--db", '),
     "make lineage": ("tests/research/test_lineage.py", "invoke(main, "),
     "make needs": ("tests/research/test_needs.py", "invoke(main, "),
@@ -527,6 +529,7 @@ def test_the_readme_leads_from_the_demo_through_the_pipeline_in_its_order() -> N
     stages = ["mine", "chains", "tasks", "environments", "rollouts", "export"]
     assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == [
         *stages[:-1],
+        "record",
         "curate",
         "curate",
         "evaluate",

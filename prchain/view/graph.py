@@ -29,7 +29,7 @@ class ChainEdge:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphNode:
+class DrawnNode:
     """A pull request in the picture."""
 
     number: int
@@ -63,7 +63,7 @@ class ChainGraph:
 
     width: int
     height: int
-    nodes: tuple[GraphNode, ...]
+    nodes: tuple[DrawnNode, ...]
     lines: tuple[GraphLine, ...]
     left_out: int
     """Neighbours that have no room."""
@@ -76,7 +76,7 @@ def chain_graph(numbers: Sequence[int], titles: Mapping[int, str], edges: Sequen
     top = max([_TOP, *(_ARC * span + 12 for span in spans if span > 1)])
     below = top + _GREY_BELOW
     nodes = [
-        GraphNode(
+        DrawnNode(
             number, _short(titles.get(number, ""), _TITLE), _LEFT + index * _STEP, top, _WIDTH, _HEIGHT, index + 1
         )
         for number, index in places.items()
@@ -88,7 +88,7 @@ def chain_graph(numbers: Sequence[int], titles: Mapping[int, str], edges: Sequen
     width = max(width, _LEFT * 2 + len(shown) * gap)
     for index, number in enumerate(shown):
         short = _short(titles.get(number, ""), 22)
-        nodes.append(GraphNode(number, short, _LEFT + index * gap, below, _GREY_WIDTH, _GREY_HEIGHT, 0))
+        nodes.append(DrawnNode(number, short, _LEFT + index * gap, below, _GREY_WIDTH, _GREY_HEIGHT, 0))
     known = {node.number: node for node in nodes}
     lines = [_line(known[it.source], known[it.target], it) for it in edges if {it.source, it.target} <= known.keys()]
     lines.sort(key=lambda line: line.style != "grey")
@@ -110,7 +110,7 @@ def _neighbours(places: Mapping[int, int], edges: Sequence[ChainEdge]) -> list[i
     return sorted(best, key=lambda number: (-best[number], number))
 
 
-def _line(later: GraphNode, earlier: GraphNode, edge: ChainEdge) -> GraphLine:
+def _line(later: DrawnNode, earlier: DrawnNode, edge: ChainEdge) -> GraphLine:
     pair = f"#{edge.source} builds on #{edge.target}"
     title = f"{pair}: {edge.relation}, {edge.confidence:.2f}, {edge.sources}, {edge.outcome}"
     label = f"{edge.relation.replace('_', ' ')} {edge.confidence:.2f}"

@@ -13,7 +13,7 @@ from prchain.core.llm.model import Model
 from prchain.core.llm.price import Price
 from tests.memory_ledger import MemoryLedger
 from trajectories.recording.conversation import Branch
-from trajectories.recording.recorder import Recorder
+from trajectories.recording.recorder import ProgramRecorder
 from trajectories.recording.server import RecordingServer, serving
 
 TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
@@ -33,7 +33,7 @@ def recording(
     **options: Any,
 ) -> Iterator[RecordingServer]:
     gateway = Gateway(MemoryLedger(), Route(model, Price(input=1.0, output=10.0)), pause=lambda tries: None, **options)
-    with serving(Recorder(gateway, "run", keep, secrets), ping_seconds=ping_seconds) as server:
+    with serving(ProgramRecorder(gateway, "run", keep, secrets), ping_seconds=ping_seconds) as server:
         yield server
 
 

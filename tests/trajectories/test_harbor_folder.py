@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trajectories.export.tasks.harbor.folder import Files, Step, TaskFolder, dataset, digest, files_of
+from trajectories.export.tasks.harbor.folder import Files, FolderStep, TaskFolder, dataset, digest, files_of
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "harbor_0_26_task_schema.json").read_text(encoding="utf-8"))
 
@@ -24,7 +24,9 @@ SINGLE = TaskFolder(
     image="prchain/a--b:harbor-1-1",
     workdir="/testbed",
     network="declared",
-    steps=[Step(name="", instruction="do it\n", tests={"stage.json": b"{}"}, solution={"solve.sh": b"#!/bin/bash\n"})],
+    steps=[
+        FolderStep(name="", instruction="do it\n", tests={"stage.json": b"{}"}, solution={"solve.sh": b"#!/bin/bash\n"})
+    ],
     grader=b"PK",
     seconds=900.0,
     canary="canary x",

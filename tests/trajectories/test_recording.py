@@ -101,7 +101,7 @@ def test_who_has_another_token_or_asks_for_anything_else_is_refused() -> None:
 
 
 def test_a_slow_or_broken_body_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trajectories.recording.server._Handler.timeout", 0.2)
+    monkeypatch.setattr("trajectories.recording.server._ProgramHandler.timeout", 0.2)
     with recording(FakeModel(lambda request: "hi")) as server:
         slow = socket.create_connection(("127.0.0.1", server.server_address[1]))
         head = f"POST /v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer {server.token}\r\nContent-Length: 999\r\n"

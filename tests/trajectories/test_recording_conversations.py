@@ -1,4 +1,4 @@
-"""Conversations, from requests that each hold all that was said before."""
+"""RecordedConversations, from requests that each hold all that was said before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prchain.core.llm.model import Message, Reply, ToolCall, Usage
 from tests.trajectories.recordingworld import TOOL
 from trajectories.model import Entry, EntryKind
-from trajectories.recording.conversation import Answered, Branch, Conversations
+from trajectories.recording.conversation import Answered, Branch, RecordedConversations
 
 SYSTEM, QUERY = Message("system", "Be brief."), Message("user", "Mend it.")
 
@@ -40,7 +40,7 @@ def trained(branch: Branch) -> list[Entry]:
 
 
 def test_requests_that_go_on_from_each_other_are_one_conversation() -> None:
-    all_ = Conversations(same)
+    all_ = RecordedConversations(same)
     first, new = all_.take([SYSTEM, QUERY], [TOOL], answer("", call("ls")))
     assert new == 0
     second, new = all_.take([SYSTEM, QUERY, said(call("ls")), told("a.py")], [TOOL], answer("Done."))
@@ -59,7 +59,7 @@ def test_requests_that_go_on_from_each_other_are_one_conversation() -> None:
 
 
 def test_an_agent_may_write_what_was_said_in_its_own_way() -> None:
-    all_ = Conversations(same)
+    all_ = RecordedConversations(same)
     first, _ = all_.take(
         [Message("system", "It is 2026-11-28 10:20:30."), QUERY], [TOOL], answer(" I look. ", call("ls"))
     )
@@ -70,7 +70,7 @@ def test_an_agent_may_write_what_was_said_in_its_own_way() -> None:
 
 
 def test_a_summary_in_place_of_the_beginning_is_a_branch_and_each_reply_is_under_loss_once() -> None:
-    all_ = Conversations(same)
+    all_ = RecordedConversations(same)
     first, _ = all_.take([SYSTEM, QUERY], [TOOL], answer("", call("ls")))
     all_.take([SYSTEM, QUERY, said(call("ls")), told("a.py")], [TOOL], answer("", call("cat")))
     short = [SYSTEM, Message("user", "Summary: you listed files. Go on.")]
@@ -84,7 +84,7 @@ def test_a_summary_in_place_of_the_beginning_is_a_branch_and_each_reply_is_under
 
 
 def test_the_branch_that_goes_on_is_that_of_the_reply() -> None:
-    all_ = Conversations(same)
+    all_ = RecordedConversations(same)
     one, _ = all_.take([SYSTEM, QUERY], [TOOL], answer("One."))
     two, _ = all_.take([SYSTEM, QUERY], [TOOL], answer("Two."))
     assert one is not two
@@ -93,20 +93,20 @@ def test_the_branch_that_goes_on_is_that_of_the_reply() -> None:
 
 
 def test_a_reply_that_the_program_made_up_is_not_trained_on() -> None:
-    all_ = Conversations(same)
+    all_ = RecordedConversations(same)
     branch, _ = all_.take([SYSTEM, QUERY, said(text="I am sure."), Message("user", "Really?")], [TOOL], answer("Yes."))
     assert [it.content for it in trained(branch)] == ["Yes."]
 
 
 def test_without_tools_what_comes_back_in_the_users_name_is_an_observation() -> None:
-    all_ = Conversations(same)
+    all_ = RecordedConversations(same)
     all_.take([SYSTEM, QUERY], [], answer("```ls```"))
     branch, _ = all_.take([SYSTEM, QUERY, said(text="```ls```"), Message("user", "a.py")], [], answer("ok"))
     assert [it.kind for it in branch.entries] == ["system", "query", "turn", "observation", "turn"]
 
 
 def test_secrets_are_kept_out_and_conversations_stay_whole() -> None:
-    all_ = Conversations(lambda text: text.replace("hunter2", "[redacted]"))
+    all_ = RecordedConversations(lambda text: text.replace("hunter2", "[redacted]"))
     all_.take([SYSTEM, Message("user", "hunter2")], [TOOL], answer("", call("echo hunter2")))
     on = [SYSTEM, Message("user", "hunter2"), said(call("echo hunter2")), told("hunter2")]
     branch, _ = all_.take(on, [TOOL], answer("I saw hunter2."))
@@ -116,7 +116,7 @@ def test_secrets_are_kept_out_and_conversations_stay_whole() -> None:
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=12))
 def test_however_a_program_jumps_no_reply_is_lost_or_trained_on_twice(jumps: Sequence[int]) -> None:
-    all_, histories, asked = Conversations(same), [[SYSTEM, QUERY]], 0
+    all_, histories, asked = RecordedConversations(same), [[SYSTEM, QUERY]], 0
     for jump in jumps:
         history = histories[jump % len(histories)]
         asked += 1

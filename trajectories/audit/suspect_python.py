@@ -78,7 +78,7 @@ def _places(tree: ast.Module, *, at_import: bool) -> Iterator[_Place]:
     nodes = list(ast.walk(tree))
     prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     typing_only = {id(it) for node in nodes if _is_for_types(node) for it in ast.walk(node)}
-    names = _Names(nodes)
+    names = _NamesMet(nodes)
     forks = any(name in {"os.fork", "os.forkpty", "pty.fork"} for name in map(dotted, nodes))
     looks_up = any(isinstance(node, ast.Call) and names(node.func) in _FRAMES for node in nodes)
     for node in nodes:
@@ -103,7 +103,7 @@ def _places(tree: ast.Module, *, at_import: bool) -> Iterator[_Place]:
             yield _Place(SuspicionRule.ACTS_AT_IMPORT, running)
 
 
-class _Names:
+class _NamesMet:
     """The dotted names of expressions, with those that imports give other names or parts of."""
 
     def __init__(self, nodes: Sequence[ast.AST]) -> None:
@@ -156,7 +156,7 @@ def _joined(node: ast.AST) -> str:
     return text_of(node) or ""
 
 
-def _replaced(node: ast.AST, names: _Names) -> Iterator[_Place]:
+def _replaced(node: ast.AST, names: _NamesMet) -> Iterator[_Place]:
     targets: list[ast.expr] = []
     match node:
         case ast.Assign(targets=targets):
@@ -194,7 +194,7 @@ def _of_plugin(node: ast.AST) -> Iterator[_Place]:
             yield _Place(SuspicionRule.MACHINERY_REGISTERED, node, ("pluginmanager.register",))
 
 
-def _reached(node: ast.AST, prose: set[int], names: _Names) -> Iterator[_Place]:
+def _reached(node: ast.AST, prose: set[int], names: _NamesMet) -> Iterator[_Place]:
     match node:
         case ast.Attribute() | ast.Name() if names(node) in _REACHES and not isinstance(node.ctx, ast.Store):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (names(node).rpartition(".")[2],))
@@ -208,7 +208,7 @@ def _reached(node: ast.AST, prose: set[int], names: _Names) -> Iterator[_Place]:
             yield _Place(SuspicionRule.RUNNER_REACHED, node)
 
 
-def _asked(node: ast.AST, prose: set[int], names: _Names) -> Iterator[_Place]:
+def _asked(node: ast.AST, prose: set[int], names: _NamesMet) -> Iterator[_Place]:
     match node:
         case ast.Constant(value=str(value)) if id(node) not in prose and len(value) < 80:
             if match := RUNNER_SIGNS.search(value):
@@ -225,7 +225,7 @@ def _asked(node: ast.AST, prose: set[int], names: _Names) -> Iterator[_Place]:
             yield _Place(SuspicionRule.RUNNER_ASKED, node)
 
 
-def _runner_of(sides: list[ast.expr], names: _Names) -> str:
+def _runner_of(sides: list[ast.expr], names: _NamesMet) -> str:
     found = {names(side) for side in sides}
     values = [value for side in sides for value in (*literals(side), _joined(side)) if value]
     if "sys.modules" in found:

@@ -18,7 +18,7 @@ from prchain.core.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from trajectories.recording.recorder import Recorder
+    from trajectories.recording.recorder import ProgramRecorder
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -54,7 +54,7 @@ def record(
     """
     from sql.ledger import open_gateway
     from trajectories.recording.program import command_line, running, variables
-    from trajectories.recording.recorder import PURPOSE, Recorder
+    from trajectories.recording.recorder import PURPOSE, ProgramRecorder
     from trajectories.recording.server import serving
     from trajectories.recording.storing import RecordedProgram, store_branch
 
@@ -67,7 +67,7 @@ def record(
         agent = (name or Path(command[0]).name)[:255]
         model = gateway.model_name(PURPOSE)
         program = RecordedProgram(run, agent, model, source=source, licence=licence, repository=repository)
-        recorder = Recorder(gateway, run, partial(store_branch, store, program), settings.secrets)
+        recorder = ProgramRecorder(gateway, run, partial(store_branch, store, program), settings.secrets)
         with serving(recorder) as server:
             words = command_line(command, server.base_url, server.token, model)
             given = variables(os.environ, _keys(settings), server.base_url, server.token, model)
@@ -97,7 +97,7 @@ def _keys(settings: Settings) -> frozenset[str]:
     return frozenset(key for key in keys if key)
 
 
-def _print(recorder: Recorder, report: dict[str, Any]) -> None:
+def _print(recorder: ProgramRecorder, report: dict[str, Any]) -> None:
     branches = recorder.conversations.branches
     turns = sum(len([1 for it in branch.entries if it.kind == "turn"]) - branch.shared for branch in branches)
     words = f"{counted(len(branches), 'trajectory')} recorded, with {counted(turns, 'reply')}"

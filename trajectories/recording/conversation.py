@@ -72,7 +72,7 @@ class Branch:
     _tip: _Node = field(default_factory=_Node, repr=False)
 
 
-class Conversations:
+class RecordedConversations:
     """All that one program asks. `clean` takes secrets out of what is kept."""
 
     def __init__(self, clean: Clean) -> None:

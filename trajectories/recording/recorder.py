@@ -16,7 +16,7 @@ from prchain.core.llm.model import Reply
 from prchain.core.secrets.scrub import redact_mined
 from prchain.core.timestamps import now
 from trajectories.recording.chat import AskedChat
-from trajectories.recording.conversation import Answered, Branch, Conversations
+from trajectories.recording.conversation import Answered, Branch, RecordedConversations
 
 PURPOSE = "agent"
 """Whose settings say which model answers, as for our own agents."""
@@ -32,7 +32,7 @@ class _Asked:
 
 
 @dataclass
-class Recorder:
+class ProgramRecorder:
     """One run of a program. Safe for several threads, since a program may ask several things at once.
 
     `run` names it in the ledger; `keep` is called with a conversation and the ordinal of its first new entry, by one
@@ -53,7 +53,7 @@ class Recorder:
 
     def __post_init__(self) -> None:
         clean = partial(redact_mined, secrets=self.secrets, counts=self.found_secrets)
-        self.conversations = Conversations(clean)
+        self.conversations = RecordedConversations(clean)
 
     @property
     def model(self) -> str:

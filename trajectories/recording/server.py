@@ -38,7 +38,7 @@ from trajectories.recording.chat import (
     read_asked,
     whole,
 )
-from trajectories.recording.recorder import Recorder
+from trajectories.recording.recorder import ProgramRecorder
 
 LARGEST_BODY = 64 << 20
 """Bytes of a request: no context is that long."""
@@ -65,8 +65,8 @@ class RecordingServer(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, recorder: Recorder, *, ping_seconds: float = PING_SECONDS) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, recorder: ProgramRecorder, *, ping_seconds: float = PING_SECONDS) -> None:
+        super().__init__(("127.0.0.1", 0), _ProgramHandler)
         self.recorder = recorder
         self.ping_seconds = ping_seconds
         self.token = secrets.token_urlsafe(32)
@@ -82,7 +82,7 @@ class RecordingServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(recorder: Recorder, *, ping_seconds: float = PING_SECONDS) -> Iterator[RecordingServer]:
+def serving(recorder: ProgramRecorder, *, ping_seconds: float = PING_SECONDS) -> Iterator[RecordingServer]:
     """The endpoint, until the block ends and what was asked meanwhile is answered and kept."""
     server = RecordingServer(recorder, ping_seconds=ping_seconds)
     thread = threading.Thread(target=server.serve_forever, name="recorder", daemon=True)
@@ -95,7 +95,7 @@ def serving(recorder: Recorder, *, ping_seconds: float = PING_SECONDS) -> Iterat
         server.calls.shutdown(wait=True, cancel_futures=True)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ProgramHandler(BaseHTTPRequestHandler):
     server: RecordingServer
     protocol_version = "HTTP/1.1"
     server_version = "prchain"

@@ -30,7 +30,7 @@ Files = dict[str, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class FolderStep:
     """One stage: what its agent reads, and what grades it and does it."""
 
     name: str
@@ -53,7 +53,7 @@ class TaskFolder:
     image: str
     workdir: str
     network: Network
-    steps: Sequence[Step]
+    steps: Sequence[FolderStep]
     grader: bytes
     seconds: float
     """For one run of the tests."""

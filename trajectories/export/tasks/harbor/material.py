@@ -15,7 +15,7 @@ from environments.suites.outcomes import ClassifiedTests
 from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace
 from prchain.core.errors import ProofOutdated, TestsUnproved, UsageError
 from trajectories.export.tasks.harbor.drift import OLDEST_GIT, SCRIPT, setup_script
-from trajectories.export.tasks.harbor.folder import Step
+from trajectories.export.tasks.harbor.folder import FolderStep
 from trajectories.export.tasks.harbor.image import TaskImage, task_image
 from trajectories.export.tasks.harbor.inside.said import OBJECTS, STAGE, StageSaid, texts_of
 from trajectories.export.tasks.harbor.objects import graders_pack
@@ -87,7 +87,7 @@ class ChainMaterial:
             raise UsageError(f"git of its image is {found}, and a merge between steps needs {wanted} or newer")
         return image
 
-    def with_setup(self, step: Step, stage: StageTask, canary: str) -> Step:
+    def with_setup(self, step: FolderStep, stage: StageTask, canary: str) -> FolderStep:
         """The step with what brings upstream's work into the agent's tree before it; the first step needs none."""
         if stage.position == 1:
             return step
@@ -97,14 +97,14 @@ class ChainMaterial:
         script = setup_script(self.trees, before.stage, stage.stage, patches, said, canary)
         return replace(step, workdir={SCRIPT: script})
 
-    def step(self, stage: StageTask, first: StageTask, *, name: str, instruction: str, canary: str) -> Step:
+    def step(self, stage: StageTask, first: StageTask, *, name: str, instruction: str, canary: str) -> FolderStep:
         """The step of a stage in a task that begins with stage `first`. Raises `UsageError` where it cannot be one,
         and as `proved` and `image`."""
         tests, image = self.proved(stage), self.image(first)
         if self.trees.object_format != "sha1":
             raise UsageError("its repository names objects by SHA-256, which Harbor's tasks of ours do not know")
         said = self._said(stage, first.stage, tests, image)
-        return Step(
+        return FolderStep(
             name=name,
             instruction=instruction,
             tests={STAGE: said.text().encode(), OBJECTS: self._pack(stage.stage, first.stage, said)},
