@@ -154,7 +154,7 @@ RULES = {
     "rollouts audit": Rule('audited: no sign of cheating|findings? in|"with_a_sign"', replaces=OF_TRAJECTORY),
     "record": Rule(
         "no-such-agent cannot be started",
-        replaces={word: "no-such-agent" for word in ("mini", "env", "COMMAND")},
+        replaces=dict.fromkeys(("mini", "env", "COMMAND"), "no-such-agent"),
         ends=(1,),
         why="agent programs are not there; tests/trajectories/test_recording.py records one",
     ),
