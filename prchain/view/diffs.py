@@ -6,6 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from prchain.core.git.patches import FilePatch, Hunk
+from prchain.core.secrets.private_keys import SIGN, without_private_keys
+from prchain.core.secrets.scrub import REDACTED
+from prchain.view.texts import beginning
 
 LINES_OF_FILE = 600
 LINES_OF_PATCH = 6_000
@@ -92,17 +95,34 @@ def _file(patch: FilePatch, most: int, lit: Collection[str], mark: str, hidden: 
 def _lines(hunk: Hunk, lit: Collection[str], lit_mark: str, hidden: Collection[str]) -> list[DiffLine]:
     old, new = hunk.old_start, hunk.new_start
     found = []
-    for line in hunk.lines:
+    for line in _without_keys(hunk.lines):
         mark, text = line[0], line[1:]
         is_lit = mark == lit_mark and text in lit
         if mark != "+" and text.strip() in hidden:
             text = HIDDEN
         if len(text) > _LONGEST_LINE:
-            text = f"{text[:_LONGEST_LINE]} [... {len(text) - _LONGEST_LINE:,} more characters]"
+            shown = beginning(text, _LONGEST_LINE)
+            text = f"{shown} [... {len(text) - len(shown):,} more characters]"
         found.append(DiffLine(mark, old if mark != "+" else 0, new if mark != "-" else 0, text, is_lit))
         old += mark != "+"
         new += mark != "-"
     return found
+
+
+def _without_keys(lines: Sequence[str]) -> Sequence[str]:
+    """The lines of a hunk without those of private keys, which are known by several lines together."""
+    text = "\n".join(lines)
+    if SIGN not in text:
+        return lines
+    found = without_private_keys(text, _redacted).split("\n")
+    return found if len(found) == len(lines) else [line[:1] + REDACTED for line in lines]
+
+
+def _redacted(key: str) -> str:
+    """As many lines as a key has; each but the one that its BEGIN mark stands in has its mark of a patch."""
+    first, *rest = key.split("\n")
+    begins = REDACTED if first.startswith("-----") else first[:1] + REDACTED
+    return "\n".join([begins, *(line[:1] + REDACTED for line in rest)])
 
 
 def whole_text(patches: Sequence[FilePatch], hidden: Collection[str] = ()) -> str:

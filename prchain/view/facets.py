@@ -233,13 +233,17 @@ def counted_repositories(store: Store, repository: str | None) -> list[CountedRe
     return [CountedRepository(id_, host, row) for (id_, host, _), row in zip(known, rows, strict=False)]
 
 
+def is_numbered(facet: Facet) -> bool:
+    """Whether the key of its rows is a whole number."""
+    return LISTS[facet.kind].key.type.python_type is int
+
+
 def page_rows(tx: Transaction, facet: Facet, after: str | None, most: int) -> tuple[list[Any], str | None]:
     """The rows of a page: those of the next `most` values of the key after `after`, and the last of these values where
     there are more."""
     rows = LISTS[facet.kind]
     query = rows.query(facet.repository_id, facet.values)
-    is_number = rows.key.type.python_type is int
-    start = None if after is None else int(after) if is_number else after
+    start = None if after is None else int(after) if is_numbered(facet) else after
     keys = query.with_only_columns(rows.key).order_by(None).group_by(rows.key).order_by(rows.key).limit(most + 1)
     if start is not None:
         keys = keys.where(rows.key > start)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from prchain.view.texts import beginning
+
 _LEFT, _STEP, _TOP, _WIDTH, _HEIGHT = 10, 330, 34, 220, 58
 _GREY_BELOW, _GREY_WIDTH, _GREY_HEIGHT = 126, 150, 40
 _MOST_GREY = 10
@@ -135,4 +137,4 @@ def _line(later: DrawnNode, earlier: DrawnNode, edge: ChainEdge) -> GraphLine:
 
 def _short(text: str, most: int) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= most else f"{beginning(line, most - 1)}…"

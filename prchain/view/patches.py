@@ -81,16 +81,16 @@ def patch_view(store: Store, trajectory_id: str, options: ViewOptions, mirrors: 
     }
     wanted = [pair for pair in ends.values() if pair[0] and pair[1]]
     wanted += [(a, b) for found in attempts.values() for (_, a), (_, b) in pairwise(found)]
-    patches = trees.states(wanted)
+    patches = {} if hidden is None else trees.states(wanted)
     stages = []
     for stage in report.stages:
         pair = ends.get(stage.position)
         agent: Patch = patches.get(pair, ()) if pair else ()
         whole = references[stage.position - 1] if references and stage.position <= len(references) else ()
-        pairs = _pairs(diff_files(whole), diff_files(agent, hidden=hidden))
+        pairs = _pairs(diff_files(whole), diff_files(agent, hidden=hidden or ()))
         found = attempts.get(stage.position, [])
         between = tuple(
-            AttemptDiff(number, diff_files(patches.get((before, after), ()), hidden=hidden))
+            AttemptDiff(number, diff_files(patches.get((before, after), ()), hidden=hidden or ()))
             for (_, before), (number, after) in pairwise(found)
         )
         conflicts = stage.conflicts if options.reference else tuple(map(_paths_alone, stage.conflicts))

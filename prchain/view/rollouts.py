@@ -143,18 +143,23 @@ def _step_diffs(
         return [], {}, None
     trees = ChainTrees(store, report.chain_id, mirrors, data_dir)
     hidden = hidden_lines(trees, entries, options)
+    if hidden is None:
+        return [], {}, trees.problem
     found = trees.states(list(pairs.values()))
     kept = {pair: place for place, pair in enumerate(found)}
     rows = [diff_rows(diff_files(patch, hidden=hidden)) for patch in found.values()]
     return rows, {step: kept[pair] for step, pair in pairs.items() if pair in kept}, trees.problem
 
 
-def hidden_lines(trees: ChainTrees, entries: Sequence[Entry], options: ViewOptions) -> Collection[str]:
-    """The lines of the chain's references that a page must not show: those that the conversation does not hold."""
+def hidden_lines(trees: ChainTrees, entries: Sequence[Entry], options: ViewOptions) -> Collection[str] | None:
+    """The lines of the chain's references that a page must not show: those that the conversation does not hold. None
+    where nobody can say, so that no diff may be shown."""
     if options.reference:
         return ()
+    if (lines := trees.reference_lines()) is None:
+        return None
     shown = {line.strip() for entry in entries for text in texts_of(entry) for line in text.splitlines()}
-    return trees.reference_lines() - shown
+    return lines - shown
 
 
 def conversation_text(store: Store, trajectory_id: str, options: ViewOptions) -> str:

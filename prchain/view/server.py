@@ -49,6 +49,10 @@ class ViewServer(ThreadingHTTPServer):
                 f"port {port} of {host} cannot be used ({why}); --port names another, 0 a free one"
             ) from None
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that leaves a page early is no fault; what else is one goes to the log."""
+        log.debug("a connection ended", exc_info=True)
+
     @property
     def url(self) -> str:
         """Where the first page is."""

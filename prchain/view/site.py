@@ -182,6 +182,8 @@ class Site:
             after = self._id_of(after, Trajectory if facet.kind == "rollouts" else Chain)
         if name != FUNNEL and after is None:
             return None
+        if after is not None and facets.is_numbered(facet) and not re.fullmatch("[0-9]{1,18}", after):
+            return None
         visible = self._shown()
         with self._store.reading() as tx:
             rows, last = facets.page_rows(tx, facet, after, ROWS)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from string import ascii_letters, digits
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,13 +73,23 @@ class Cleaner:
         return value
 
 
+_WORD = f"{ascii_letters}{digits}_-./+=:@%~$!?*#\\"
+"""Characters of secrets: a cut among them would leave a part that nothing recognises."""
+
+
+def beginning(text: str, most: int) -> str:
+    """At most so many characters of the beginning, without the word that the cut would split."""
+    return text if len(text) <= most else text[:most].rstrip(_WORD)
+
+
 def cut(text: str, most: int) -> tuple[str, int]:
     """The beginning and the end of a text that is longer than `most` characters, and how many are left out between."""
-    rest = len(text) - most
-    if rest <= 0:
+    if len(text) <= most:
         return text, 0
-    head = most * 3 // 4
-    return f"{text[:head]}\n[... {rest:,} characters are left out here ...]\n{text[len(text) - (most - head) :]}", rest
+    head = beginning(text, most * 3 // 4)
+    tail = text[len(text) - most // 4 :].lstrip(_WORD)
+    rest = len(text) - len(head) - len(tail)
+    return f"{head}\n[... {rest:,} characters are left out here ...]\n{tail}", rest
 
 
 def marked(text: str, words: Iterable[str]) -> list[tuple[str, bool]]:

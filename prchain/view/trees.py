@@ -93,12 +93,15 @@ class ChainTrees:
             self.problem = str(error)
             return {}
 
-    def reference_lines(self) -> frozenset[str]:
+    def reference_lines(self) -> frozenset[str] | None:
         """The lines that the references of the chain add or take away, without the blanks around them; but not the
-        shortest, which tell nothing."""
+        shortest, which tell nothing. None where they cannot be read."""
+        references = self.references()
+        if references is None:
+            return None
         return frozenset(
             text
-            for patch in self.references() or ()
+            for patch in references
             for file in patch
             for line in (*file.added, *file.removed)
             if len(text := line.strip()) >= _HIDDEN

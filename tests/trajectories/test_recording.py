@@ -26,6 +26,7 @@ from prchain.core import errors
 from prchain.core.llm.client import OpenAIModel
 from prchain.core.llm.endpoint import Endpoint
 from prchain.core.llm.model import Reply, Request, ToolCall, Usage
+from prchain.core.llm.wire import body_of
 from sql.store import Store
 from tests.databases import new_database
 from tests.endpoint import FakeEndpoint, wait_for
@@ -98,6 +99,54 @@ def test_who_has_another_token_or_asks_for_anything_else_is_refused() -> None:
         status, answer = post(server, b"{}")
         assert status == 400 and "messages" in answer["error"]["message"]
         assert not model.asked
+
+
+def test_half_a_character_is_sent_as_a_sign_and_what_is_no_json_is_refused() -> None:
+    with FakeEndpoint() as fake, closing(Endpoint(fake.url, "key-of-mine")) as endpoint:
+        with recording(OpenAIModel("real", endpoint)) as server:
+            asked = {"messages": [{"role": "user", "content": "\ud83d hi"}], "stop": ["\udc00"], "top_p": 0.5}
+            assert post(server, json.dumps(asked).encode())[0] == 200
+            assert post(server, json.dumps(asked | {"temperature": float("nan")}).encode())[0] == 400
+            assert server.recorder.failed == {"request_unfit": 1}
+            assert server.recorder.gateway.spending().under_way == 0
+        (call,) = fake.calls
+        assert call.body["messages"][0]["content"] == "\ufffd hi" and call.body["stop"] == ["\ufffd"]
+
+
+@pytest.mark.parametrize("most", [10**400, 10**30, -1, 0, True, "5"])
+def test_a_length_that_no_reply_has_is_none(most: Any) -> None:
+    model = FakeModel(lambda request: "hi")
+    with recording(model) as server:
+        body = {"messages": HELLO, "max_completion_tokens": None, "max_tokens": most}
+        assert post(server, json.dumps(body).encode())[0] == 200
+        assert post(server, json.dumps({**body, "max_tokens": 5}).encode())[0] == 200
+        assert post(server, b"", **{"Content-Length": "9" * 5_000})[0] == 413
+        assert [request.max_tokens for request in model.asked] == [8192, 5]
+
+
+def test_another_model_or_price_is_not_the_programs_to_choose() -> None:
+    body = {"messages": HELLO, "models": ["dear"], "route": "fallback", "service_tier": "priority", "seed": 5}
+    sent = body_of(Request((), 9, body=body), "ours")
+    assert sent == {"model": "ours", "messages": HELLO, "seed": 5, "max_tokens": 9}
+
+
+def test_what_could_not_be_kept_is_kept_with_the_next_reply() -> None:
+    kept: list[tuple[int, int]] = []
+
+    def keep(branch: Branch, first: int) -> None:
+        if len(branch.entries) == 4 and not any(end == 0 for _, end in kept):
+            kept.append((first, 0))
+            raise errors.DiskFull("no room")
+        kept.append((first, len(branch.entries)))
+
+    with recording(FakeModel(lambda request: "hi"), keep=keep) as server:
+        history = [*HELLO]
+        statuses = []
+        for _ in range(3):
+            statuses.append(post(server, json.dumps({"messages": history}).encode())[0])
+            history += [{"role": "assistant", "content": "hi"}, {"role": "user", "content": f"go on {len(history)}"}]
+    assert statuses == [200, 502, 200]
+    assert kept == [(0, 2), (2, 0), (2, 6)]
 
 
 def test_a_slow_or_broken_body_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,12 +383,13 @@ def test_how_the_program_ends_is_told_and_what_it_asked_stays(world: Callable[..
         (["true"], "asked nothing: does it read OPENAI_BASE_URL"),
         (["no-such-program"], "no-such-program cannot be started: No such file"),
         (["/"], "cannot be started: Permission denied"),
+        (["--repository", "noslash", "true"], "--repository is OWNER/NAME"),
     ],
 )
 def test_a_program_that_cannot_be_recorded_is_one_line(
     command: list[str], words: str, world: Callable[..., Result]
 ) -> None:
-    result = world("--", *command)
+    result = world(*(command if command[0].startswith("--") else ["--", *command]))
     told = result.output + str(result.exception or "")
     assert result.exit_code == 1 and words in told
 

@@ -6,12 +6,16 @@ See OpenAI's API reference, "Chat": "Create chat completion" and "Streaming"; HT
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from prchain.core.errors import RequestUnfit
 from prchain.core.llm.model import Message, Reply, Role, ToolCall
+
+_LONE = re.compile("[\ud800-\udfff]")
+"""Surrogates without their other half: no UTF-8 has them."""
 
 PATH = "/v1/chat/completions"
 
@@ -44,7 +48,7 @@ class AskedChat:
 def read_asked(data: bytes) -> AskedChat:
     """The request that a body holds. Raises `RequestUnfit`, whose words are for the program."""
     try:
-        body = json.loads(data)
+        body = _encodable(json.loads(data, parse_constant=_no_number))
     except (ValueError, RecursionError):
         raise RequestUnfit("the body is no JSON") from None
     if not isinstance(body, dict):
@@ -63,6 +67,19 @@ def read_asked(data: bytes) -> AskedChat:
         body.get("stream") is True,
         isinstance(options, dict) and options.get("include_usage") is True,
     )
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON (RFC 8259, section 6)")
+
+
+def _encodable(value: Any) -> Any:
+    """The value with its texts as they can be sent: programs that count in UTF-16 cut characters in two."""
+    if isinstance(value, str):
+        return value if value.isascii() else _LONE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(item) for name, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list) else value
 
 
 def _message(number: int, message: Any) -> Message:

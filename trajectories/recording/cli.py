@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from contextlib import closing
 from functools import partial
@@ -14,11 +15,18 @@ import click
 from prchain.core.cli_options import Command, budget_option, db_option, json_option, option
 from prchain.core.console.terminal import counted, dollars, present, say, tally
 from prchain.core.endings import end_command
+from prchain.core.errors import UsageError
 from prchain.core.settings import Settings
+from prchain.core.storable import clean_text
 from sql.store import Store
 
 if TYPE_CHECKING:
     from trajectories.recording.recorder import ProgramRecorder
+
+
+_STDERR = 2
+"""Its descriptor."""
+_REPOSITORY = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}", re.A)
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -58,20 +66,23 @@ def record(
     from trajectories.recording.server import serving
     from trajectories.recording.storing import RecordedProgram, store_branch
 
+    if repository is not None and not _REPOSITORY.fullmatch(repository):
+        raise UsageError(f"--repository is OWNER/NAME, not {repository[:80]!r}")
     settings = Settings.load(db=db)
     run = uuid.uuid4().hex
     with (
         closing(Store.open(settings.db)) as store,
         open_gateway(settings, store, [PURPOSE], budget_usd=budget, run=run) as gateway,
     ):
-        agent = (name or Path(command[0]).name)[:255]
+        agent = clean_text(name or Path(command[0]).name)[:255]
+        source, licence = source and clean_text(source)[:255], licence and clean_text(licence)[:64]
         model = gateway.model_name(PURPOSE)
         program = RecordedProgram(run, agent, model, source=source, licence=licence, repository=repository)
         recorder = ProgramRecorder(gateway, run, partial(store_branch, store, program), settings.secrets)
         with serving(recorder) as server:
             words = command_line(command, server.base_url, server.token, model)
             given = variables(os.environ, _keys(settings), server.base_url, server.token, model)
-            with running(words, given) as process:
+            with running(words, given, stdout=_STDERR if as_json else None) as process:
                 code = process.wait()
         spent = gateway.spending()
     report: dict[str, Any] = {

@@ -36,13 +36,16 @@ def variables(own: Mapping[str, str], keys: Collection[str], base_url: str, toke
 
 
 @contextmanager
-def running(words: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """The program, with this terminal as its own; when the block ends early, it is ended, too.
+def running(
+    words: Sequence[str], environment: Mapping[str, str], *, stdout: int | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The program, with this terminal as its own; what it prints goes to the descriptor `stdout` where that is given.
+    When the block ends early, it is ended, too.
 
     Raises `RecordingError` where it cannot be started.
     """
     try:
-        process = subprocess.Popen(words, env=environment)
+        process = subprocess.Popen(words, env=environment, stdout=stdout)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RecordingError(f"{words[0]} cannot be started: {why}") from None

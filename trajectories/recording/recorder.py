@@ -45,10 +45,14 @@ class ProgramRecorder:
     secrets: tuple[str, ...] = ()
     found_secrets: Counter[str] = field(default_factory=Counter)
     """What looked like a secret and was replaced in what is kept."""
+    under_way: int = 0
+    """Requests that are being answered."""
     failed: Counter[str] = field(default_factory=Counter)
     """Requests that got no reply, by the failure's name."""
     _asked: dict[str, _Asked] = field(default_factory=dict, repr=False)
-    _taken: set[tuple[str, int]] = field(default_factory=set, repr=False)
+    _taken: dict[tuple[str, int], Branch] = field(default_factory=dict, repr=False)
+    _kept: dict[int, int] = field(default_factory=dict, repr=False)
+    """Number of a conversation to how many of its entries are kept."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -72,12 +76,18 @@ class ProgramRecorder:
             if state.delivered and not again:
                 state.ordinal, state.delivered = state.ordinal + 1, False
             ordinal = state.ordinal
+            self.under_way += 1
         question = Question(PURPOSE, f"record/{self.run}", None, asked.messages)
-        answer = self.gateway.forward(question, asked.body, ordinal)
+        try:
+            answer = self.gateway.forward(question, asked.body, ordinal)
+        finally:
+            with self._lock:
+                self.under_way -= 1
         with self._lock:
-            if (digest, ordinal) not in self._taken:
-                self._taken.add((digest, ordinal))
-                self.keep(*self.conversations.take(asked.messages, asked.tools, _answered(answer)))
+            if (branch := self._taken.get((digest, ordinal))) is None:
+                branch, _ = self.conversations.take(asked.messages, asked.tools, _answered(answer))
+                self._taken[digest, ordinal] = branch
+            self._keep_rest(branch)
 
         def delivered() -> None:
             with self._lock:
@@ -85,6 +95,13 @@ class ProgramRecorder:
                     state.delivered = True
 
         return answer.value, delivered
+
+    def _keep_rest(self, branch: Branch) -> None:
+        """Keep what is not kept yet of a conversation, also what an earlier try could not."""
+        kept = self._kept.get(branch.number, 0)
+        if kept < len(branch.entries):
+            self.keep(branch, kept)
+            self._kept[branch.number] = len(branch.entries)
 
     def fail(self, name: str) -> None:
         """Count a request that got no reply."""

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from prchain.core.console.terminal import counted, say
 from prchain.core.errors import (
     BudgetExceeded,
     ContextTooLong,
@@ -42,6 +43,8 @@ from trajectories.recording.recorder import ProgramRecorder
 
 LARGEST_BODY = 64 << 20
 """Bytes of a request: no context is that long."""
+_LONGEST_LENGTH = 12
+"""Digits; Python reads no number of thousands."""
 PING_SECONDS = 3.0
 _SLOWEST = 60.0
 """Seconds that the parts of a request may be apart."""
@@ -92,6 +95,8 @@ def serving(recorder: ProgramRecorder, *, ping_seconds: float = PING_SECONDS) ->
     finally:
         server.shutdown()
         server.server_close()
+        if waiting := recorder.under_way:
+            say(f"waiting for {counted(waiting, 'reply')} that will be paid for", err=True)
         server.calls.shutdown(wait=True, cancel_futures=True)
 
 
@@ -122,10 +127,10 @@ class _ProgramHandler(BaseHTTPRequestHandler):
             self._refuse(404, "there is nothing here but /v1/models and /v1/chat/completions")
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
+        if not (length.isascii() and length.isdecimal()):
             self._refuse(411, "a request needs its Content-Length")
             return
-        if int(length) > LARGEST_BODY:
+        if len(length) > _LONGEST_LENGTH or int(length) > LARGEST_BODY:
             self._refuse(413, f"a request has at most {LARGEST_BODY >> 20} MiB")
             return
         data = self.rfile.read(int(length))

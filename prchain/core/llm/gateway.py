@@ -39,7 +39,7 @@ from prchain.core.llm.prompts import Prompt, fenced_texts, with_whole_tokens
 from prchain.core.llm.replies import UnfitReply, closed_schema, read_shape, read_text
 from prchain.core.llm.special_tokens import without_special_tokens
 from prchain.core.llm.verdicts import read_verdict
-from prchain.core.llm.wire import most_bytes, serialised
+from prchain.core.llm.wire import MOST_TOKENS, most_bytes, serialised
 from prchain.core.waiting import waiting_for
 
 log = logging.getLogger(__name__)
@@ -274,8 +274,8 @@ class Gateway:
         have replies of their own. Raises `LlmError`.
         """
         request = replace(self._request(question, None), body=body)
-        asked = body.get("max_completion_tokens", body.get("max_tokens"))
-        if self._route(question.purpose).max_tokens is None and type(asked) is int and asked > 0:
+        asked = body.get("max_completion_tokens") or body.get("max_tokens")
+        if self._route(question.purpose).max_tokens is None and type(asked) is int and 0 < asked <= MOST_TOKENS:
             request = replace(request, max_tokens=asked)
         paid = self._find_or_pay(question, request, ordinal)
         return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost, paid.seconds)

@@ -20,7 +20,7 @@ from prchain.core.llm.replies import in_words, keys_in_words
 from prchain.core.secrets.scrub import redact_reply
 from prchain.core.storable import clean_text
 
-_MOST_TOKENS = 2**31 - 1
+MOST_TOKENS = 2**31 - 1
 """A larger count of tokens is no count; it would not fit the ledger's column either."""
 
 _EVENT = re.compile(rb"^data:[ \t]*(\{.*)$", re.M)
@@ -58,8 +58,14 @@ class FailedAnswer:
     """Whether what came of a reply may have been paid for."""
 
 
-_OURS = frozenset({"model", "max_tokens", "max_completion_tokens", "stream", "stream_options"})
-"""What is never taken over from a body of others: it is set here, or it would change the form of the answer."""
+_OURS = frozenset(
+    {
+        *("model", "models", "route", "provider", "service_tier"),
+        *("max_tokens", "max_completion_tokens", "stream", "stream_options"),
+    }
+)
+"""What is never taken over from a body of others: it is set here, or would change the model, the price (OpenAI's
+``service_tier``; OpenRouter's ``models``, ``route`` and ``provider``) or the form of the answer."""
 
 
 def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str, Any]:
@@ -262,7 +268,7 @@ def _usage(value: Any) -> Usage:
 
 
 def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
 def _cleaned(reply: Reply, secrets: tuple[str, ...]) -> Reply:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from prchain.core.git.patches import FilePatch, Hunk
+from prchain.view.diffs import diff_files
 from prchain.view.places import forge_link, slug
-from prchain.view.texts import Cleaner, cut, marked, visible
+from prchain.view.texts import Cleaner, beginning, cut, marked, visible
 
 KEY = "ghp_" + "x7Kq2ZpW9vTnB4mR8sLdF3hJcY6uGaE5oN1i"
 
@@ -38,9 +40,35 @@ def test_a_secret_in_the_midst_of_which_stands_what_is_not_seen_is_replaced() ->
 
 
 def test_a_long_text_is_cut_in_its_middle_and_says_so() -> None:
-    text, rest = cut("a" * 90 + "b" * 90, 100)
-    assert rest == 80
-    assert text.startswith("a" * 75) and text.endswith("b" * 25) and "80 characters are left out" in text
+    text, rest = cut("a " * 45 + "b " * 45, 100)
+    assert rest == 81
+    assert text.startswith("a " * 37) and text.endswith(" b" * 12 + " ") and "81 characters are left out" in text
+
+
+def test_no_cut_leaves_a_part_of_a_secret() -> None:
+    for place in range(40, 120):
+        text, _ = cut(f"{' ' * place}{KEY} {'x ' * 200}{KEY}{' ' * (140 - place)}", 120)
+        assert not any(KEY[at : at + 4] in Cleaner().text(text) for at in range(4, len(KEY) - 4)), place
+    assert beginning(f"key {KEY}", 30) == "key "
+    assert cut("x" * 200, 100)[1] == 200
+
+
+PEM = [
+    "-----BEGIN PRIVATE KEY-----",
+    *(f"{KEY[4:]}{number:02}A{KEY[4:30]}" for number in range(9)),
+    "-----END PRIVATE KEY-----",
+]
+
+
+@pytest.mark.parametrize("shown", [PEM, PEM[:-1], PEM[1:], ["a = 1", *PEM, "b = 2"]])
+@pytest.mark.parametrize("mark", "+- ")
+def test_a_private_key_is_in_no_line_of_a_diff(shown: list[str], mark: str) -> None:
+    hunk = Hunk(1, len(shown), 1, len(shown), "", tuple(mark + line for line in shown))
+    (file,) = diff_files([FilePatch("a.pem", hunks=(hunk,))])
+    lines = file.hunks[0].lines
+    assert [line.mark for line in lines] == [mark] * len(shown)
+    assert not any(KEY[4:] in line.text for line in lines)
+    assert [line.text for line in lines if "=" in line.text] == [line for line in shown if "=" in line]
 
 
 def test_words_are_marked_wherever_they_stand_the_longest_first() -> None:
