@@ -190,6 +190,9 @@ def test_work_that_cannot_be_read_is_worth_nothing_and_not_left_out(world: Stage
     """A step without a reward does not count in a mean: an agent would have its way with a damaged archive."""
     place, archive = with_pack(world, tmp_path), tmp_path / "work.tar"
     found = []
+    agent = tmp_path / "agent"
+    lay(agent, {**LANDED, "/".join(["deep" * 50] * 12): "no copy of it can be made elsewhere"})
+    found.append(grade_of_work(place, packed(world, agent, archive), world.said, world.user))
     archive.write_bytes(sparse() + END)
     found.append(grade_of_work(place, archive, world.said, world.user))
     archive.unlink()
@@ -209,7 +212,7 @@ def test_work_that_cannot_be_read_is_worth_nothing_and_not_left_out(world: Stage
 def test_work_that_ends_the_tests_processes_is_worth_nothing(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = TestRun({}, "", 0.0, SandboxLost("").name)
+    lost = TestRun({}, "", 0.0, None, infra=SandboxLost("").name)
     monkeypatch.setattr("trajectories.export.tasks.harbor.inside.grade.graded_run", lambda *a: lost)
     assert rewards(grade_of(world), ())["reward"] == 0.0
 

@@ -20,8 +20,8 @@ from prchain.core.git.trees import TreeEntry, TreeStore
 
 _TOP = b"top"
 _CHANGED, _GONE, _DIGEST = b"changed/", b"gone", b"digest"
-_LONGEST = 4096
-"""Bytes of a path; Linux's own bound."""
+_LONGEST, _LONGEST_NAME = 2048, 255
+"""Bytes of a path and of a part of it: with Linux's bounds of 4,096 and 255 it can be laid out anywhere."""
 _LONGEST_LIST = 64 << 20
 _BLOCK = 1 << 20
 
@@ -90,8 +90,15 @@ def tree_of_folder(store: TreeStore, folder: bytes, rules: FolderRules, changed:
             if not rules.is_output(member.path):
                 collector.take(replace(member, path=_TOP + b"/" + member.path))
         entries = collector.finish()
+        long = next((path for path in entries if path not in rules.start and _is_too_long(path)), None)
+        if long is not None:
+            raise ExtractionFailed(f"the path {path_text(long[:100])!r} is too long: {len(long):,} bytes")
         spool.save()
     return store.write_tree(entries)
+
+
+def _is_too_long(path: bytes) -> bool:
+    return len(path) > _LONGEST or max(map(len, path.split(b"/"))) > _LONGEST_NAME
 
 
 def _walk(folder: bytes) -> Iterator[tuple[bytes, bytes]]:
