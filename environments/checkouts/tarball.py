@@ -67,7 +67,8 @@ def members(chunks: Iterable[bytes], *, most_bytes: int, most_members: int) -> I
                 yield _member(archive, header)
                 archive.members.clear()  # type: ignore[attr-defined]  # it would keep them all
         source.drain()
-    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+    # tarfile calls itself for each header of a long name, and a sparse file's map may lack what its length promises.
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, LookupError, RecursionError) as error:
         raise ExtractionFailed(f"the sandbox's files came as a broken archive: {error}") from error
 
 

@@ -141,8 +141,8 @@ def export(
             settings, options, HarborOptions(steps, network, registry, min_reward), chain, out, force, as_json
         )
         return
-    if chain is not None or steps != "both" or network != "declared" or registry is not None:
-        raise UsageError("--chain, --steps, --network and --registry are of --format harbor")
+    if chain is not None or steps != "both" or network != "declared" or registry is not None or min_reward != 1.0:
+        raise UsageError("--chain, --steps, --network, --registry and --min-reward are of --format harbor")
     to_stdout = str(out) == "-"
     if to_stdout and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
@@ -218,6 +218,8 @@ def _export_folders(
 
     if str(out) == "-":
         raise UsageError("--format harbor writes folders; give --out the name of one")
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file, and --format harbor writes folders; give --out the name of one")
     if out.exists() and any(out.iterdir()) and not force:
         raise UsageError(f"{out} is there and not empty; --force writes over the tasks in it")
     unread: list[UnreadableTask] = []

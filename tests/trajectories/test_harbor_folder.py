@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from prchain.core.errors import UsageError
+from prchain.exports.cli import export
 from trajectories.export.tasks.harbor.folder import Files, FolderStep, TaskFolder, dataset, digest, files_of
+from trajectories.export.tasks.harbor.image import output_texts, task_image_name
+from trajectories.export.tasks.harbor.inside.said import paths_of
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "harbor_0_26_task_schema.json").read_text(encoding="utf-8"))
 
@@ -141,3 +146,27 @@ def test_the_list_of_a_data_set_names_tasks_with_digests() -> None:
     values = tomllib.loads(text)
     assert values["tasks"][0]["name"] == SINGLE.name
     assert re.fullmatch(r"sha256:[0-9a-f]{64}", values["tasks"][0]["digest"])
+
+
+def test_an_image_of_other_inputs_has_another_name() -> None:
+    names = {task_image_name("A/b", "c1", 1, inputs * 32) for inputs in ("ab", "cd")}
+    assert names == {"prchain/a--b:harbor-c1-1-abababababab", "prchain/a--b:harbor-c1-1-cdcdcdcdcdcd"}
+
+
+def test_outputs_of_any_name_can_be_told_to_a_grader(tmp_path: Path) -> None:
+    names = [b"plain/", b"bad\xff", "ä".encode(), rb"b\xff"]
+    texts = output_texts(b"".join(name + b"\0" for name in names).decode("utf-8", "surrogateescape"))
+    place = tmp_path / "said"
+    place.write_text("\n".join(texts), encoding="utf-8")
+    assert paths_of(texts) == {*names}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [(["--format", "harbor"], "is a file"), (["--min-reward", "0.5"], "--min-reward")]
+)
+def test_the_command_refuses_what_it_cannot_do(tmp_path: Path, options: list[str], words: str) -> None:
+    out = tmp_path / "out"
+    out.write_text("mine", encoding="utf-8")
+    result = CliRunner().invoke(export, ["--out", str(out), "--db", str(tmp_path / "db"), *options])
+    assert isinstance(result.exception, UsageError) and words in str(result.exception)
+    assert out.read_text(encoding="utf-8") == "mine"

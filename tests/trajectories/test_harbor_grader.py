@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from environments.suites.outcomes import PASSED, ClassifiedTests, Grade, StateCheck, grade
 from environments.suites.testlogs import Status
-from prchain.core.errors import ExtractionFailed
+from environments.suites.testruns import TestRun
+from prchain.core.errors import ExtractionFailed, ImageError, SandboxLost
 from tests.trajectories.harborworld import BASE, LANDED, Files, StageWorld, lay, stage_world, tree_of
 from trajectories.export.tasks.harbor.bundle import bundle
 from trajectories.export.tasks.harbor.export import GRADER
 from trajectories.export.tasks.harbor.inside import collect
 from trajectories.export.tasks.harbor.inside.fingerprint import fingerprint
-from trajectories.export.tasks.harbor.inside.grade import agents_tree, graded
+from trajectories.export.tasks.harbor.inside.grade import agents_tree, grade_of_work, graded
 from trajectories.export.tasks.harbor.inside.rewards import ctrf, rewards
-from trajectories.export.tasks.harbor.inside.said import StageSaid
+from trajectories.export.tasks.harbor.inside.said import OBJECTS, StageSaid
 from trajectories.export.tasks.harbor.inside.work_tree import read_changes
+from trajectories.export.tasks.harbor.objects import graders_pack
 
 
 @pytest.fixture
@@ -67,8 +72,6 @@ def test_what_an_agent_plants_in_the_tree_raises_no_reward(world: StageWorld, wh
 
 
 def test_what_equals_everything_is_caught_by_canaries(world: StageWorld) -> None:
-    from dataclasses import replace
-
     slots = [f"tests/test_area.py:{number}" for number in range(1, 8)]
     world.said = replace(world.said, baseline=world.said.baseline.with_canaries(slots))
     lay(world.folder, CHEATS["what equals everything"])
@@ -106,25 +109,112 @@ def test_an_archive_carries_what_an_agent_changed(world: StageWorld, tmp_path: P
     assert not {b"made.log", b".gitignore"} & world.store.entries(tree).keys()
 
 
-def test_an_archive_of_another_tree_does_not_count_in_the_agents_own_container(
-    world: StageWorld, tmp_path: Path
-) -> None:
-    """Where tests run in the agent's container, its folder is not the image's any more."""
-    other = tmp_path / "other"
-    lay(other, LANDED)
-    archive = packed(world, other, tmp_path / "work.tar")
+def test_with_an_archive_a_changed_image_is_a_wrong_one_and_no_cheat(world: StageWorld, tmp_path: Path) -> None:
+    agent = tmp_path / "agent"
+    lay(agent, LANDED)
+    archive = packed(world, agent, tmp_path / "work.tar")
+    place = with_pack(world, tmp_path)
+    other = replace(world.said, fingerprint={"files": "another", "compiled": "another"})
+    with pytest.raises(ImageError, match="programs"):
+        grade_of_work(place, archive, other, world.user)
+    assert grade_of_work(place, tmp_path / "none", other, world.user).outcome == "tampered"
     lay(world.folder, {"notes.txt": "mine"})
-    assert grade_of(world, archive).outcome == "f2p_failed"
+    with pytest.raises(ImageError, match="another tree"):
+        grade_of_work(place, archive, world.said, world.user)
 
 
-def test_a_damaged_archive_is_no_work(world: StageWorld, tmp_path: Path) -> None:
+def with_pack(world: StageWorld, tmp_path: Path) -> Path:
+    """The folder of a grader's files."""
+    place = tmp_path / "grader"
+    place.mkdir()
+    pack = graders_pack(world.store, [world.said.base, world.said.landed], [world.said.image_tree], ())
+    (place / OBJECTS).write_bytes(pack)
+    world.said = replace(world.said, fingerprint=fingerprint(()))
+    return place
+
+
+def header(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"", link: str = "") -> bytes:
+    """A member of a tar."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size, info.linkname = kind, len(content), link
+    return info.tobuf(tarfile.GNU_FORMAT) + content + b"\0" * (-len(content) % 512)
+
+
+def sparse() -> bytes:
+    """512 bytes that claim a file of 4 GB."""
+    block = bytearray(header("changed/big", tarfile.GNUTYPE_SPARSE))
+    block[386:398], block[398:410] = b"%011o\0" % (4 << 30), b"%011o\0" % 0
+    block[483:495] = b"%011o\0" % (4 << 30)
+    block[148:156] = b"%06o\0 " % sum(block[:148] + b" " * 8 + block[156:])
+    return bytes(block)
+
+
+END = b"\0" * 1024
+BROKEN = {
+    "a sparse file": (sparse() + END, "special"),
+    "the folder itself": (header("changed/", content=b"x") + END, "holds a"),
+    "another place": (header("elsewhere", content=b"x") + END, "elsewhere"),
+    "a hard link": (header("changed/x", tarfile.LNKTYPE, link="changed/y") + END, "hard_link"),
+    "a long name": (header("changed/" + "x/" * 3000) + END, "holds a"),
+    "names of names": (header("n", tarfile.GNUTYPE_LONGLINK, b"x") * 1500 + END, "broken"),
+    "a false digest": (header("changed/x", content=b"x") + header("digest", content=b"0" * 64) + END, "damaged"),
+    "no digest": (header("gone") + END, "damaged"),
+    "an end too early": (header("changed/x", content=b"x" * 4096)[:1024], "cut off|broken"),
+    "no archive": (b"no archive", "broken"),
+    "nothing": (b"", "broken"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_an_archive_that_nothing_of_ours_packs_is_no_work(what: str) -> None:
+    content, words = BROKEN[what]
+    with pytest.raises(ExtractionFailed, match=words):
+        read_changes(io.BytesIO(content))
+
+
+def test_a_damaged_or_too_large_archive_is_no_work(world: StageWorld, tmp_path: Path) -> None:
     agent = tmp_path / "agent"
     lay(agent, LANDED)
     whole = packed(world, agent, tmp_path / "work.tar").read_bytes()
-    read_changes(io.BytesIO(whole))
-    for broken in (whole.replace(b"abs(a * b)", b"abs(a + b)"), whole[:600], b"no archive"):
+    assert read_changes(io.BytesIO(whole)).paths == {b"area.py", b"tests/test_area.py"}
+    for broken in (whole.replace(b"abs(a * b)", b"abs(a + b)"), whole[:600]):
         with pytest.raises(ExtractionFailed):
             read_changes(io.BytesIO(broken))
+    with pytest.raises(ExtractionFailed, match="more than 3 files"):
+        read_changes(io.BytesIO(whole), most_members=3)
+    with pytest.raises(ExtractionFailed, match="more than 600 bytes"):
+        read_changes(io.BytesIO(whole), most_bytes=600)
+
+
+def test_work_that_cannot_be_read_is_worth_nothing_and_not_left_out(world: StageWorld, tmp_path: Path) -> None:
+    """A step without a reward does not count in a mean: an agent would have its way with a damaged archive."""
+    place, archive = with_pack(world, tmp_path), tmp_path / "work.tar"
+    found = []
+    agent = tmp_path / "agent"
+    lay(agent, {**LANDED, "/".join(["deep" * 50] * 12): "no copy of it can be made elsewhere"})
+    found.append(grade_of_work(place, packed(world, agent, archive), world.said, world.user))
+    archive.write_bytes(sparse() + END)
+    found.append(grade_of_work(place, archive, world.said, world.user))
+    archive.unlink()
+    os.mkfifo(archive)
+    found.append(grade_of_work(place, archive, world.said, world.user))
+    archive.unlink()
+    archive.mkdir()
+    found.append(grade_of_work(place, archive, world.said, world.user))
+    archive.rmdir()
+    archive.symlink_to(tmp_path / "none")
+    found.append(grade_of_work(place, archive, world.said, world.user))
+    for it in found:
+        values = rewards(it, ())
+        assert (values["reward"], values["f2p"], values["p2p"]) == (0.0, 0.0, 0.0)
+
+
+def test_work_that_ends_the_tests_processes_is_worth_nothing(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = TestRun({}, "", 0.0, None, infra=SandboxLost("").name)
+    monkeypatch.setattr("trajectories.export.tasks.harbor.inside.grade.graded_run", lambda *a: lost)
+    assert rewards(grade_of(world), ())["reward"] == 0.0
 
 
 def test_what_a_grader_is_told_comes_back_from_its_file(world: StageWorld, tmp_path: Path) -> None:

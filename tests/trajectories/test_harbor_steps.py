@@ -18,6 +18,7 @@ from trajectories.export.tasks.harbor.drift import setup_script, step_pack, step
 from trajectories.export.tasks.harbor.inside.plain_git import PlainStore
 from trajectories.export.tasks.harbor.inside.said import StageSaid, paths_of
 from trajectories.export.tasks.harbor.inside.step import move_folder, next_tree
+from trajectories.export.tasks.harbor.objects import graders_pack
 
 BASE_1: Files = {
     ".gitignore": "*.log\n",
@@ -200,6 +201,36 @@ def test_the_script_runs_in_a_hostile_folder_and_leaves_nothing(
     assert log.count(b"\n") == 1
     status = subprocess.run(["git", "-C", str(folder), "status", "--short"], capture_output=True, check=True).stdout
     assert b"app.py" not in status
+
+
+def test_a_script_that_cannot_do_it_leaves_the_tree_and_lets_the_step_begin(
+    store: TreeStore, said: StageSaid, tmp_path: Path
+) -> None:
+    """Harbor ends a trial where it fails, and an agent could want that."""
+    before, stage = stages(store)
+    script = setup_script(store, before, stage, PATCHES, said, "canary")
+    head, mark, _ = script.partition(b"\n# packed\n")
+    folder = tmp_path / "agent"
+    lay(folder, {"app.py": "the agent's\n"})
+    (folder / "setup.sh").write_bytes(head + mark + b"AAAA\n")
+    done = subprocess.run(["/bin/bash", "setup.sh"], cwd=folder, capture_output=True, check=False)
+    assert done.returncode == 0 and done.stderr
+    assert [path.name for path in folder.iterdir()] == ["app.py"]
+
+
+def test_a_pack_has_the_same_bytes_however_the_store_holds_its_objects(store: TreeStore) -> None:
+    numbers = [Random(number).random() for number in range(3000)]
+    text = "".join(f"{number}\n" for number in numbers)
+    commits = [
+        store.commit(plant(store, {"tests/test_a.py": text + extra, "b": text[::-1] + extra})) for extra in ("", "more")
+    ]
+    loose = graders_pack(store, commits, (), {b"b"})
+    git = ["git", f"--git-dir={store.path}"]
+    for number, commit in enumerate(commits):
+        subprocess.run([*git, "update-ref", f"refs/heads/{number}", commit], check=True)
+    subprocess.run([*git, "-c", "pack.compression=1", "gc", "-q", "--prune=now"], check=True)
+    assert not list(store.path.glob("objects/[0-9a-f][0-9a-f]")) and list(store.path.glob("objects/pack/*.pack"))
+    assert graders_pack(store, commits, (), {b"b"}) == loose
 
 
 def test_a_repository_with_a_setup_script_of_its_own_has_no_steps(

@@ -23,7 +23,7 @@ from environments.stages import ChainStages, Stage
 from environments.workplace import Workplace
 from prchain.core.errors import ImageError, ImageMissing, UsageError
 from trajectories.export.tasks.harbor.bundle import PYTHON
-from trajectories.export.tasks.harbor.inside.said import with_tuples
+from trajectories.export.tasks.harbor.inside.said import texts_of, with_tuples
 
 TASK_LABEL = f"{LABEL}.harbor"
 """On images of tasks: the facts, with a hash of all that the image was made from."""
@@ -77,7 +77,6 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskIm
     """
     client = workplace.backend.client
     base = stage_image(workplace, chain, stage)
-    name = image_name(chain.repository, f"harbor-{chain.id}-{stage.position}")
     listing = _listing(workplace, stage)
     scripts = {it: (resources.files(__package__) / "inside" / it).read_bytes() for it in ("collect.py",)}
     with engine_failures():
@@ -88,6 +87,7 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskIm
     watched = _watched(environment)
     for part in (*scripts.values(), _script("fingerprint.py"), repr(watched).encode()):
         whole.update(part)
+    name = task_image_name(chain.repository, chain.id, stage.position, whole.hexdigest())
     known = _label(client, name)
     if known is not None and known.inputs == whole.hexdigest():
         return TaskImage(name, known)
@@ -99,7 +99,7 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskIm
             inputs=whole.hexdigest(),
             user=config.get("User") or "0",
             environment={**environment, **workplace.provided.plan.environment},
-            outputs=tuple(_said(container, _OUTPUTS.format(workdir, _GIT)).split("\0")[:-1]),
+            outputs=output_texts(_said(container, _OUTPUTS.format(workdir, _GIT))),
             watched=watched,
             fingerprint=json.loads(_said(container, f"{_PYTHON} -I -S {PLACE}/fingerprint.py {' '.join(watched)}")),
             git=git,
@@ -114,6 +114,16 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskIm
                 conf={"Entrypoint": [], "Cmd": ["/bin/bash"], "User": config.get("User") or ""},
             )
     return TaskImage(name, facts)
+
+
+def task_image_name(repository: str, chain_id: str, position: int, inputs: str) -> str:
+    """With a prefix of the inputs' hash: a later export changes nothing of what earlier folders name."""
+    return image_name(repository, f"harbor-{chain_id}-{position}-{inputs[:12]}")
+
+
+def output_texts(said: str) -> tuple[str, ...]:
+    """The paths that git said, with a NUL behind each, as texts that a file of UTF-8 holds."""
+    return texts_of(said.encode("utf-8", "surrogateescape").split(b"\0")[:-1])
 
 
 def _listing(workplace: Workplace, stage: Stage) -> bytes:

@@ -9,6 +9,8 @@ from prchain.core.code.kinds import FileKind, kind_of
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import SUBMODULE, TreeStore
 
+_ANEW = ("--window=0", "--no-reuse-delta", "--no-reuse-object", "--compression=9", "--threads=1")
+
 
 def graders_pack(
     trees: TreeStore, commits: Iterable[str], more_trees: Iterable[str], paths: Collection[bytes]
@@ -27,8 +29,8 @@ def graders_pack(
 
 
 def packed(trees: TreeStore, names: Iterable[str]) -> bytes:
-    """A pack of these objects alone. Raises `IncompleteRepository`."""
-    with trees.stream("pack-objects", "--quiet", "--stdout", "--window=0", lines=names) as output:
+    """A pack of these objects alone, the same bytes however the store holds them. Raises `IncompleteRepository`."""
+    with trees.stream("pack-objects", "--quiet", "--stdout", *_ANEW, lines=names) as output:
         return output.read()
 
 

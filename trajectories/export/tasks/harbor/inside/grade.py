@@ -3,8 +3,9 @@
     python3 -I -S grader.pyz FOLDER ARCHIVE REWARDS
 
 FOLDER holds what `said.StageSaid` and the pack say, ARCHIVE is what `collect.py` wrote (if it is not there, the
-repository's folder is the agent's own), and REWARDS is the folder for ``reward.json`` and ``ctrf.json``. Where the
-grader could not run it writes neither, and ends with 1.
+repository's folder is the agent's own), and REWARDS is the folder for ``reward.json`` and ``ctrf.json``. Work that
+cannot be read is worth 0: a trainer leaves steps without a reward out of its mean, and an agent may have wanted that.
+Where the image or the machine is why the grader could not run it writes neither, and ends with 1.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ import ctypes
 import json
 import logging
 import os
+import stat
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from environments.duelling import GradingSuite
 from environments.graded_runs import graded_run
 from environments.suites.outcomes import Grade, StateCheck, grade
 from environments.workplace import StageSuite, Workplace
-from prchain.core.errors import PrchainError, SandboxLost
+from prchain.core.errors import ExtractionFailed, ImageError, PrchainError
 from trajectories.export.tasks.harbor.inside.fingerprint import fingerprint, forget_compiled
 from trajectories.export.tasks.harbor.inside.machine import Machine, MachinePlan, Provided, User, end_others
 from trajectories.export.tasks.harbor.inside.plain_git import PlainStore
@@ -38,19 +40,38 @@ REWARD, REPORT = "reward.json", "ctrf.json"
 
 
 def agents_tree(store: PlainStore, said: StageSaid, archive: Path) -> str:
-    """A_t. The archive counts where the folder is the image's own; else this is the container that the agent worked
-    in, and its folder is what it left. Raises `ExtractionFailed`, `GitError`."""
+    """A_t. With an archive the folder is the image's own; without, this is the container that the agent worked in, and
+    its folder is what it left. Raises `ExtractionFailed` where what the agent left cannot be read, `ImageError` where
+    the image is another one, `GitError`."""
     folder = os.fsencode(said.workdir)
     rules = FolderRules(store.entries(said.image_tree), said.base, paths_of(said.outputs))
-    left = tree_of_folder(store, folder, rules)
-    if left != said.image_tree or not archive.exists():
-        return left
-    with archive.open("rb") as packed:
+    if not os.path.lexists(archive):
+        return tree_of_folder(store, folder, rules)
+    try:
+        left = tree_of_folder(store, folder, rules)
+    except ExtractionFailed as error:
+        raise ImageError(f"the image's {said.workdir} cannot be read: {error}") from None
+    if left != said.image_tree:
+        raise ImageError(f"{said.workdir} of the image holds another tree than the task was made for: {left}")
+    with _opened(archive) as packed:
         return tree_of_folder(store, folder, rules, read_changes(packed))
 
 
+def _opened(archive: Path) -> IO[bytes]:
+    """The archive, which may be a folder, a link or a pipe if the agent owns its place. Raises `ExtractionFailed`."""
+    try:
+        file = os.open(archive, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            return os.fdopen(file, "rb")
+        os.close(file)
+    except OSError as error:
+        raise ExtractionFailed(f"the archive of the agent's work cannot be opened: {error.strerror}") from None
+    raise ExtractionFailed("what is in the place of the archive of the agent's work is no file")
+
+
 def graded(store: PlainStore, said: StageSaid, tree: str, user: User) -> Grade:
-    """The grade of a tree. Raises `PrchainError` where the machine is why there is none."""
+    """The grade of a tree; work that ends the tests' processes in a second run too passes none. Raises `PrchainError`
+    where the machine is why there is none."""
     plan = MachinePlan(
         said.runner, said.tag, said.workdir, said.refresh, said.command, {"HOME": user.home, **said.environment}
     )
@@ -65,8 +86,6 @@ def graded(store: PlainStore, said: StageSaid, tree: str, user: User) -> Grade:
         baseline=said.baseline,
     )
     run = graded_run(GradingSuite(suite), tree, {*said.classes.f2p, *said.classes.p2p})
-    if run.infra == SandboxLost("").name:
-        raise SandboxLost(f"the tests' processes were lost: {run.tail}")
     return grade(
         said.classes,
         StateCheck(),
@@ -106,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
         end_others(user)
         if os.geteuid() == 0:
             folder.chmod(0o700)  # the code under test reads neither the tests that it is not to know, nor their marks
-        found = _graded(folder, archive, said, user)
+        found = grade_of_work(folder, archive, said, user)
     except PrchainError as error:
         sys.stdout.write(f"not graded, {error.name}: {error}\n")
         return 1
@@ -118,15 +137,24 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _graded(folder: Path, archive: Path, said: StageSaid, user: User) -> Grade:
+def grade_of_work(folder: Path, archive: Path, said: StageSaid, user: User) -> Grade:
+    """The grade of what an agent left; that of nothing where it cannot be read. Raises `PrchainError` where the image
+    or the machine is why there is none."""
     changed = changed_programs(said)
+    if changed and os.path.lexists(archive):
+        raise ImageError("the programs of the image are others than the task was made for")
     if changed:
         return grade(said.classes, StateCheck(), {}, earlier_f2p=said.earlier_f2p, cheats=changed)
     with tempfile.TemporaryDirectory(prefix="grader-", dir="/var/tmp") as place:
         store = PlainStore.made(Path(place) / "trees.git")
         with (folder / OBJECTS).open("rb") as pack:
             store.take_pack(pack)
-        return graded(store, said, agents_tree(store, said, archive), user)
+        try:
+            tree = agents_tree(store, said, archive)
+        except ExtractionFailed as error:
+            sys.stdout.write(f"no work to grade, {error.name}: {error}\n")
+            return grade(said.classes, StateCheck(), {}, earlier_f2p=said.earlier_f2p)
+        return graded(store, said, tree, user)
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,7 +2,8 @@
 
 Runs in the agent's container, in the repository's folder, before the agent is told of step t. The agent owned this
 container: nothing of its repository, of its git's settings or of its variables is used. Beside this file lie what
-`StepSaid` says and a pack; all of it is gone before the agent begins.
+`StepSaid` says and a pack; all of it is gone before the agent begins. Where the tree cannot be made the agent's own
+stays: the step begins all the same and is graded, or an agent could end the trial before a step that it fears.
 """
 
 from __future__ import annotations
@@ -123,8 +124,8 @@ def new_repository(store: PlainStore, folder: Path, tree: str, outputs: Sequence
         place = Path(tempfile.mkdtemp(prefix=".prchain-", dir=folder))
         with tarfile.open(fileobj=archive) as packed:
             packed.extractall(place)  # the archive is ours; 3.11.2 of Debian knows no filter
-    lines = "".join(f"/{path}\n" for path in outputs if "\n" not in path)
-    (place / ".git" / "info" / "exclude").write_text(lines, encoding="utf-8", errors="surrogateescape")
+    lines = b"".join(b"/%s\n" % path for path in sorted(paths_of(outputs)) if b"\n" not in path)
+    (place / ".git" / "info" / "exclude").write_bytes(lines)
     _remove(os.fsencode(folder / ".git"))
     (place / ".git").rename(folder / ".git")
     place.rmdir()
@@ -151,7 +152,7 @@ def refresh(folder: Path, said: StepSaid) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do it, in the folder of the first argument, by what lies in that of the second."""
+    """Do it, in the folder of the first argument, by what lies in that of the second; 1 where the tree stays."""
     folder, place = map(Path, arguments)
     try:
         said = StepSaid.read(place / STEP)
@@ -165,7 +166,7 @@ def main(arguments: Sequence[str]) -> int:
             move_folder(store, folder, left, state.tree)
             new_repository(store, folder, state.tree, said.outputs)
     except (PrchainError, OSError) as error:
-        sys.stdout.write(f"the next step cannot begin: {error}\n")
+        sys.stdout.write(f"the step begins without upstream's work, with what the agent left: {error}\n")
         return 1
     refresh(folder, said)
     sys.stdout.write(f"{state.tree}: {len(state.conflicts)} conflicts\n")
