@@ -63,7 +63,7 @@ def diff_files(
     hidden: Collection[str] = (),
 ) -> tuple[DiffFile, ...]:
     """The files of a patch, those with lit lines first. `lit` is path to the texts of lines with the mark `mark` that
-    are lit; a line that the patch does not add, and whose text is one of `hidden`, is not shown."""
+    are lit; a line whose text is one of `hidden` is not shown."""
     room = LINES_OF_PATCH
     found = []
     for patch in patches:
@@ -98,7 +98,7 @@ def _lines(hunk: Hunk, lit: Collection[str], lit_mark: str, hidden: Collection[s
     for line in _without_keys(hunk.lines):
         mark, text = line[0], line[1:]
         is_lit = mark == lit_mark and text in lit
-        if mark != "+" and text.strip() in hidden:
+        if text.strip() in hidden:
             text = HIDDEN
         if len(text) > _LONGEST_LINE:
             shown = beginning(text, _LONGEST_LINE)
@@ -132,9 +132,6 @@ def whole_text(patches: Sequence[FilePatch], hidden: Collection[str] = ()) -> st
         found.append(f"{patch.status} {f'{patch.old_path} -> ' if patch.old_path else ''}{patch.path}")
         for hunk in patch.hunks:
             found.append(f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@")
-            kept = (
-                line if line[0] == "+" or line[1:].strip() not in hidden else line[0] + HIDDEN for line in hunk.lines
-            )
-            found.extend(kept)
+            found.extend(line if line[1:].strip() not in hidden else line[0] + HIDDEN for line in hunk.lines)
         found.append("")
     return "\n".join(found)

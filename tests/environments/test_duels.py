@@ -226,7 +226,9 @@ def silent_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageWorl
     """Its F2P test asserts nothing: it does not even run before."""
     text = file_of_tests("prices", halved="whole = this.halved(4)\n        whole.is_integer()")
     folder: Path = tmp_path_factory.mktemp("silent")
-    with stage_world(folder, {1: {"till/prices.py": PRICES, "tests/test_prices.py": text}}, chains=((1,),)) as made:
+    with stage_world(
+        folder, {1: {"till/prices.py": PRICES, "tests/test_prices.py": text}}, chains=((1,),), duels=True
+    ) as made:
         made.prover().prove(made.chain_id)
         yield made
 

@@ -56,7 +56,7 @@ def record(
 
     \b
     Example:
-      prchain record --repository pallets/click -- mini -m openai/{model} -t "Mend the parser" -y
+      prchain record --repository pallets/click -- mini -m openai/{model} -t "Mend it" -y
       prchain rollouts audit
       prchain export --format slime --outcome imported --out recorded.jsonl
     """

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from prchain.core.code.syntax_trees import syntax_tree
 from prchain.core.errors import UsageError
 
 PYTHON = (3, 11)
@@ -85,7 +86,7 @@ def _closure(names: Iterable[str]) -> set[str]:
         found.add(name)
         above = name.rpartition(".")[0]
         waiting += [above] if above else []
-        tree = ast.parse(_path(name).read_text(encoding="utf-8"))
+        tree = syntax_tree(_path(name).read_text(encoding="utf-8"))
         for imported in _imported(tree.body):
             waiting += _ours(imported, name)
     return found
