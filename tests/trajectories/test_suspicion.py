@@ -268,6 +268,8 @@ def test_hostile_text_raises_nothing(path: str, before: str, after: str) -> None
         ("a.py", "while f:\n    f = f.f_back\n    sys.modules['pytest'].x = lambda: os._exit(0)\n"),
         ("a.py", "import pytest (\n"),
         ("a.py", f"x == {' + '.join(['a'] * 300)}\n"),
+        ("a.js", "/* * "),
+        ("a.js", "x.\n"),
         ("a.js", "asymmetricMatch( typeof expect require.main process.argv globalThis['test'\n"),
         ("a.rs", "fn eq(&self, o: &A) -> bool {\n    true\n}\n"),
     ],
