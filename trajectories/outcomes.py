@@ -98,7 +98,7 @@ def outcome_of(stages: Sequence[str], *, length: int, min_length: int, shared: i
     `stages` are the outcomes of its stages in order, `length` is the chain's; the first `shared` ones were over when it
     branched off another trajectory. Where the first stage of its own was tried and not accepted, the outcome is that
     stage's: a branch that adds nothing to the prefix it shares is no second one of it. A stage that was done early is
-    none of the `min_length`.
+    none of the `min_length`. Too few that end at a `SUSPECTED` stage are suspected, for nothing was measured there.
     """
     accepted = accepted_prefix(stages)
     worked_on = stages[:accepted].count(ACCEPTED)
@@ -110,7 +110,7 @@ def outcome_of(stages: Sequence[str], *, length: int, min_length: int, shared: i
     if worked_on >= min_length:
         return ACCEPTED_PREFIX, accepted
     if accepted:
-        return TOO_SHORT, accepted
+        return (SUSPECTED if ended == SUSPECTED else TOO_SHORT), accepted
     return (ended if stages else NOT_REACHED), 0
 
 

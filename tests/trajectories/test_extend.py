@@ -239,6 +239,8 @@ def test_prefixes_and_extensions_are_exported_as_two_sets_of_the_same_chains(
         (["accepted", "done_early", "done_early"], 1, ("done_early", 1)),
         (["accepted", "done_early", "accepted"], 1, ("accepted", 3)),
         (["accepted", "done_early", "done_early"], 0, ("too_short", 1)),
+        (["accepted", "suspected", "not_reached"], 0, ("suspected", 1)),
+        (["accepted", "rejected", "not_reached"], 0, ("too_short", 1)),
     ],
 )
 def test_a_branch_ends_by_what_it_adds(stages: list[str], shared: int, expected: tuple[str, int]) -> None:

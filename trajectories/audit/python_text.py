@@ -16,9 +16,9 @@ _LONGEST = 100_000
 _MOST_PARTS = 20
 
 
-def parsed(text: str) -> ast.Module | None:
-    """The module in a text, or in a piece of one that stands indented; None where it is no Python."""
-    if len(text) > _LONGEST:
+def parsed(text: str, longest: int = _LONGEST) -> ast.Module | None:
+    """The module in a text, or in a piece of one that stands indented; None where it is no Python, or longer."""
+    if len(text) > longest:
         return None
     dedented = textwrap.dedent(text)
     for candidate in (dedented, f"def _():\n{textwrap.indent(dedented, ' ')}", f"{dedented.rstrip()}\n    pass\n"):

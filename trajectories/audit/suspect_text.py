@@ -9,7 +9,12 @@ from typing import NamedTuple
 from trajectories.audit.suspicion import ChangedFile, Suspicion, SuspicionRule
 
 _LONGEST_LINE = 2_000
-_COMMENTS = ("//", "#", "*", "/*", "--")
+_STEP = 1_500
+_MOST_JOINED = 5
+_HASH = frozenset(
+    ["python", "cython", "ruby", "shell", "perl", "r", "julia", "elixir", "nim", "nix", "terraform", "powershell"]
+)
+_DASHES = frozenset({"sql", "lua", "haskell"})
 
 
 class _Pattern(NamedTuple):
@@ -21,12 +26,12 @@ RUNNER_SIGNS = re.compile(
     r"PYTEST_CURRENT_TEST|PYTEST_XDIST_WORKER|PYTEST_VERSION|JEST_WORKER_ID|process\.env\.VITEST\b|import\.meta\.vitest"
     r"|NODE_ENV['\"\]]*\s*={2,3}\s*['\"]test['\"]|\btesting\.Testing\(\)|flag\.Lookup\(\"test\."
     r"|os\.Args\[0\][^\n]{0,40}\.test\b|\bcfg!\(test\)|defined\?\((?:RSpec|Minitest)|NODE_TEST_CONTEXT|NEXTEST\b"
-    r"|typeof\s+\(?(?:globalThis\.)?(?:jest|vi|expect|describe|it|beforeEach|afterEach)\b(?!\.)"
+    r"|typeof\s+\(?(?:globalThis\.)?(?:jest|expect|describe|beforeEach|afterEach)\b(?!\.)"
     r"|process\.argv[^\n]{0,60}(?:jest|mocha|vitest)|require\.main[^\n]{0,60}(?:jest|mocha|vitest)"
 )
 """How source asks for the environment of a runner."""
 
-_WHOLE = r"(?:globalThis|global|window|self)"
+_WHOLE = r"(?:globalThis|global|window)"
 _GLOBALS = r"(?:test|it|describe|expect|assert|beforeEach|afterEach|beforeAll|afterAll|before|after|jest|vi)"
 _MODULES = (
     r"(?:@jest/[\w-]+|jest(?:-[\w-]+)?|vitest|@vitest/[\w-]+|mocha|chai|expect|assert(?:/strict)?|node:assert(?:/strict)?"
@@ -40,6 +45,7 @@ _CODE = (
             r"\bexpect\.(?:extend|addEqualityTesters|addSnapshotSerializer)\s*\("
             r"|(?<![\w.])assert(?:\.strict)?\.(?:strict|ok|fail|match|(?:not)?(?:Deep|deep)?(?:Strict|strict)?[Ee]qual"
             r"|(?:doesNot)?(?:[Tt]hrows?|[Rr]ejects?))\s*=(?!=)"
+            rf"|\bObject\.assign\(\s*{_WHOLE}\s*,[^\n]{{0,200}}?\b{_GLOBALS}\b"
             rf"|\b{_WHOLE}\.{_GLOBALS}\s*=(?!=)|\b{_WHOLE}\[\s*['\"]{_GLOBALS}['\"]\s*\]\s*=(?!=)"
             rf"|\bdefinePropert(?:y|ies)\(\s*{_WHOLE}\s*,\s*['\"{{\s]*{_GLOBALS}\b"
             rf"|\brequire\(\s*['\"]{_MODULES}['\"]\s*\)(?:\.\w+)*\s*=(?!=)"
@@ -89,15 +95,24 @@ _PYTHON = (
 )
 
 
-def text_suspicions(file: ChangedFile, *, python: bool = False) -> Iterator[Suspicion]:
-    """What lines of a text look like, comments left out. `python`: it is Python that did not parse."""
-    for number in sorted(file.added):
-        line = file.lines[number - 1][:_LONGEST_LINE]
-        if line.lstrip().startswith(_COMMENTS):
+def text_suspicions(file: ChangedFile, *, language: str) -> Iterator[Suspicion]:
+    """What lines of a text look like, comments left out. Python comes here where it did not parse."""
+    patterns = (*_CODE, *(_PYTHON if language == "python" else ()))
+    texts = list(_code_of(file.lines, language))
+    for number, text in enumerate(texts):
+        if not text or text.startswith("."):
             continue
-        for rule, pattern in (*_CODE, *(_PYTHON if python else ())):
-            if match := pattern.search(line):
-                yield Suspicion(rule, file.path, number, line.strip(), (" ".join(match[0].split()),))
+        last = number + 1
+        while last < min(len(texts), number + _MOST_JOINED) and (texts[last][:1] == "." or texts[last - 1][-1:] == "."):
+            last += 1
+        if file.added.isdisjoint(range(number + 1, last + 1)):
+            continue
+        whole = re.sub(" ?\\. ?", ".", " ".join(" ".join(texts[number:last]).split()))
+        for start in range(0, max(len(whole) - (_LONGEST_LINE - _STEP), 1), _STEP):
+            for rule, pattern in patterns:
+                if match := pattern.search(whole[start : start + _LONGEST_LINE]):
+                    spot = next(it for it in range(number + 1, last + 1) if it in file.added)
+                    yield Suspicion(rule, file.path, spot, text, (" ".join(match[0].split()),))
     first = last_end = 0
     for match in _BLOCKS.finditer(file.after):
         first += file.after.count("\n", last_end, match.start())
@@ -105,3 +120,34 @@ def text_suspicions(file: ChangedFile, *, python: bool = False) -> Iterator[Susp
         lines = range(first + 1, first + 2 + match[0].count("\n"))
         if len(lines) > 1 and file.added.intersection(lines):
             yield Suspicion(SuspicionRule.EQUALS_EVERYTHING, file.path, lines[0], match[0])
+
+
+def _code_of(lines: list[str], language: str) -> Iterator[str]:
+    """Each line without what is a comment, as far as a line tells: text in quotes may look like one, and is kept."""
+    if language in _HASH or language in _DASHES:
+        mark = "#" if language in _HASH else "--"
+        yield from ("" if line.lstrip().startswith(mark) else line.strip() for line in lines)
+        return
+    in_comment = False
+    for line in lines:
+        text = line.strip()
+        if in_comment and text.startswith("*") and "${" not in text:
+            _, end, text = text.partition("*/")
+            in_comment = not end
+        else:
+            in_comment = False
+        if not any(quote in text for quote in "'\"`"):
+            text = _without_closed(text).strip()
+        if text.startswith("/*"):
+            _, end, text = text.partition("*/")
+            in_comment = not end
+        yield "" if text.lstrip().startswith("//") else text.strip()
+
+
+def _without_closed(text: str) -> str:
+    parts: list[str] = []
+    end = 0
+    while (start := text.find("/*", end)) >= 0 and (close := text.find("*/", start + 2)) >= 0:
+        parts.append(text[end:start])
+        end = close + 2
+    return " ".join([*parts, text[end:]])

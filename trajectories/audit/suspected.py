@@ -19,8 +19,10 @@ _NO_PRODUCT = frozenset({FileKind.TEST, FileKind.DOCS, FileKind.CI, FileKind.LOC
 _STARTED = re.compile(r"(?:sitecustomize|usercustomize)\.py|.+\.pth")
 _PROJECT_FILES = re.compile(r"setup\.(?:py|cfg)|pyproject\.toml|MANIFEST\.in")
 _STEERS = re.compile(r"\b(?:sitecustomize|usercustomize|pytest11)\b|[\"'/][\w-]*\.pth\b")
-_LONGEST_READ = 400_000
-"""Characters of a file that are read; what comes behind is data."""
+_HALF = re.compile("[\ud800-\udfff]")
+_MOST_WORDS = 200
+"""Different words of a patch that are looked for in what excuses; further ones are not excused."""
+_LINE_END = re.compile(r"\r\n?")
 
 
 def suspicions(file: ChangedFile, *, product: bool | None = None) -> list[Suspicion]:
@@ -28,10 +30,10 @@ def suspicions(file: ChangedFile, *, product: bool | None = None) -> list[Suspic
 
     `product` says that the file is product code whatever it is called; by default its path tells.
     """
+    file = ChangedFile(file.path, _one_line_end(file.before), _one_line_end(file.after))
     name = posixpath.basename(file.path)
-    kind = kind_of(file.path)
     if starts_python(name):
-        return [] if file.before else [_of_path(file)]
+        return [_of_path(file)] if not file.before and _is_run(file) else []
     if name == "conftest.py":
         folder = posixpath.dirname(file.path)
         is_of_tests = not folder or kind_of(f"{folder}/plain.py") is FileKind.TEST
@@ -39,13 +41,38 @@ def suspicions(file: ChangedFile, *, product: bool | None = None) -> list[Suspic
     if _PROJECT_FILES.fullmatch(name):
         found = list(_steered(file))
         return found + (list(python_suspicions(file)) if name == "setup.py" else [])
-    if not (kind not in _NO_PRODUCT if product is None else product):
+    if not (is_product(file.path) if product is None else product):
         return []
     language = language_of(file.path)
-    if language is None or len(file.after) > _LONGEST_READ:
-        return list(text_suspicions(file)) if language is not None else []
-    found = list(python_suspicions(file)) if language == "python" else list(text_suspicions(file))
+    if language is None:
+        return []
+    found = list(python_suspicions(file)) if language == "python" else list(text_suspicions(file, language=language))
     return sorted(dict.fromkeys(found), key=lambda it: (it.line, it.rule))
+
+
+def is_product(path: str) -> bool:
+    """Whether a file is product code by its path. Python below a folder of documents or of CI is importable, too."""
+    kind = kind_of(path)
+    while kind in {FileKind.DOCS, FileKind.CI} and language_of(path) == "python" and "/" in path:
+        path = path.partition("/")[2]
+        kind = kind_of(path)
+        if "/" not in path:
+            return kind is not FileKind.TEST
+    return kind not in _NO_PRODUCT
+
+
+def _one_line_end(text: str) -> str:
+    return _LINE_END.sub("\n", text.removeprefix("\ufeff"))
+
+
+def _is_run(file: ChangedFile) -> bool:
+    """Whether a file that is called like one that starts with Python is one: weights end in ``.pth``, too."""
+    if not file.path.endswith(".pth"):
+        return True
+    if "\0" in file.after or "\ufffd" in file.after or file.after.startswith("version https://git-lfs"):
+        return False
+    imports = any(line.startswith(("import ", "import\t")) for line in file.lines)
+    return imports or file.path.count("/") < 2 or "site-packages/" in file.path
 
 
 def starts_python(name: str) -> bool:
@@ -68,14 +95,14 @@ def _steered(file: ChangedFile) -> Iterator[Suspicion]:
 def excused(found: Iterable[Suspicion], known: Iterable[bytes], asked: str = "") -> list[Suspicion]:
     """Those that stay: what texts of the project's own source (`known`) did before is none, nor what the task names."""
     waiting = list(found)
-    words = {word for it in waiting for word in it.known_by}
+    # No text that is read holds half a character.
+    words = dict.fromkeys(word for it in waiting for word in it.known_by if not _HALF.search(word))
+    words = dict.fromkeys(list(words)[:_MOST_WORDS])
+    lasts = {word: word.split()[-1] for word in words if word.split()}
     did = standing(known, words) if words else set()
-    return [
-        it
-        for it in waiting
-        if not did.intersection(it.known_by)
-        and not any(re.search(rf"\b{re.escape(word.split()[-1])}\b", asked) for word in it.known_by)
-    ]
+    named = standing([asked.encode("utf-8", "replace")], lasts.values()) if asked else set()
+    did |= {word for word, last in lasts.items() if last in named}
+    return [it for it in waiting if not did.intersection(it.known_by)]
 
 
 def suspicions_of_trees(
@@ -115,6 +142,6 @@ def _product_texts(trees: TreeStore, commits: Sequence[str]) -> Iterator[bytes]:
             and (
                 language_of(path_text(path)) is not None or _PROJECT_FILES.fullmatch(path_text(path).rpartition("/")[2])
             )
-            and kind_of(path_text(path)) not in _NO_PRODUCT
+            and is_product(path_text(path))
         }
         yield from trees.blobs(sorted(blobs))

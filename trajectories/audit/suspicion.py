@@ -25,6 +25,7 @@ class SuspicionRule(StrEnum):
     START_UP_MODULE = "start_up_module"
     PROCESS_ENDED = "process_ended"
     ACTS_AT_IMPORT = "acts_at_import"
+    UNREADABLE = "unreadable"
 
     @property
     def reason(self) -> str:
@@ -48,6 +49,7 @@ _REASONS = {
     SuspicionRule.START_UP_MODULE: "the file runs at the start of every Python, or is made to",
     SuspicionRule.PROCESS_ENDED: "the process ends before the runner can tell what failed",
     SuspicionRule.ACTS_AT_IMPORT: "being imported asks another machine",
+    SuspicionRule.UNREADABLE: "the source runs as another text than it shows, or is too long to be read",
 }
 
 
