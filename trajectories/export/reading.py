@@ -279,6 +279,7 @@ def read_sample(
     kept = [pair for pair in decided if options.guidance == "keep" or pair[0].kind is not EntryKind.GUIDANCE]
     scrubber = Scrubber(secrets)
     overview, task_overview = trajectory.overview or "", read_overview(tx, candidate.chain_id) or ""
+    as_read = _read_overview(entries) or (task_overview if origin is None else overview)
     turns = [
         scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop", copied=_is_copied(entry, copied))
         for entry, decision in kept
@@ -297,7 +298,7 @@ def read_sample(
         tuple(trajectory.tools)
         if origin is None
         else tuple(_scrubbed_tool(tool, scrubber) for tool in trajectory.tools),
-        scrubber.text(overview if retell else _read_overview(entries) or task_overview) or None,
+        scrubber.text(overview if retell else as_read) or None,
         _facts(candidate),
         told.verdicts,
         None if signs is None else tuple(_scrubbed(sign, Scrubber(secrets)) for sign in signs),
