@@ -38,6 +38,7 @@ LOOKS = {
     "prm compare",
     "prm report",
     "stats",
+    "view",
     "sql",
 }
 """Commands that only look: 0 whatever they find."""
@@ -128,6 +129,7 @@ ROWS = {
     "tasks import": Row(("none.jsonl",), "no task was imported"),
     "rollouts import": Row(("none.jsonl", "--format", "atif"), "no trajectory was imported"),
     "evaluate": Row((), "no rollout over these tasks has ended"),
+    "record": Row(("--", "true"), "true asked nothing: .*", calm=False),
 }
 
 

@@ -141,7 +141,6 @@ class RolloutOptions:
         "What accepts a stage.",
         GATE,
         why="the paper's rule, its baselines, and agents that cheat",
-        metavar="judge|tests|both|either[+audit]",
         head=True,
     )
     threshold: float = told(

@@ -57,8 +57,17 @@ def takes(key: ToldKey) -> str:
     if isinstance(kind, click.Choice):
         first = written(key.default)
         choices = [str(one) for one in kind.choices]
-        return "|".join(sorted(choices, key=lambda one: one != first))
+        return _folded(sorted(choices, key=lambda one: one != first))
     return (key.told.metavar or "N") if key.default is None else written(key.default)
+
+
+def _folded(choices: Sequence[str]) -> str:
+    """Choices between bars; those that each have a longer one with the same ending after a ``+``: ``a|b[+x]``."""
+    plain = [one for one in choices if "+" not in one]
+    endings = dict.fromkeys(one[one.index("+") :] for one in choices if "+" in one)
+    if {*choices} != {one + ending for one in plain for ending in ("", *endings)}:
+        return "|".join(choices)
+    return "|".join(plain) + "".join(f"[{ending}]" for ending in endings)
 
 
 def written(value: Any) -> str:

@@ -56,7 +56,7 @@ def record(
 
     \b
     Example:
-      prchain record --repository pallets/click -- mini -m openai/{model} -t "Mend it" -y
+      prchain record --name mini -- mini -m openai/{model} -t "Mend it" -y
       prchain rollouts audit
       prchain export --format slime --outcome imported --out recorded.jsonl
     """
@@ -112,7 +112,8 @@ def _print(recorder: ProgramRecorder, report: dict[str, Any]) -> None:
     branches = recorder.conversations.branches
     turns = sum(len([1 for it in branch.entries if it.kind == "turn"]) - branch.shared for branch in branches)
     words = f"{counted(len(branches), 'trajectory')} recorded, with {counted(turns, 'reply')}"
-    say(f"{words}; {counted(report['calls'], 'call')}, {dollars(report['usd'])}", err=True)
+    if branches or report["calls"]:
+        say(f"{words}; {counted(report['calls'], 'call')}, {dollars(report['usd'])}", err=True)
     for branch, name in zip(branches, report["trajectories"], strict=True):
         of = "" if branch.left is None else f", from {report['trajectories'][branch.left.number]} on"
         say(f"  {name}  {counted(len(branch.entries), 'message')}{of}", err=True)
