@@ -346,7 +346,7 @@ class TestGates:
 
         context = world.context(PolicyModel(cheats), gate="tests+audit", overrides=suited(world))
         name = roll(context, world.chains[0], 0)
-        assert world.outcome(name)[0] == "too_short"
+        assert world.outcome(name)[0] == "suspected"
         stages = world.rows(TrajectoryStage, "position", "outcome", "reason", trajectory_id=name)
         assert [stage[:2] for stage in stages][:2] == [(1, "accepted"), (2, "suspected")]
         assert "audit: machinery_imported: src/extra.py:1: import _pytest.runner" in str(stages[1][2])
