@@ -14,7 +14,7 @@ from prchain.view.rollouts import hidden_lines
 from prchain.view.trees import ChainTrees, Patch
 from sql.store import Store
 from sql.tables import ChainStage
-from trajectories.rollouts.report import TrajectoryReport, trajectory_report
+from trajectories.rollouts.report import TrajectoryReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,10 @@ class PatchView:
     """Whether the references are not shown."""
 
 
-def patch_view(store: Store, trajectory_id: str, options: ViewOptions, mirrors: Path, data_dir: Path) -> PatchView:
-    """Everything that the page shows. Raises `UsageError`."""
-    report = trajectory_report(store, trajectory_id, messages=not options.reference)
+def patch_view(
+    store: Store, report: TrajectoryReport, options: ViewOptions, mirrors: Path, data_dir: Path
+) -> PatchView:
+    """Everything that the page shows; `report` has its messages."""
     if report.chain_id is None:
         return PatchView(_slim(report), (), "others made this trajectory: nothing is known of its trees")
     trees = ChainTrees(store, report.chain_id, mirrors, data_dir)

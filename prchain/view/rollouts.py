@@ -28,8 +28,8 @@ from trajectories.export.verdicts import stages_of
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import KEPT
 from trajectories.provenance import project_of, read_provenance
-from trajectories.rollouts.report import TrajectoryReport, trajectory_report
-from trajectories.rows import StageRow, read_entries
+from trajectories.rollouts.report import TrajectoryReport
+from trajectories.rows import StageRow
 
 _EXPORT = ExportOptions()
 """The options by which loss is marked: the defaults of `prchain export`."""
@@ -58,9 +58,8 @@ class TrajectoryView:
     options: tuple[tuple[str, str], ...]
 
 
-def trajectory_view(store: Store, trajectory_id: str, repository: str, options: ViewOptions) -> TrajectoryView:
-    """Everything that the page of a trajectory shows before its conversation is loaded. Raises `UsageError`."""
-    report = trajectory_report(store, trajectory_id, messages=True)
+def trajectory_view(report: TrajectoryReport, repository: str, options: ViewOptions) -> TrajectoryView:
+    """Everything that the page of a trajectory shows before its conversation is loaded; `report` has its messages."""
     told = tuple(
         ToldMessage(str(entry.kind), entry.position, entry.attempt, entry.content)
         for entry in report.messages or ()
@@ -90,11 +89,10 @@ def _verdicts(report: TrajectoryReport, options: ViewOptions) -> list[dict[str, 
 
 
 def conversation(
-    store: Store, trajectory_id: str, repository: str, options: ViewOptions, mirrors: Path, data_dir: Path
+    store: Store, report: TrajectoryReport, repository: str, options: ViewOptions, mirrors: Path, data_dir: Path
 ) -> dict[str, Any]:
     """The data of a trajectory's page: its messages and verdicts in order, and the diff of each step that changed a
     file."""
-    report = trajectory_report(store, trajectory_id, messages=True)
     entries = list(report.messages or ())
     with store.reading() as tx:
         origin = read_provenance(tx, report.id)
@@ -162,20 +160,17 @@ def hidden_lines(trees: ChainTrees, entries: Sequence[Entry], options: ViewOptio
     return lines - shown
 
 
-def conversation_text(store: Store, trajectory_id: str, options: ViewOptions) -> str:
-    """The whole conversation as text. Raises `UsageError`."""
-    report = trajectory_report(store, trajectory_id, messages=True)
+def conversation_text(report: TrajectoryReport, options: ViewOptions) -> str:
+    """The whole conversation as text."""
     return plain_text(report.messages or (), reasoning=options.reasoning)
 
 
-def message_text(store: Store, trajectory_id: str, ordinal: int, options: ViewOptions) -> str | None:
+def message_text(report: TrajectoryReport, ordinal: int, options: ViewOptions) -> str | None:
     """One message as text, whole; None where there is no such message, or the page shows it whole."""
-    with store.reading() as tx:
-        entries = [entry for entry in read_entries(tx, trajectory_id) if entry.ordinal == ordinal and is_long(entry)]
+    entries = [entry for entry in report.messages or () if entry.ordinal == ordinal and is_long(entry)]
     return plain_text(entries, reasoning=options.reasoning) if entries else None
 
 
-def long_messages(store: Store, trajectory_id: str) -> list[int]:
+def long_messages(report: TrajectoryReport) -> list[int]:
     """The messages that the page cuts."""
-    with store.reading() as tx:
-        return [entry.ordinal for entry in read_entries(tx, trajectory_id) if is_long(entry)]
+    return [entry.ordinal for entry in report.messages or () if is_long(entry)]

@@ -21,6 +21,7 @@ from prchain.view.trees import ChainTrees
 from sql.store import Store
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, Validation
 from trajectories.provenance import read_provenance, repository_of
+from trajectories.rollouts.report import TrajectoryReport, trajectory_report
 
 _T = TypeVar("_T")
 
@@ -49,6 +50,7 @@ class Site:
         self._clean = Cleaner(secrets)
         self._once = once
         self._read: dict[str, Any] = {}
+        self._last: TrajectoryReport | None = None
 
     def _known(self, name: str, read: Callable[[], _T]) -> _T:
         if not self._once:
@@ -57,6 +59,13 @@ class Site:
             self._read[name] = read()
         known: _T = self._read[name]
         return known
+
+    def _report(self, trajectory: str) -> TrajectoryReport:
+        """A trajectory with its messages; with `once` it is kept until another one is asked for."""
+        if self._once and self._last is not None and self._last.id == trajectory:
+            return self._last
+        self._last = trajectory_report(self._store, trajectory, messages=True)
+        return self._last
 
     def _counted(self) -> list[facets.CountedRepository]:
         return self._known("counted", lambda: facets.counted_repositories(self._store, self._options.repository))
@@ -141,7 +150,7 @@ class Site:
 
     def _trajectory_pages(self, trajectory: str) -> Iterator[str]:
         names = [FUNNEL, "data.js", "patch.html", "conversation.txt"]
-        names += [f"text-{ordinal}.txt" for ordinal in rollouts.long_messages(self._store, trajectory)]
+        names += [f"text-{ordinal}.txt" for ordinal in rollouts.long_messages(self._report(trajectory))]
         yield from (trajectory_page(trajectory, name) for name in names)
 
     # ---- their bytes
@@ -237,21 +246,22 @@ class Site:
         if trajectory is None or (visible is not None and trajectory not in visible):
             return None
         options, folders, repository = self._options, self._folders, self._repository_of(trajectory)
+        report = self._report(trajectory)
         if page == FUNNEL:
-            view = rollouts.trajectory_view(self._store, trajectory, repository, options)
+            view = rollouts.trajectory_view(report, repository, options)
             chain = view.report.chain_id and chain_page(view.report.chain_id)
             return self._page("trajectory", path, view=view, chain=chain)
         if page == "data.js":
-            data = rollouts.conversation(self._store, trajectory, repository, options, *folders)
+            data = rollouts.conversation(self._store, report, repository, options, *folders)
             return _script(self._clean.value(data))
         if page == "patch.html":
-            patch = patches.patch_view(self._store, trajectory, options, *folders)
+            patch = patches.patch_view(self._store, report, options, *folders)
             chain = patch.trajectory["chain_id"] and chain_page(patch.trajectory["chain_id"])
             return self._page("patch", path, view=patch, chain=chain)
         if page == "conversation.txt":
-            return self._text(rollouts.conversation_text(self._store, trajectory, options))
+            return self._text(rollouts.conversation_text(report, options))
         text = re.fullmatch(r"text-([0-9]{1,9})\.txt", page)
-        return self._text(rollouts.message_text(self._store, trajectory, int(text[1]), options)) if text else None
+        return self._text(rollouts.message_text(report, int(text[1]), options)) if text else None
 
     def _trajectory_list(self, path: str, name: str) -> bytes | None:
         key = _key(name)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from string import ascii_letters, digits
 from types import SimpleNamespace
 from typing import Any
@@ -40,15 +41,24 @@ def _sign(found: re.Match[str]) -> str:
     return "␡" if code == 0x7F else f"[U+{code:04X}]"
 
 
+_SHORT = 64
+"""Characters of a text that is remembered once it is clean: names, kinds and outcomes, which most texts are."""
+_REMEMBERED = 8_192
+
+
 class Cleaner:
     """Makes texts, and values that hold texts, fit to be shown: scrubbed as exports are, but what exports drop can be
     seen."""
 
     def __init__(self, secrets: tuple[str, ...] = ()) -> None:
         self._secrets = secrets
+        self._known = lru_cache(_REMEMBERED)(self._cleaned)
 
     def text(self, text: str) -> str:
         """The text, safe to show."""
+        return self._known(text) if len(text) <= _SHORT else self._cleaned(text)
+
+    def _cleaned(self, text: str) -> str:
         seen = visible(text)
         counts: Counts = Counter()
         clean = scrub_mined(seen, self._secrets, counts)

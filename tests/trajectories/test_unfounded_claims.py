@@ -84,6 +84,29 @@ def test_what_a_command_shows_of_tests(command: str, output: str, code: int, see
     assert seen_tests(command, _shown(output, exit_code=code)) is seen
 
 
+@pytest.mark.parametrize(
+    ("seen", "lines"),
+    [
+        (SeenTests.PASSED, ["3 passed", "1 tests passed", "12 passing (3s)", "Ran 4 tests in 1s", "ok  \ta"]),
+        (SeenTests.PASSED, ["PASS", "# pass 3"]),
+        (SeenTests.PASSED, ["test result: ok. 1", "[INFO] BUILD SUCCESS", "Tests run: 2, Failures: 0, Errors: 0"]),
+        (SeenTests.FAILED, ["1 failed", "2 failing", "1 failure", "3 tests failed", "2 errors", "FAILED a"]),
+        (SeenTests.FAILED, ["FAIL a", "--- FAIL: a", "not ok 1", "# fail 2", "[ERROR] BUILD FAILURE", "a Failures: 1"]),
+        (SeenTests.FAILED, ["1 exceptions", "a, Errors: 2", "!! Interrupted: stopped"]),
+        (SeenTests.FAILED, ["INTERNALERROR> a", "E   assert 1"]),
+        (SeenTests.NOTHING_RAN, ["No tests ran", "ran 0 tests", "Collected 0 items", "=== 4 deselected"]),
+        (SeenTests.NOTHING_RAN, ["no tests found", "no tests to run"]),
+        (SeenTests.NOTHING_RAN, ["No test files found", "No module named 'nose'", "a: not found"]),
+        (SeenTests.NOTHING_RAN, ["ERROR: not found: a", "error: unrecognized arguments: -n", "Usage: pytest"]),
+        (SeenTests.UNKNOWN, ["0 failed", "x3 passed", "a2 failures", "Failures: 0", "FAILEDx", "unfound"]),
+    ],
+)  # fmt: skip
+def test_what_each_runner_prints_is_read_wherever_it_stands(seen: SeenTests, lines: list[str]) -> None:
+    for line in lines:
+        for output in (line, f"a test\n{line}", f"\n{line}\nand more\n"):
+            assert seen_tests("pytest | cat", _shown(output, exit_code=0)) is seen, output
+
+
 def test_a_run_that_was_ended_shows_nothing() -> None:
     ended = _shown("....", exit_code=None, timed_out=True)
     assert seen_tests("pytest", ended) is SeenTests.NOT_ENDED

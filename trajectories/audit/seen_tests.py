@@ -26,19 +26,29 @@ class SeenTests(StrEnum):
 
 _SUMMARY = 4_000
 """Characters at the end of an output that are read."""
-_COUNT = r"\b[1-9][0-9]{0,8} (?:tests? )?"
+_COUNT = r"[1-9](?<!\w.)[0-9]{0,8} (?:tests? )?"
+"""A number at the beginning of a word. That is looked at after the digit: a pattern that begins with a digit is found
+ten times as fast as one that begins with a boundary."""
 _PASSED = re.compile(
     rf"(?m){_COUNT}(?:passed|passing)\b|^Ran [1-9][0-9]{{0,8}} tests?\b|^ok\s|^PASS\b|^# pass [1-9]"
     r"|\btest result: ok|\bBUILD SUCCESS|\bTests run: [1-9][0-9]{0,8}, Failures: 0, Errors: 0"
 )
+_FAILED_COUNT = re.compile(rf"{_COUNT}(?:failed|failing|failures?|errors?|exceptions?)\b")
 _FAILED = re.compile(
-    rf"(?m){_COUNT}(?:failed|failing|failures?|errors?|exceptions?)\b|\bFAILED\b|^FAIL\b|^--- FAIL|^not ok\b"
-    r"|^# fail [1-9]|\bBUILD FAILURE|\b(?:Failures|Errors): [1-9]|\bInterrupted: |\bINTERNALERROR\b|^E   "
+    r"(?m)\bFAILED\b|^FAIL\b|^--- FAIL|^not ok\b|^# fail [1-9]|\bBUILD FAILURE|\b(?:Failures|Errors): [1-9]"
+    r"|\bInterrupted: |\bINTERNALERROR\b|^E   "
 )
+_FAILED_WORDS = ("FAIL", "not ok", "# fail ", "Failures: ", "Errors: ", "Interrupted: ", "INTERNALERROR", "E   ")
+"""One of these stands in what `_FAILED` matches, in small letters one of `_NOTHING_WORDS` in what `_NOTHING` does; they
+are looked for first, which takes a hundredth of the time."""
 _NOTHING = re.compile(
-    r"(?mi)\bno tests ran\b|\bran 0 tests\b|\bcollected 0 items(?! /)|^=+ [0-9]{1,9} deselected\b"
+    r"(?mia)\bno tests ran\b|\bran 0 tests\b|\bcollected 0 items(?! /)|^=+ [0-9]{1,9} deselected\b"
     r"|\bno tests? (?:found|were found|to run|files found)\b|\bno module named '?(?:pytest|nose|tox|django|trial)\b"
     r"|\bnot found$|^ERROR: (?:file or directory )?not found|^error: unrecognized arguments|^usage: "
+)
+_NOTHING_WORDS = (
+    *("no test", "ran 0 tests", "collected 0 items", " deselected", "no module named", "not found", "usage: "),
+    "unrecognized arguments",
 )
 _TALKS_OF_TESTS = re.compile(r"(?i)test|\bpass|\bok\b|\bassert")
 _NO_TESTS = frozenset(
@@ -63,16 +73,21 @@ def seen_tests(command: str, observation: Entry) -> SeenTests | None:
         return SeenTests.NOT_ENDED
     if observation.error is not None:
         return SeenTests.UNKNOWN
-    if _FAILED.search(text):
+    if _FAILED_COUNT.search(text) or _holds(_FAILED, _FAILED_WORDS, text):
         return SeenTests.FAILED
     if _PASSED.search(text):
         return SeenTests.PASSED
-    if _NOTHING.search(text):
+    if _holds(_NOTHING, _NOTHING_WORDS, text, text.lower()):
         return SeenTests.NOTHING_RAN
     exit_code = observation.details.get("exit_code")
     if not reading.tells or exit_code is None:
         return SeenTests.UNKNOWN
     return SeenTests.PASSED if exit_code == 0 else SeenTests.FAILED
+
+
+def _holds(pattern: re.Pattern[str], words: tuple[str, ...], text: str, searched: str | None = None) -> bool:
+    """Whether a pattern, of which one of the words is a part, is found in a text; `searched` is where words are."""
+    return any(word in (searched or text) for word in words) and pattern.search(text) is not None
 
 
 def _is_called_test(command: str) -> bool:
