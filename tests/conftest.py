@@ -136,7 +136,8 @@ def _table(item: pytest.Item) -> tuple[str, int]:
         file, _, _ = item.nodeid.partition("::")
         return f"{file} on PostgreSQL", ON_POSTGRES
     marker = item.get_closest_marker("drawn")
-    return seconds.function_of(item.nodeid), marker.args[0] if marker else 1
+    one_in, *shared = marker.args if marker else (1,)
+    return shared[0] if shared else seconds.function_of(item.nodeid), one_in
 
 
 def _is_second_database(item: pytest.Item) -> bool:

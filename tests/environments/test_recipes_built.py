@@ -47,6 +47,7 @@ REPOSITORY = f"prchain-test/recipes-{os.getpid()}"
 """Of this process: others may build and prune images beside it."""
 
 pytestmark = pytest.mark.docker
+recipe = pytest.mark.drawn(3, "recipes built in containers")
 
 CRATE = {
     "Cargo.toml": '[package]\nname = "small"\nversion = "0.1.0"\nedition = "2021"\n',
@@ -237,6 +238,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     engine.close()
 
 
+@recipe
 def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
     provided, run = shop.prepare(CRATE, {"src/lib.rs": MENDED})
     assert (provided.plan.recipe.name, provided.plan.runner) == ("rust", "cargo")
@@ -265,6 +267,7 @@ def test_other_runners_on_node_have_proofs_of_every_strength(shop: Shop, runner:
     are_what_they_are_made_to_be(shop.strengths(provided))
 
 
+@recipe
 def test_a_module_of_go_has_proofs_of_every_strength(shop: Shop) -> None:
     """Ids of Go name no file."""
     provided, run = shop.prepare(GO, {"small.go": GO["small.go"].replace("return 0", "return 1")})
@@ -286,6 +289,7 @@ def test_a_maven_project_is_tested_with_debians_artifacts_where_the_central_ones
     assert all("halves" in test for test, status in before.statuses.items() if status is Status.failed)
 
 
+@recipe
 def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> None:
     tests = ["tests/test_outer.py"]
     provided, run = shop.prepare(WORKSPACE, {"inner/src/inner/__init__.py": "def half(n): return n // 2\n"})
@@ -300,6 +304,7 @@ def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> N
     are_what_they_are_made_to_be(shop.strengths(provided))
 
 
+@recipe
 def test_a_workspace_of_pnpm_is_built_for_each_tree_and_keeps_its_members_modules(shop: Shop) -> None:
     tests = ["packages/a/test/half.js"]
     provided, run = shop.prepare(PNPM, {"packages/b/index.js": PNPM["packages/b/index.js"].replace("=> n", "=> n / 2")})
@@ -312,6 +317,7 @@ def test_a_workspace_of_pnpm_is_built_for_each_tree_and_keeps_its_members_module
     assert list(after.statuses.values()) == [Status.passed, Status.passed], after.tail
 
 
+@recipe
 def test_a_node_project_finds_its_modules_outside_the_work_folder(shop: Shop) -> None:
     provided, run = shop.prepare(NODE, {"index.js": "exports.half = n => n / 2\n"})
     assert provided.plan.runner == "mocha"
