@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             tables[_table(item)].append(item)
     run = {it for (table, one_in), cases in tables.items() for it in drawn(cases, -(-len(cases) // one_in), table)}
     config.hook.pytest_deselected(items=[item for item in items if item not in run])
-    items[:] = [item for item in items if item in run]
+    items[:] = _demo_ahead([item for item in items if item in run])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -124,6 +124,18 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+def _demo_ahead(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The first test that needs the finished demo at the head, the others at the end: while one process runs the demo,
+    a minute and more, no other one waits for it."""
+    needing = [item for item in items if _needs_demo(item)]
+    others = [item for item in items if not _needs_demo(item)]
+    return [*needing[:1], *others, *needing[1:]]
+
+
+def _needs_demo(item: pytest.Item) -> bool:
+    return "finished_demo" in getattr(item, "fixturenames", ())
 
 
 def _waits(item: pytest.Item) -> bool:
