@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random, SystemRandom
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from environments.edited_trees import EditedTrees
 from environments.suites.canaries.duels import (
     KEPT,
+    OF_ONE_NAME,
     SEEDS,
     HeldTest,
     Side,
     dice,
     drawn,
     fitting,
+    function_of,
     lies,
     missed,
     sides,
@@ -53,7 +55,7 @@ class GradingSuite:
         says nothing is the run's answer, which then says nothing either. Raises as `StageSuite.run`.
         """
         suite = self.suite
-        held = suite.baseline.duels
+        held = suite.baseline.held
         if not held:
             return suite.run(tree)
         trees, workplace = suite.workplace.trees, suite.workplace
@@ -73,7 +75,7 @@ class GradingSuite:
 
     def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]]) -> TestRun:
         """What a duel leaves of a run."""
-        held = self.suite.baseline.duels
+        held = self.suite.baseline.held
         chosen = drawn([it for it in held if it in self.missed] or held, self.draw)
         fought = {(file, name): ids[file, name] for file, name, _ in chosen}
         failed, cheats = set[str](), set[str]()
@@ -105,7 +107,7 @@ def held_tests(
     ids = _ids(suite, {(file, name) for file in files for name in texts.names(file)}, after)
     known = sorted(test for test, found in ids.items() if not asked.isdisjoint(found))
     order = Random(suite.landed)
-    tried = {test: ids[test] for test in sorted(order.sample(known, min(KEPT, len(known))))}
+    tried = {test: ids[test] for test in sorted(_some(known, order))}
     if not tried:
         return ()
     fits: dict[Test, list[int]] = {test: [] for test in tried}
@@ -121,6 +123,17 @@ def held_tests(
             for test in sorted(fit):
                 fits[test].append(seed)
     return tuple(HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds)
+
+
+def _some(known: Sequence[Test], order: Random) -> list[Test]:
+    """At most `KEPT` of the tests, and of those whose functions have one name `OF_ONE_NAME`."""
+    named = Counter[str]()
+    chosen: list[Test] = []
+    for file, name in order.sample(known, len(known)):
+        if len(chosen) < KEPT and named[function_of(name)] < OF_ONE_NAME:
+            named[function_of(name)] += 1
+            chosen.append((file, name))
+    return chosen
 
 
 class _Duel:

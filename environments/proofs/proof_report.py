@@ -149,7 +149,7 @@ def _stage_report(
         hidden=(proof.strength.hidden if proof.strength else ()) if tests else None,
         own_plugins=proof.baseline.own_plugins,
         canaries=len(proof.baseline.slots),
-        duels=len(proof.baseline.duels),
+        duels=len(proof.baseline.held),
         earlier_broken=tuple(earlier_broken(proof, earlier)),
         tests=dataclasses.asdict(proof.classes) if tests else None,
         left_out=tuple(sorted({note.removeprefix(LEFT_OUT) for note in notes if note.startswith(LEFT_OUT)})),

@@ -161,7 +161,7 @@ def run_key(
         _rules(),
         None if slots is None else sorted(slots),
         known.replaced,
-        json.dumps({name: value for name, value in known.row().items() if name != "duels"}),
+        json.dumps({name: value for name, value in known.row().items() if name != "held"}),
         command.template,
         command.arguments,
         dict(command.environment),

@@ -285,8 +285,8 @@ class ChainProver:
             inline=frozenset[InlineTest]().union(*(patch.inline_tests for patch in work.patches[: stage.position])),
         )
         if proof.outcome == PROVED and after[0].usable:
-            duels = held_tests(replace(suite, baseline=baseline), proof.classes.f2p, after[0].statuses, tell)
-            found = replace(found, baseline=replace(baseline, duels=duels))
+            held = held_tests(replace(suite, baseline=baseline), proof.classes.f2p, after[0].statuses, tell)
+            found = replace(found, baseline=replace(baseline, held=held))
         reason = _reason(proof.reason) if proof.reason else None
         return replace(found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed)
 

@@ -27,7 +27,7 @@ class RunnerBaseline:
 
     planting: int = 0
     """The version of the rules that planted them, `environments.suites.canaries.canary.PLANTING`."""
-    duels: tuple[HeldTest, ...] = ()
+    held: tuple[HeldTest, ...] = ()
     """F2P tests that can be held true and false (`environments.suites.canaries.duels`)."""
 
     @property
@@ -55,7 +55,8 @@ class RunnerBaseline:
     def from_row(cls, replaced: Collection[str], values: Mapping[str, Any]) -> RunnerBaseline:
         """The other way round."""
         known: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in values.items()}
-        known["duels"] = tuple(map(HeldTest.of, known.get("duels", ())))
+        known.pop("duels", None)  # of proofs that could take a test for false which inherits another one
+        known["held"] = tuple(map(HeldTest.of, known.get("held", ())))
         return cls(tuple(replaced), **known)
 
 

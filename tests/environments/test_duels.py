@@ -104,6 +104,12 @@ def test_each_test_is_false_on_exactly_one_side(tests: list[tuple[str, str, int]
         assert not {*first.false} & {*second.false} and {**first.false, **second.false} == unique
 
 
+def test_two_tests_of_one_name_are_never_false_on_the_same_side() -> None:
+    tests = [("a", "Case.test_it", 1), ("b", "test_it", 1), ("c", "test_other", 1)]
+    for seed in range(20):
+        assert [len({"a", "b"} & {file for file, _ in side.false}) for side in sides(tests, Random(seed))] == [1, 1]
+
+
 def test_what_a_side_shows() -> None:
     ids = {("a", "one"): ["one[1]", "one[2]"], ("a", "two"): ["two"]}
     side = Side({("a", "one"): 1})
@@ -136,7 +142,7 @@ def agents_tree(world: StageWorld, text: str) -> str:
 
 
 def test_a_proof_stores_the_tests_that_can_be_held(world: StageWorld) -> None:
-    held = world.stages()[0].baseline.duels
+    held = world.stages()[0].baseline.held
     assert [(it.file, it.name) for it in held] == [("tests/test_prices.py", "test_halved")] and held[0].seeds
 
 
@@ -221,6 +227,25 @@ WORKS = {
 }
 
 
+def test_a_test_that_is_inherited_from_another_file_is_not_taken_for_false_where_only_that_one_is(
+    tmp_path: Path,
+) -> None:
+    prices = file_of_tests("prices", halved="self.assertEqual(this.halved(4), 2)")
+    more = (
+        file_of_tests("prices", halved="self.assertEqual(this.halved(8), 4)")
+        + "\n\nfrom tests import test_prices\n\n\nclass More(test_prices.Case):\n    pass\n"
+    )
+    changes = {"till/prices.py": PRICES, "tests/test_prices.py": prices, "tests/test_more.py": more}
+    with stage_world(tmp_path, {1: changes}, chains=((1,),), duels=True) as world:
+        world.prover().prove(world.chain_id)
+        held = world.stages()[0].baseline.held
+        assert [(it.file, it.name) for it in held] == [("tests/test_prices.py", "test_halved")]
+        suite = GradingSuite(world.suite(), Random(7))
+        for _ in range(3):
+            run = suite.run(world.chain.stages[0].landed)
+            assert not run.cheats and Status.failed not in run.statuses.values()
+
+
 @pytest.fixture(scope="module")
 def silent_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageWorld]:
     """Its F2P test asserts nothing: it does not even run before."""
@@ -241,7 +266,7 @@ def without_canaries(world: StageWorld) -> GradingSuite:
 
 @pytest.mark.parametrize("way", FORGERIES)
 def test_who_says_itself_how_tests_end_says_it_of_a_false_one_too(silent_world: StageWorld, way: str) -> None:
-    assert [it.name for it in silent_world.stages()[0].baseline.duels] == ["test_halved"]
+    assert [it.name for it in silent_world.stages()[0].baseline.held] == ["test_halved"]
     suite = without_canaries(silent_world)
     tree = agents_tree(silent_world, FORGERIES[way] + "\n\ndef halved(amount):\n    return None\n")
     assert suite.suite.run(tree).statuses == {"tests.test_prices.Case.test_halved": Status.passed}, (

@@ -284,7 +284,7 @@ def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase_and_stores_what
         "stage 1: before, run 1",
         *(f"stage 1: duel {falsehood}, run {side}" for falsehood in (1, 2) for side in (1, 2)),
     ]
-    assert [(held.file, held.name) for held in stage.baseline.duels] == [("tests/test_prices.py", "test_halved")]
+    assert [(held.file, held.name) for held in stage.baseline.held] == [("tests/test_prices.py", "test_halved")]
 
 
 def test_failures_stand_until_they_are_tried_anew(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ MOST = 3
 """Tests of one grade that are held."""
 KEPT = 9
 """Tests of a stage among which these are drawn."""
+OF_ONE_NAME = 2
+"""Those of them whose functions have one name: no more have a side that is the other's (`sides`)."""
 SEEDS = (1, 2)
 """Each makes another falsehood; a proof tries them."""
 
@@ -53,12 +55,23 @@ def dice(secret: str, file: str, name: str, seed: int) -> Random:
 
 
 def sides(tests: Iterable[tuple[str, str, int]], draw: Random) -> tuple[Side, Side]:
-    """Both sides of a duel of these tests (file, name, seed): each is false on one of them, drawn for each alone."""
-    first: dict[tuple[str, str], int] = {}
-    second: dict[tuple[str, str], int] = {}
+    """Both sides of a duel of these tests (file, name, seed): each is false on one of them, drawn for each alone.
+
+    Of two tests with one function's name one may inherit the other, and only seem to be false where the other is: they
+    are on different sides.
+    """
+    made: tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]] = ({}, {})
+    last: dict[str, int] = {}
     for file, name, seed in tests:
-        (first if draw.random() < 0.5 else second)[file, name] = seed
-    return Side(first), Side(second)
+        function = function_of(name)
+        last[function] = 1 - last[function] if function in last else int(draw.random() < 0.5)
+        made[last[function]][file, name] = seed
+    return Side(made[0]), Side(made[1])
+
+
+def function_of(name: str) -> str:
+    """The function's name in that of a test, which may have its class before it."""
+    return name.rpartition(".")[2]
 
 
 def drawn(held: Sequence[HeldTest], draw: Random) -> list[tuple[str, str, int]]:

@@ -58,7 +58,7 @@ class StageSaid:
         """The other way round."""
         values = with_tuples(json.loads(path.read_text(encoding="utf-8")))
         baseline = with_tuples(values.pop("baseline"))
-        baseline["duels"] = tuple(map(HeldTest.of, baseline["duels"]))
+        baseline["held"] = tuple(map(HeldTest.of, baseline["held"]))
         return cls(
             baseline=RunnerBaseline(**baseline),
             command=TestCommand(**with_tuples(values.pop("command"))),
