@@ -60,8 +60,8 @@ def test_show_prints_lineage_both_ways_once_it_was_found() -> None:
     assert "changes lines of" not in call("show", f"{NAME}#2").stdout
     call("chains", "lineage", NAME)
     printed = call("show", f"{NAME}#2").stdout
-    assert "changes lines of" in printed and "#1  3 lines changed" in printed
-    assert "lines changed by" in printed and "#3  3 lines changed" in printed
+    assert "changes lines of" in printed and "#1  3 lines of code" in printed
+    assert "lines changed by" in printed and "#3  3 lines of code" in printed
 
 
 @pytest.mark.parametrize(

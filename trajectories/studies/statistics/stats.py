@@ -323,14 +323,17 @@ def print_stats(row: Mapping[str, Any]) -> None:
     say(f"hidden tests of their stages: {tally(tests) or 'none'}")
     for entry in row["acceptance"]:
         rate = "no rate" if entry["rate"] is None else f"{entry['rate']:.0%}"
-        scored = f"{entry['accepted']:,} of {entry['accepted'] + entry['rejected']:,}; {entry['unscored']:,} unscored"
+        whole = counted(entry["accepted"] + entry["rejected"], "verdict")
+        scored = f"{entry['accepted']:,} of {whole}; {entry['unscored']:,} unscored"
         say(f"round {entry['round']}: {rate} accepted ({scored})")
     scores = row["scores"]
     if scores["count"]:
         spread = " ".join(f"{tenth}:{count}" for tenth, count in scores["tenths"].items() if count)
         say(f"scores: mean {scores['mean']:.2f}, median {scores['median']:.2f}; from {spread}")
     views = row["views"]
-    share = "none seen" if views["redundancy"] is None else f"{views['redundancy']:.1%} of {views['all']:,}"
+    share = (
+        "none seen" if views["redundancy"] is None else f"{views['redundancy']:.1%} of {counted(views['all'], 'view')}"
+    )
     say(f"file views that showed what was seen already: {share}")
     cost = row["cost"]
     each = dollars(cost["usd_per_sample"]) if row["samples"] else "-"
