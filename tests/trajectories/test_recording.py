@@ -356,7 +356,7 @@ def test_a_recorded_program_is_a_trajectory_that_audit_and_export_take(world: Ca
     ]
     assert "real-key" not in repr(rows("SELECT * FROM trajectory_messages")) + repr(rows("SELECT * FROM llm_calls"))
     exported = CliRunner().invoke(
-        cli, ["export", "--db", "p.db", "--format", "openai", "--outcome", "imported", "--out", "out.jsonl"]
+        cli, ["export", "--db", "p.db", "--format", "openai", "--outcome", "recorded", "--out", "out.jsonl"]
     )
     assert exported.exit_code == 0, exported.output
     samples = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
