@@ -46,8 +46,8 @@ def print_build(reports: Sequence[BuildReport]) -> None:
         if report.error:
             say(f"{report.repository}: {report.error.name}: {report.error}", err=True)
             continue
-        lengths = tally({f"of {length}": count for length, count in sorted(report.lengths.items())})
-        chains = counted(report.chains, "chain") + (f" ({lengths} stages)" if lengths else "")
+        lengths = tally({f"with {counted(length, 'stage')}": count for length, count in sorted(report.lengths.items())})
+        chains = counted(report.chains, "chain") + (f" ({lengths})" if lengths else "")
         changes = {"new": report.added, "frozen by their tasks": report.frozen}
         changes_text = tally(changes | {"gone": report.gone, "retired": report.retired})
         say(f"{report.repository}: {chains}" + (f"; {changes_text}" if changes_text else ""))

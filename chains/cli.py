@@ -314,7 +314,11 @@ def yield_(repository: str | None, db: str | None, as_json: bool) -> None:
         with store.reading() as tx:
             mined = repositories(tx, repository)
         if not mined:
-            raise UsageError(f"{repository or 'nothing'} has not been mined into this database")
+            raise UsageError(
+                f"{repository} has not been mined into this database"
+                if repository
+                else "no repository has been mined into this database; `prchain mine` does"
+            )
         builder = ChainBuilder(store, mirrors=settings.mirrors_dir, progress=progress, options=EVERYTHING)
         found = []
         for one in mined:

@@ -47,7 +47,7 @@ def rows(*arguments: str) -> Any:
 def test_build_says_what_became_of_every_landing_and_of_every_pair(database: str) -> None:
     result = call("build", "--db", database)
     assert result.exit_code == 0
-    assert f"{NAME}: 1 chain (1 of 3 stages); 1 new" in result.stdout
+    assert f"{NAME}: 1 chain (1 with 3 stages); 1 new" in result.stdout
     (report,) = rows("build", "--db", database)
     assert sum(report["candidates"].values()) == report["landed"] == 8
     assert sum(report["edges"].values()) == 5
