@@ -10,8 +10,8 @@ Conventions:
 - A text column never holds NUL or a lone surrogate (`prchain.core.storable.clean_text`); PostgreSQL refuses both.
 - A path is UTF-8; bytes that are not are written as ``\\xNN``.
 - ``landed_pull_requests``, ``citation_edges``, ``lineage_edges``, ``review_comments``, ``chosen_stages``,
-  ``task_queries``, ``stage_proofs`` and ``rollout_stages`` are views made by the migrations. Their columns are a promise
-  to users.
+  ``task_queries``, ``stage_proofs`` and ``rollout_stages`` are views made by the migrations. Their columns are a
+  promise to users.
 """
 
 from __future__ import annotations
