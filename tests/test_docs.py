@@ -201,7 +201,7 @@ def unknown_names(text: str) -> set[str]:
     return {
         name
         for name, _ in re.findall(
-            r"`((sql|miner|chains|environments|trajectories|research)(?:\.[a-z_]\w*)*\.\w+)`", text
+            r"`((sql|miner|chains|environments|trajectories|research)(?:\.[a-z_]\w*)+\.\w+)`", text
         )
         if not _stands_in_a_file(name.split("."))
     }
