@@ -46,8 +46,8 @@ def print_build(reports: Sequence[BuildReport]) -> None:
         if report.error:
             say(f"{report.repository}: {report.error.name}: {report.error}", err=True)
             continue
-        lengths = tally({f"of {length}": count for length, count in sorted(report.lengths.items())})
-        chains = counted(report.chains, "chain") + (f" ({lengths} stages)" if lengths else "")
+        lengths = tally({f"with {counted(length, 'stage')}": count for length, count in sorted(report.lengths.items())})
+        chains = counted(report.chains, "chain") + (f" ({lengths})" if lengths else "")
         changes = {"new": report.added, "frozen by their tasks": report.frozen}
         changes_text = tally(changes | {"gone": report.gone, "retired": report.retired})
         say(f"{report.repository}: {chains}" + (f"; {changes_text}" if changes_text else ""))
@@ -71,12 +71,13 @@ def _print_left_out(report: BuildReport) -> None:
     taken = counts[outcomes.CHAINED] + counts[outcomes.FROZEN]
     if not counts:
         return
-    say(f"  {taken:,} of {counted(counts.total(), 'landed pull request')} in chains; the others:")
     left = [(name, count) for name, count in counts.most_common() if name not in {outcomes.CHAINED, outcomes.FROZEN}]
     rows = [(f"{count:,}", name, MEANINGS[name]) for name, count in left[:_REASONS]]
     if rest := left[_REASONS:]:
         rows.append((f"{sum(count for _, count in rest):,}", "", f"for {counted(len(rest), 'other reason')}"))
-    say_table((), rows, indent=4)
+    say(f"  {taken:,} of {counted(counts.total(), 'landed pull request')} in chains{'; the others:' if rows else ''}")
+    if rows:
+        say_table((), rows, indent=4)
     if report.edges:
         kept = tally(dict(report.relations.most_common()))
         others = tally({name: count for name, count in report.edges.most_common() if name != outcomes.KEPT})

@@ -12,11 +12,13 @@ from sqlalchemy import func, select
 
 from chains import outcomes
 from chains.addresses import pull_request_url
+from chains.edges.told_signs import told_signs
 from chains.history import MERGE_PREFIX, days_between, display_subject, title_below
 from prchain.core.cli_options import SURVEYED
 from prchain.core.console.terminal import counted, listed, say, say_facts, say_table, shortened
 from prchain.core.errors import UsageError
 from sql.chosen import find_chain, resolved
+from sql.link_changes import LinkChanges, read_link_changes
 from sql.outcomes import SELECTED
 from sql.store import Store, Transaction
 from sql.strength import read_strengths, worst
@@ -24,7 +26,6 @@ from sql.tables import (
     Chain,
     ChainStage,
     Commit,
-    Lineage,
     PullRequestCommit,
     PullRequestText,
     Repository,
@@ -85,16 +86,6 @@ class SelectionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangesReport:
-    """What a stage changes of the one before, by the lineage."""
-
-    real_lines: int
-    inserted_lines: int
-    functions: Sequence[str]
-    names: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class ChainStageReport:
     """One stage of a chain."""
 
@@ -114,8 +105,8 @@ class ChainStageReport:
     signs: Sequence[Mapping[str, Any]]
     worth: float | None
     worth_signs: Sequence[Mapping[str, Any]]
-    changes: ChangesReport | None
-    """None where it changes nothing of the stage before."""
+    changes: LinkChanges | None
+    """What it changes of the stage before; None where it changes nothing of it."""
     url: str
 
 
@@ -288,7 +279,7 @@ def print_chains(rows: Sequence[ListedChain], alike: int, total: int, others: Ma
             untested = "" if stage.tested else "  (no tests)"
             lines.append(("", "", "", "", f"  #{stage.number}  {_without_number(stage)}{untested}"))
     if rows:
-        say_table(("id", "score", "weakest", "lines", "repository, pull requests, months"), lines)
+        say_table(("id", "score", "weakest", "source lines", "repository, pull requests, months"), lines)
     if alike:
         shown = f"{len(rows):,}" if alike in (len(rows), total) else f"{len(rows):,} of {alike:,} like that,"
         say(f"{shown} of {counted(total, 'chain')}")
@@ -321,17 +312,16 @@ def _stages(
     for row in tx.rows(ChainStage, *columns, chain_id=chain):
         known = dict(zip(columns, row, strict=True))
         known["subject"] = subjects[chain, known["position"]]
-        known |= {name: known[name] or [] for name in ("signs", "worth_signs")}
-        pair = {"later": known["number"], "earlier": stages[-1].number if stages else None}
-        changes = next(tx.read(ChangesReport, Lineage, repository_id=repository_id, **pair), None)
+        known |= {"signs": told_signs(known["signs"] or []), "worth_signs": known["worth_signs"] or []}
+        changes = read_link_changes(tx, repository_id, known["number"], stages[-1].number) if stages else None
         stages.append(ChainStageReport(**known, changes=changes, url=url_of(known["number"])))
     return tuple(stages)
 
 
-def _changes_text(changes: ChangesReport) -> str:
-    parts = [f"{counted(changes.real_lines, 'line')} of it"] if changes.real_lines else []
+def _changes_text(changes: LinkChanges) -> str:
+    parts = [f"{changes.lines} of the stage before"] if changes.lines else []
     if changes.inserted_lines:
-        parts.append(f"{counted(changes.inserted_lines, 'line')} put beside its lines")
+        parts.append(f"{counted(changes.inserted_lines, 'line')} of code put beside its lines")
     if changes.functions:
         parts.append(f"in {listed(changes.functions, 3)}")
     if changes.names:

@@ -314,7 +314,11 @@ def yield_(repository: str | None, db: str | None, as_json: bool) -> None:
         with store.reading() as tx:
             mined = repositories(tx, repository)
         if not mined:
-            raise UsageError(f"{repository or 'nothing'} has not been mined into this database")
+            raise UsageError(
+                f"{repository} has not been mined into this database"
+                if repository
+                else "no repository has been mined into this database; `prchain mine` does"
+            )
         builder = ChainBuilder(store, mirrors=settings.mirrors_dir, progress=progress, options=EVERYTHING)
         found = []
         for one in mined:
@@ -388,7 +392,11 @@ def list_chains(
 @click.argument("repository", metavar="OWNER/NAME[#N]")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Only the strongest N pairs.")
 @click.option(
-    "--min-lines", type=click.IntRange(min=0), default=1, show_default=True, help="Only pairs of so many changed lines."
+    "--min-lines",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Only pairs of so many lines of code.",
 )
 @click.option("--uncited", is_flag=True, help="Only pairs of which neither cites the other.")
 @click.option("--diff", "with_lines", is_flag=True, help="Print the lines, too.")
@@ -436,8 +444,8 @@ def lineage(
         return
     print_trace(report)
     print_lineage(page, limit)
-    for pair, lines in shown:
-        print_changed_lines(pair, lines)
+    for pair in shown:
+        print_changed_lines(pair)
 
 
 @chains.command()
@@ -483,7 +491,7 @@ def show(chain: str, with_lines: bool, reference: bool, stage: int | None, db: s
         return
     report = replace(report, stages=stages)
     present(as_json, report, print_chain, report)
-    for pair, lines in shown:
-        print_changed_lines(pair, lines)
+    for pair in shown:
+        print_changed_lines(pair)
     for one, patch in zip(stages, references, strict=False) if not as_json else ():
         print_reference(one.position, one.number, patch)

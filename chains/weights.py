@@ -1,4 +1,4 @@
-"""The weights of the signs, as `research.evidence_fit` fits them to what readers said: see `weights.csv` beside this.
+"""The weights of the signs, as `research.evidence.fit` fits them to what readers said: see `weights.csv` beside this.
 
 A model's confidence is the logistic function of the sum of its weights, each times the value of its sign.
 """

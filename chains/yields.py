@@ -179,9 +179,9 @@ def _sum(name: str, landed: int, rows: Sequence[ChainYield]) -> ChainYield:
 def print_yields(everything: Sequence[RepositoryYields]) -> None:
     """Print every repository's table, and that of all."""
     for found in [*everything, *([total_yields(everything)] if len(everything) > 1 else [])]:
-        say(f"{found.repository}: {found.landed:,} landed")
+        say(f"{found.repository}: {counted(found.landed, 'landed pull request')}")
         say_counts("pairs that chains may use, by source", dict(found.sources.most_common()))
-        say_counts("dropped by filters", dict(found.dropped.most_common()))
+        say_counts("of these dropped by filters", dict(found.dropped.most_common()))
         if found.dropped["benchmark_repository"]:
             say("  benchmarks are made from it: `chains build --allow-benchmarks` keeps what that filter drops")
         say_table(
@@ -189,7 +189,7 @@ def print_yields(everything: Sequence[RepositoryYields]) -> None:
             map(_cells, found.rows),
         )
     if everything:
-        say("* the strategy's own floors. chains: 5x2 is five of two stages. tested: stages")
+        say("* the strategy's own floors. chains: 5x2 is five with two stages. tested: stages")
         say("of chains whose every stage changes tests. /1,000: stages for 1,000 landed.")
         say("real, sensible: estimated shares of chains whose every step is real, and that")
         say("also make a sensible task. Other points: `chains build --floor F --worth W`.")

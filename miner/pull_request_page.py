@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from prchain.core.console.terminal import counted, say, say_facts, say_some
 from prchain.core.errors import UsageError
+from sql.link_changes import lines_changed
 from sql.store import Store, Transaction
 from sql.tables import (
     Citation,
@@ -56,7 +57,7 @@ def find_pull_request(store: Store, repository: str, number: int) -> dict[str, A
             raise UsageError(f"{repository} has no pull request #{number}; it may be an issue")
         cites = ("target", "relation", "field", "syntax", "snippet", "counted", "reason", "confidence")
         cited = ("source", *cites[1:])
-        changed = ("real_lines", "source_lines", "moved_lines", "inserted_lines")
+        changed = ("removed_lines", "real_lines", "source_lines", "moved_lines", "inserted_lines")
         return {
             "repository": names[repository_id],
             **dict(zip(columns, rows[0], strict=True)),
@@ -180,8 +181,9 @@ def _print_lineage(title: str, pairs: list[dict[str, Any]], other: str) -> None:
 
 
 def _lineage_words(pair: dict[str, Any], other: str) -> str:
-    inserted = f", {pair['inserted_lines']:,} put beside" if pair["inserted_lines"] else ""
-    return f"#{pair[other]}  {counted(pair['real_lines'], 'line')} changed{inserted}"
+    lines = lines_changed(pair["real_lines"], pair["removed_lines"])
+    inserted = f"{counted(pair['inserted_lines'], 'line')} of code put beside" if pair["inserted_lines"] else ""
+    return f"#{pair[other]}  {', '.join(filter(None, (lines, inserted))) or 'no line; uses names that it brought'}"
 
 
 def _print_citations(title: str, citations: list[dict[str, Any]], other: str) -> None:

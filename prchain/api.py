@@ -136,7 +136,8 @@ class StageVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """An agent's run over a chain, with the verdicts on it; or one of others (outcome ``imported``)."""
+    """An agent's run over a chain, with the verdicts on it; or one without a chain (outcome ``imported`` or
+    ``recorded``)."""
 
     id: str
     chain: str | None

@@ -89,6 +89,8 @@ def _of_sqlite(error: sqlite3.Error, url: URL) -> StoreError | None:
         return StoreUnavailable(
             f"{where} is being written by another process and stayed locked for {BUSY_SECONDS} s; wait for it to end"
         )
+    if code in _UNWRITABLE and (file := sqlite_file(url)) and file.exists() and not os.access(file, os.R_OK):
+        return _unavailable(where, "you may not read the file; give the right to read and write it")
     if code in _UNWRITABLE and (file := sqlite_file(url)) and (unwritable := _unwritable(file)):
         return _unavailable(
             where,

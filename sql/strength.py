@@ -291,19 +291,24 @@ def require_proof(tx: Transaction, chain_id: str, wanted: ProofFilter) -> None:
 
 
 def doubts(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
-    """`doubt_words` of the proofs of some chains, each as its weakest stage."""
+    """`doubt_words` of the proofs of some chains, each by its weakest stage."""
     strengths = read_strengths(tx)
     proved = strengths.keys() - imported_chains(tx)
-    return doubt_words(Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in proved))
+    counts = Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in proved)
+    return doubt_words(counts, "chain", ", each by its weakest stage")
 
 
-def doubt_words(counts: Mapping[Any, int]) -> str | None:
-    """One line on proofs that may be worth nothing, of how many there are by `Worth`; None where there is none."""
+def doubt_words(counts: Mapping[Any, int], noun: str, whole: str) -> str | None:
+    """One line on proofs that may be worth nothing, of how many there are by `Worth`; None where there is none.
+
+    `noun` is what each of the counted proofs is of, and `whole` goes on with what all of these are.
+    """
     told = ", ".join(f"{counts[name]:,} {name}" for name in (Worth.IMPORT_ONLY, Worth.NOT_MEASURED) if counts.get(name))
     if not told:
         return None
+    of = counted(sum(counts.get(name, 0) for name in Worth), noun)
     return (
-        f"of {counted(sum(counts.values()), 'proof')} {told}: hidden tests that pass may say nothing there; type "
+        f"proofs of {of}{whole}: {told}; hidden tests that pass may say nothing there; type "
         "`prchain environments validate --strength` to measure them, or --proof own to leave them out"
     )
 

@@ -195,6 +195,39 @@ def test_lines_are_short_where_they_can_be() -> None:
 _FILE = re.compile(r"`((?:prchain|sql|miner|chains|environments|trajectories|tests|docs)/[\w./-]*)`")
 
 
+def unknown_names(text: str) -> set[str]:
+    """The names in our packages, ``package.module.name``, that a text has in backquotes and that stand in no file.
+    With one dot it may be a table's column."""
+    return {
+        name
+        for name, _ in re.findall(
+            r"`((sql|miner|chains|environments|trajectories|research)(?:\.[a-z_]\w*)+\.\w+)`", text
+        )
+        if not _stands_in_a_file(name.split("."))
+    }
+
+
+def _stands_in_a_file(parts: list[str]) -> bool:
+    for length in range(len(parts), 0, -1):
+        place = ROOT.joinpath(*parts[:length])
+        file = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        if file.is_file():
+            rest, text = parts[length:], file.read_text(encoding="utf-8")
+            return not rest or re.search(rf"\b{rest[0]}\b", text) is not None
+    return False
+
+
+def test_names_in_our_packages_that_pages_and_comments_tell_are_there() -> None:
+    assert unknown_names(pages() + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")) == set()
+    for package in ("sql", "miner", "chains", "environments", "trajectories"):
+        for file in ROOT.joinpath(package).rglob("*.py"):
+            assert unknown_names(file.read_text(encoding="utf-8")) == set(), file
+    assert unknown_names("`sql.tables.Lineage` and `sql.nowhere.Name`, `chains.weights.gone`") == {
+        "sql.nowhere.Name",
+        "chains.weights.gone",
+    }
+
+
 def test_files_that_pages_name_are_there() -> None:
     named = {(page, name) for page, text in written().items() for name in _FILE.findall(text)}
     assert ("docs/architecture.md", "miner/landing.py") in named

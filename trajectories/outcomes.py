@@ -46,7 +46,12 @@ NOT_REACHED = "not_reached"
 """Of a stage: nothing was tried."""
 
 IMPORTED = "imported"
-"""Of a trajectory, and its stages: others made it; nothing was judged here. Its scaffold is called so, too."""
+"""Of a trajectory, and its stages: others made it; nothing was judged here. The scaffold of whatever has no chain is
+called so, too."""
+RECORDED = "recorded"
+"""Of a trajectory, and its stage: it is what a program asked its model through `prchain record`; nothing was judged."""
+WITHOUT_CHAIN = (IMPORTED, RECORDED)
+"""Outcomes of trajectories without a chain."""
 
 NO_TASK = "no_task"
 """The chain has no task that is ready."""

@@ -9,12 +9,13 @@ from typing import Any
 from chains.history import MinedRepository, repositories
 from chains.lineage.lineage_rows import read_ranges
 from chains.lineage.report import lineage_page
-from chains.lineage.shown_lines import ChangedLines, changed_lines
+from chains.lineage.shown_lines import ShownPair, changed_lines
 from chains.lineage.trace import TraceReport, trace
 from chains.lineage.tracer import Tracer
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.errors import UsageError
 from prchain.core.git import open_mined
+from sql.link_changes import read_link_changes
 from sql.store import Store
 from sql.tables import LineageLanding, PullRequest
 
@@ -38,13 +39,13 @@ def traced_page(
         return report, lineage_page(tx, mined, number=number, fewest=fewest, uncited=uncited)
 
 
-def pairs_with_lines(
-    store: Store, page: Mapping[str, Any], limit: int, mirrors: Path
-) -> list[tuple[Mapping[str, Any], list[ChangedLines]]]:
+def pairs_with_lines(store: Store, page: Mapping[str, Any], limit: int, mirrors: Path) -> list[ShownPair]:
     """The strongest pairs of a page with their lines. Raises `GitError` where the repository cannot be read."""
     mined = _mined(store, page["repository"])
+    pairs = [(pair["source"], pair["target"]) for pair in page["pairs"][:limit]]
     with store.reading() as tx:
         ranges = read_ranges(tx, mined.id)
+        changes = {pair: read_link_changes(tx, mined.id, *pair) for pair in pairs}
         same = dict(map(tuple, tx.rows(LineageLanding, "number", "same_as", repository_id=mined.id)))
     repository = open_mined(mined.location, mirrors, mined.host, mined.full_name)
     tracer = Tracer(repository, mirrors, ranges, SILENT.task(""))
@@ -55,10 +56,10 @@ def pairs_with_lines(
     }
     landings = {landed.number: landed for landed in ranges if landed.counts}
     found = []
-    for pair in page["pairs"][:limit]:
-        later = landings[pair["source"]]
-        lines = changed_lines(repository, later.base_sha, later.landed_sha, owners, pair["target"])
-        found.append((pair, list(lines)))
+    for later, earlier in pairs:
+        landed = landings[later]
+        hunks = changed_lines(repository, landed.base_sha, landed.landed_sha, owners, earlier)
+        found.append(ShownPair(later, earlier, changes[later, earlier], tuple(hunks)))
     return found
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from chains.history import MinedRepository
 from chains.lineage.outcomes import LINEAGE_OUTCOMES
-from chains.lineage.shown_lines import ChangedLines
+from chains.lineage.shown_lines import ChangedLines, ShownPair
 from chains.lineage.trace import TraceReport
 from prchain.core.console.terminal import counted, listed, say, say_content, say_counts, say_facts, say_table
 from sql.store import Transaction
@@ -76,7 +76,7 @@ def print_lineage(page: Mapping[str, Any], limit: int | None) -> None:
     )
     if pairs:
         say()
-        columns = ("later", "changes", "lines", "of later", "of earlier", "beside", "cited", "functions; names")
+        columns = ("later", "changes", "lines of code", "of later", "of earlier", "beside", "cited", "functions; names")
         say_table(columns, (_cells(pair) for pair in pairs[:limit]))
         if limit is not None and len(pairs) > limit:
             say(f"... {len(pairs) - limit:,} more pairs; --limit {len(pairs)} prints all")
@@ -95,13 +95,14 @@ def _cells(pair: Mapping[str, Any]) -> Sequence[Any]:
     )
 
 
-def print_changed_lines(pair: Mapping[str, Any], changed: Sequence[ChangedLines]) -> None:
+def print_changed_lines(pair: ShownPair) -> None:
     """Print the lines of the earlier pull request that the later one changes, and what it puts there."""
+    lines = pair.changes.lines if pair.changes else ""
     say()
-    say(f"#{pair['source']} changes #{pair['target']}:")
-    if not changed:
+    say(f"#{pair.later} changes {lines} of #{pair.earlier}:" if lines else f"#{pair.later} changes #{pair.earlier}:")
+    if not pair.hunks:
         say("  none of its lines; it puts lines beside them, or uses names that it brought")
-    for part in changed:
+    for part in pair.hunks:
         say(f"  {part.path}:{part.start}" + (f"  {part.function}" if part.function else ""))
         for mark, line in _marked(part):
             say_content(b"    %b %b\n" % (mark, line))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from prchain.core.git import GitRepository
 from prchain.core.git.line_changes import FileLines, LineHunk
+from sql.link_changes import LinkChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,16 @@ class ChangedLines:
     removed: tuple[tuple[bytes, bool], ...]
     """Lines without their ends, and whether they were the earlier one's."""
     added: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPair:
+    """A pair with its hunks."""
+
+    later: int
+    earlier: int
+    changes: LinkChanges | None
+    hunks: tuple[ChangedLines, ...]
 
 
 def changed_lines(

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from sqlalchemy import func, select
 
 from chains.addresses import pull_request_url
+from chains.edges.told_signs import told_signs
 from chains.outcomes import RETIRED
 from chains.tasks.model import NOT_REACHED, SelectedStage, StageQuery, TaskChain
 from chains.tasks.record import (
@@ -307,7 +308,7 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
         confidence=confidence,
         signs=tuple(
             SignRecord(sign=sign["sign"], weight=sign["weight"], detail=scrub_mined(sign["detail"]))
-            for sign in signs or ()
+            for sign in told_signs(signs or ())
         ),
         citations=tuple(
             CitationRecord(

@@ -28,7 +28,7 @@ from environments.proofs.proof_rows import (
 )
 from environments.proofs.validate import MEASURED, ChainProver, ValidateOptions
 from prchain.core.console.progress import SILENT, Progress
-from prchain.core.console.terminal import tally
+from prchain.core.console.terminal import counted, tally
 from prchain.core.errors import PrchainError
 from prchain.core.llm.gateway import Gateway
 from prchain.core.llm.ledger import Spending
@@ -204,7 +204,7 @@ class ValidateRun:
                     told[unit.chain_id] = words
             task.advance()
         why = f": {tally(dict(sorted(Counter(told.values()).items())))}" if told else ""
-        task.done(f"{len(told):,} of {len(units):,} need no image{why}")
+        task.done(f"{len(told):,} of {counted(len(units), 'chain')} need no image{why}")
         return sorted(units, key=lambda unit: unit.chain_id not in told)
 
     def holding(self, unit: ProofUnit) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import or_, select
 
 from chains.chain_report import ChainReport, ChainStageReport, ListedChain, chain_report, find_chains
+from chains.edges.told_signs import told_signs
 from prchain.view.diffs import DiffFile, diff_files
 from prchain.view.graph import ChainEdge, ChainGraph, chain_graph
 from prchain.view.options import ViewOptions
@@ -45,8 +46,8 @@ class StagePair:
     later: int
     before: tuple[DiffFile, ...]
     after: tuple[DiffFile, ...]
-    lit: int
-    """Lines of the earlier one that the later one removes or changes."""
+    lit: bool
+    """Whether the later one removes or changes lines of the earlier one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class ChainStageView:
     report: ChainStageReport
     link: str | None
     citations: tuple[CitedHere, ...]
+    changed: str
+    """How many lines it changes of the stage before; empty where none are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ def chain_view(store: Store, chain_id: str, options: ViewOptions, mirrors: Path,
             stage,
             forge_link(stage.url, host, report.repository),
             tuple(cited for cited in citations if cited.source == stage.number),
+            stage.changes.lines if stage.changes else "",
         )
         for stage in report.stages
     )
@@ -144,9 +148,9 @@ def _diffs(
     pairs = []
     for position in range(2, len(references) + 1):
         lit = trees.lit_lines(position)
-        before = diff_files(references[position - 2], lit=lit, mark="+")
-        after = diff_files(references[position - 1], lit=lit, mark="-")
-        pairs.append(StagePair(position - 1, position, before, after, sum(file.lit for file in after)))
+        before = diff_files(references[position - 2], lit=lit.texts, mark="+")
+        after = diff_files(references[position - 1], lit=lit.numbers, mark="-")
+        pairs.append(StagePair(position - 1, position, before, after, bool(lit.numbers)))
     return tuple(pairs), (), trees.problem
 
 
@@ -166,7 +170,7 @@ def _edges(tx: Transaction, repository_id: int, numbers: Sequence[int]) -> tuple
             row.confidence,
             row.sources.replace(",", ", "),
             row.outcome,
-            tuple(f"{sign['weight']:+.1f} {sign['sign']}: {sign['detail']}" for sign in row.signs),
+            tuple(f"{sign['weight']:+.1f} {sign['sign']}: {sign['detail']}" for sign in told_signs(row.signs)),
         )
         for row in tx.connection.execute(query)
     )

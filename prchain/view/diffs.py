@@ -58,23 +58,25 @@ class DiffFile:
 def diff_files(
     patches: Sequence[FilePatch],
     *,
-    lit: Mapping[str, Collection[str]] | None = None,
+    lit: Mapping[str, Collection[str | int]] | None = None,
     mark: str = "",
     hidden: Collection[str] = (),
 ) -> tuple[DiffFile, ...]:
-    """The files of a patch, those with lit lines first. `lit` is path to the texts of lines with the mark `mark` that
-    are lit; a line whose text is one of `hidden` is not shown."""
+    """The files of a patch, those with lit lines first. `lit` is path to those lines with the mark `mark` that are lit,
+    by their texts, or by their numbers in the old file, whose path it then is; a line whose text is one of `hidden` is
+    not shown."""
     room = LINES_OF_PATCH
     found = []
     for patch in patches:
         most = min(LINES_OF_FILE, room)
-        shown = _file(patch, most, (lit or {}).get(patch.path, ()), mark, hidden)
+        path = patch.old_path or patch.path if mark == "-" else patch.path
+        shown = _file(patch, most, (lit or {}).get(path, ()), mark, hidden)
         room -= sum(len(hunk.lines) for hunk in shown.hunks)
         found.append(shown)
     return tuple(sorted(found, key=lambda file: not file.lit))
 
 
-def _file(patch: FilePatch, most: int, lit: Collection[str], mark: str, hidden: Collection[str]) -> DiffFile:
+def _file(patch: FilePatch, most: int, lit: Collection[str | int], mark: str, hidden: Collection[str]) -> DiffFile:
     hunks: list[DiffHunk] = []
     left = most
     for hunk in patch.hunks:
@@ -92,12 +94,12 @@ def _file(patch: FilePatch, most: int, lit: Collection[str], mark: str, hidden: 
     return DiffFile(patch.path, patch.old_path, patch.status, patch.binary, *ending)
 
 
-def _lines(hunk: Hunk, lit: Collection[str], lit_mark: str, hidden: Collection[str]) -> list[DiffLine]:
+def _lines(hunk: Hunk, lit: Collection[str | int], lit_mark: str, hidden: Collection[str]) -> list[DiffLine]:
     old, new = hunk.old_start, hunk.new_start
     found = []
     for line in _without_keys(hunk.lines):
         mark, text = line[0], line[1:]
-        is_lit = mark == lit_mark and text in lit
+        is_lit = mark == lit_mark and (text in lit or old in lit)
         if text.strip() in hidden:
             text = HIDDEN
         if len(text) > _LONGEST_LINE:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from miner.outcomes import OUTCOMES
 from prchain.view.facets import ALL, UNTOLD, CountedRepository, Facet
+from prchain.view.tones import COUNTED, GOING_ON
 from trajectories.outcomes import KEPT
 
 
@@ -43,9 +44,6 @@ class FunnelSection:
     repository: str
     last_run: str
     steps: tuple[FunnelStep, ...]
-
-
-_KEPT = frozenset({"landed", "selected", "chained", "frozen", "ready", "proved", "converged", "dry", "capped", *KEPT})
 
 
 def sections(repositories: Sequence[CountedRepository]) -> list[FunnelSection]:
@@ -127,7 +125,7 @@ def _step(title: str, note: str, total: int | None, total_page: str, found: Sequ
     for facet in found:
         width = 100 * facet.count / whole if whole else 0.0
         name = facet.values[-1] if facet.kind != "citations" else f"{facet.values[1]} ({facet.values[0]})"
-        kept = facet.values[-1] in _KEPT or facet.values[0] == "counted" or facet.kind == "landed"
+        kept = facet.values[-1] in GOING_ON or facet.values[0] == COUNTED or facet.kind == "landed"
         slices.append(Slice(name, facet.count, facet.page, round(start, 3), round(width, 3), kept))
         start += width
     return FunnelStep(title, note, whole, total_page, tuple(slices), total is None or total == whole)

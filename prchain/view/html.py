@@ -8,26 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from prchain.view.places import ASSETS, CHAINS, FUNNEL, TRAJECTORIES, root_of
 from prchain.view.texts import marked
+from prchain.view.tones import tone
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of every page: scripts and styles of our own files, and nothing else from anywhere."""
-
-_GOOD = frozenset(
-    "accepted accepted_prefix ready proved selected landed kept counted passed chained frozen converged built".split()  # noqa: SIM905
-)
-_BAD = frozenset("rejected tampered f2p_failed p2p_broken earlier_broken state_broken failed error broken".split())  # noqa: SIM905
-_DULL = frozenset("running not_reached none imported retired unlinked not_chosen superseded unscored".split())  # noqa: SIM905
-
-
-def tone(outcome: object) -> str:
-    """How an outcome is coloured: it is always written out, too."""
-    name = str(outcome)
-    if name in _GOOD:
-        return "good"
-    return "bad" if name in _BAD else "dull" if name in _DULL else "odd"
 
 
 def usd(value: float | None) -> str:

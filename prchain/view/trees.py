@@ -5,7 +5,8 @@ The pages go on without what cannot be read, and say why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from chains.lineage.shown_lines import changed_lines
@@ -25,6 +26,16 @@ _DIFF = (
 
 _HIDDEN = 4
 """Characters of a line without blanks from which on it can tell something: braces and ``else:`` are everybody's."""
+
+
+@dataclass(frozen=True, slots=True)
+class LitLines:
+    """Lines of one stage that the next one removes or changes, by the path that their files have when it begins."""
+
+    texts: dict[str, set[str | int]]
+    """What they say: the stage that brought them may have had them in other places."""
+    numbers: dict[str, set[str | int]]
+    """Where they stand when the next stage begins."""
 
 
 class ChainTrees:
@@ -76,22 +87,23 @@ class ChainTrees:
             self.problem = str(error)
             return {}
 
-    def lit_lines(self, position: int) -> Mapping[str, frozenset[str]]:
-        """Path to the lines of the stage before `position` that this stage removes or changes, by `git blame`."""
+    def lit_lines(self, position: int) -> LitLines:
+        """The lines of the stage before `position` that this stage removes or changes, by `git blame`."""
+        found = LitLines({}, {})
         if self._git is None or self._chain is None or position < 2:
-            return {}
+            return found
         earlier, later = self._chain.stages[position - 2], self._chain.stages[position - 1]
         try:
             own = self._git.run("rev-list", "--first-parent", f"{earlier.base}..{earlier.landed}").split()
             owners = dict.fromkeys([*own, earlier.landed], earlier.number)
-            found: dict[str, set[str]] = {}
             for hunk in changed_lines(self._git, later.base, later.landed, owners, earlier.number):
-                lines = (line.decode("utf-8", "replace") for line, mine in hunk.removed if mine)
-                found.setdefault(hunk.path, set()).update(lines)
-            return {path: frozenset(lines) for path, lines in found.items()}
+                for number, (line, mine) in enumerate(hunk.removed, hunk.start):
+                    if mine:
+                        found.texts.setdefault(hunk.path, set()).add(line.decode("utf-8", "replace"))
+                        found.numbers.setdefault(hunk.path, set()).add(number)
         except GitError as error:
             self.problem = str(error)
-            return {}
+        return found
 
     def reference_lines(self) -> frozenset[str] | None:
         """The lines that the references of the chain add or take away, without the blanks around them; but not the

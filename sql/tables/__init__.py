@@ -9,8 +9,9 @@ Conventions:
 - A time is text, UTC, ISO 8601 with seconds: ``2024-05-01T12:30:00Z``. It sorts as it reads, on every database.
 - A text column never holds NUL or a lone surrogate (`prchain.core.storable.clean_text`); PostgreSQL refuses both.
 - A path is UTF-8; bytes that are not are written as ``\\xNN``.
-- ``landed_pull_requests``, ``citation_edges``, ``lineage_edges`` and ``review_comments`` are views made by the
-  migrations. Their columns are a promise to users.
+- ``landed_pull_requests``, ``citation_edges``, ``lineage_edges``, ``review_comments``, ``chosen_stages``,
+  ``task_queries``, ``stage_proofs`` and ``rollout_stages`` are views made by the migrations. Their columns are a
+  promise to users.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class LlmCall(Base):
     request_hash: Mapped[str] = mapped_column(String(64))
     """SHA-256 of everything that was sent."""
     state: Mapped[str] = mapped_column(String(16))
-    """``reserved`` (in flight, or lost in a kill), ``stored``, ``released`` (refused unpaid) or ``lost`` (sent, and
-    perhaps paid, without a reply). Reserved and lost calls count with what was reserved for them."""
+    """``reserved`` (in flight, or lost in a kill), ``stored``, ``released`` (refused unpaid, or never sent) or ``lost``
+    (sent, and perhaps paid, without a reply). Reserved and lost calls count with what was reserved for them."""
     prompt: Mapped[str] = mapped_column(String(64))
     prompt_hash: Mapped[str] = mapped_column(String(64))
     model: Mapped[str] = mapped_column(String(255))

@@ -226,7 +226,7 @@ class ImportedTrajectory(Base):
     repository: Mapped[str | None] = mapped_column(String(255))
     """``owner/name``, where the document tells what the agent worked on."""
     told: Mapped[dict[str, Any]] = mapped_column(JsonText(unicode=True))
-    """JSON object: what else it says of itself, where prchain wrote it (`trajectories.imports.document.Told`)."""
+    """JSON object: what else it says of itself, where prchain wrote it (`trajectories.provenance.TrajectoryOrigin`)."""
     left_out: Mapped[dict[str, Any]] = mapped_column(JsonText())
     """JSON object: what was not taken, by kind (``images``, ``subagents``, ``token_ids`` ...), and how often."""
     imported_at: Mapped[str] = mapped_column(String(32))

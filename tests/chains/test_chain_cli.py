@@ -47,7 +47,7 @@ def rows(*arguments: str) -> Any:
 def test_build_says_what_became_of_every_landing_and_of_every_pair(database: str) -> None:
     result = call("build", "--db", database)
     assert result.exit_code == 0
-    assert f"{NAME}: 1 chain (1 of 3 stages); 1 new" in result.stdout
+    assert f"{NAME}: 1 chain (1 with 3 stages); 1 new" in result.stdout
     (report,) = rows("build", "--db", database)
     assert sum(report["candidates"].values()) == report["landed"] == 8
     assert sum(report["edges"].values()) == 5
@@ -91,6 +91,7 @@ def test_list_filters_and_show_explains(database: str) -> None:
         (("build", "--benchmark-list", "missing.txt"), "missing.txt"),
         (("list", "--repository", "nobody/nothing"), "nobody/nothing has not been mined"),
         (("show", "zz"), "no chain's id begins with 'zz'"),
+        (("yield", "nobody/nothing"), "nobody/nothing has not been mined"),
         (("show", ""), "no chain's id begins with"),
     ],
 )
@@ -219,6 +220,15 @@ def test_the_commonest_reasons_are_told_in_words_and_the_others_are_summed(capsy
     assert "`prchain sql dropped`" in lines[8] and "docs/outcomes.md" in lines[8]
 
 
+def test_where_all_are_in_chains_no_others_are_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    report = BuildReport("o/n", landed=2, candidates=Counter(chained=2), lengths=Counter({2: 1}))
+    print_build([report])
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "o/n: 1 chain (1 with 2 stages)",
+        "  2 of 2 landed pull requests in chains",
+    ]
+
+
 @pytest.mark.parametrize(
     ("report", "said", "unsaid"),
     [
@@ -256,3 +266,9 @@ def test_where_mining_has_not_ended_well_that_is_said_and_nothing_else(
 def test_the_next_step_is_not_named_where_there_is_a_chain(database: str) -> None:
     assert "no chain:" not in call("build", "--db", database).stdout
     assert "no chain: with a GITHUB_TOKEN" in call("build", "--db", database, "--min", "4").stdout
+
+
+def test_a_yield_of_nothing_says_that_nothing_was_mined(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store.open(str(tmp_path / "empty.db")).close()
+    assert run(["chains", "yield", "--db", str(tmp_path / "empty.db")]) == 2
+    assert "no repository has been mined into this database; `prchain mine` does" in capsys.readouterr().err

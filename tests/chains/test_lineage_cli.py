@@ -51,7 +51,7 @@ def test_pairs_are_limited_filtered_and_of_one_pull_request() -> None:
 
 def test_the_lines_of_a_pair_are_printed_and_others_lines_are_marked() -> None:
     printed = call("chains", "lineage", f"{NAME}#2", "--diff").stdout
-    assert "#2 changes #1:" in printed
+    assert "#2 changes 3 lines of code of #1:" in printed
     assert "    -     round_half_even_amount_result = round_half_even_amount_intermediate * 2" in printed
     assert "    +     round_half_even_amount_result = round_half_even_amount_intermediate * 7" in printed
 
@@ -60,8 +60,8 @@ def test_show_prints_lineage_both_ways_once_it_was_found() -> None:
     assert "changes lines of" not in call("show", f"{NAME}#2").stdout
     call("chains", "lineage", NAME)
     printed = call("show", f"{NAME}#2").stdout
-    assert "changes lines of" in printed and "#1  3 lines changed" in printed
-    assert "lines changed by" in printed and "#3  3 lines changed" in printed
+    assert "changes lines of" in printed and "#1  3 lines of code" in printed
+    assert "lines changed by" in printed and "#3  3 lines of code" in printed
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from chains.lineage.report import print_changed_lines
-from chains.lineage.shown_lines import ChangedLines
+from chains.lineage.shown_lines import ChangedLines, ShownPair
 from chains.reference_patches import print_reference
 from prchain.cli import cli, run
 from prchain.core.console.terminal import STEERING, say_content
 from prchain.core.git import GitRepository
 from prchain.core.git.patches import patch_fields
+from sql.link_changes import LinkChanges
 from tests.chains.chainworld import Shop, build, chosen, function, mined, module
 from tests.miner.gitworld import EXECUTABLE, FILE, LINK, Content
 from tests.prchain.test_columns import Terminal
@@ -159,9 +160,10 @@ def test_a_file_gets_the_patch_as_it_is_whatever_the_locale(patched: Patched, tm
 def test_lines_and_patches_on_a_page_are_printed_as_they_are(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     old, new = b"\treturn sum_of_all(amounts, 'caf\xe9')\x0c\r", b"\treturn exact_sum_of(amounts)\x0c\r"
     changed = ChangedLines("a.py", 1, "def total():", ((old, True), (b"\tx", False)), (new,))
-    print_changed_lines({"source": 2, "target": 1}, [changed])
+    print_changed_lines(ShownPair(2, 1, LinkChanges(2, 1, 0, (), ()), (changed,)))
     assert capsysbinary.readouterr().out == (
-        b"\n#2 changes #1:\n  a.py:1  def total():\n    - %b\n    ~ \tx\n    + %b\n" % (old, new)
+        b"\n#2 changes 1 line of code (2 in all) of #1:\n  a.py:1  def total():\n    - %b\n    ~ \tx\n    + %b\n"
+        % (old, new)
     )
     print_reference(1, 7, b"+\tcaf\xe9\r\n")
     assert capsysbinary.readouterr().out == b"\nreference of stage 1, #7:\n+\tcaf\xe9\r\n"

@@ -41,7 +41,7 @@ def test_a_stage_without_a_test_file_ends_without_an_image_and_before_the_others
         told = Told()
         run = ValidateRun(world.store, world.prover(), ValidationChoice(), progress=told)
         assert [unit.chain_id for unit in run.sifted(run.pending()[0])] == [world.chain_ids[1], world.chain_ids[0]]
-        assert told.words == [f"1 of 2 need no image: 1 {NO_TEST_FILE}"]
+        assert told.words == [f"1 of 2 chains need no image: 1 {NO_TEST_FILE}"]
         assert world.prover().prove(world.chain_ids[1]).outcome == UNPROVED
 
 

@@ -13,6 +13,7 @@ from prchain.core.llm.model import Message, Model, Reply, Request, Usage
 from prchain.core.llm.price import Price
 from prchain.core.llm.prompts import Fence, Prompt
 from prchain.core.llm.scripted import ScriptedModel
+from prchain.core.llm.sending import mark_sent
 from tests.endpoint import wait_for
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
@@ -220,14 +221,17 @@ def test_a_call_that_cost_nothing_gives_its_reservation_back(kind: type[errors.L
     assert gateway.spending().usd == 0
 
 
-def test_an_interrupted_call_stays_reserved() -> None:
+@pytest.mark.parametrize("ending", [KeyboardInterrupt(), ValueError("odd")])
+def test_a_call_that_something_without_a_name_ends_once_it_was_sent_stays_reserved(ending: BaseException) -> None:
     def interrupted(request: Request) -> None:
-        raise KeyboardInterrupt
+        mark_sent()
+        raise ending
 
     gateway = gateway_of(FakeModel(interrupted))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(type(ending)):
         gateway.ask(question())
     assert states(gateway) == ["reserved"]
+    assert gateway.spending().usd > 0
 
 
 def test_the_reservation_covers_every_byte_as_a_token_and_the_longest_reply() -> None:
@@ -395,3 +399,16 @@ def test_when_the_thread_that_asks_fails_the_next_one_asks() -> None:
         "NoneType",
     ]
     assert states(gateway) == ["released", "stored"]
+
+
+@pytest.mark.parametrize("ending", [ValueError("odd"), RecursionError(), MemoryError(), KeyboardInterrupt()])
+def test_whatever_ends_a_call_before_it_is_sent_its_reservation_is_given_back(ending: BaseException) -> None:
+    def ended(request: Request) -> None:
+        raise ending
+
+    gateway = gateway_of(FakeModel(ended), budget_usd=0.1)
+    for _ in range(30):  # each reservation is about 0.08 USD
+        with pytest.raises(type(ending)):
+            gateway.ask(question())
+    assert set(states(gateway)) == {"released"}
+    assert gateway.spending().usd == 0

@@ -55,17 +55,26 @@ def test_a_folder_that_cannot_be_made_or_written(tmp_path: Path) -> None:
         assert str(place) in failure(StoreUnavailable, str(place))
 
 
-def test_a_database_in_a_folder_that_may_only_be_read_is_called_what_it_is(
-    filled: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "right", "said"),
+    [
+        ("folder", os.W_OK, "{folder} cannot be written, and SQLite keeps its log beside the file"),
+        ("file", os.W_OK, "{file} cannot be written, and SQLite keeps its log beside the file"),
+        ("file", os.R_OK, "you may not read the file"),
+    ],
+)
+def test_a_database_that_may_not_be_written_or_read_is_called_what_it_is(
+    place: str, right: int, said: str, filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root may write everywhere, so the system's answer is played; SQLite then says only `unable to open`."""
+    """Root may do all of it, so the system's answer is played; SQLite then says only `unable to open`."""
     store = Store.open(str(filled))
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != filled.parent)
+    places = {"file": filled, "folder": filled.parent}
+    monkeypatch.setattr(os, "access", lambda path, mode: (Path(path), mode) != (places[place], right))
     refused = sqlite3.OperationalError("unable to open database file")
     refused.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
     with pytest.raises(StoreUnavailable) as caught, failures.named_failures(store.url):
         raise refused
-    assert f"{filled.parent} cannot be written, and SQLite keeps its log beside the file" in str(caught.value)
+    assert said.format(**places) in str(caught.value)
     store.close()
 
 

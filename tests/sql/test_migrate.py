@@ -16,7 +16,7 @@ from prchain.core.errors import StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, writer
 from sql.migrate import MIGRATIONS, VERSION_TABLE, drift, known_versions, main, migrate
 from sql.store import Store
-from sql.tables import Base, Trajectory, TrajectoryMessage
+from sql.tables import Base, Trajectory, TrajectoryMessage, TrajectoryStage
 from tests.samples import drawn
 from tests.sql.rows import fill
 
@@ -203,6 +203,35 @@ def test_a_database_of_the_baseline_gets_what_came_later_and_keeps_its_rows(
         assert list(tx.rows(Trajectory, "id", "outcome", "decided_by")) == [("t", "accepted", None)]
         assert tx.count(TrajectoryMessage) == 1
         assert drift(tx.connection) == ""
+    store.close()
+
+
+def test_what_was_recorded_gets_an_outcome_of_its_own_and_keeps_its_id(bare_database_url: str, tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    later = [f"m{version}_*" for version in known_versions() if version > "0022"]
+    shutil.copytree(MIGRATIONS, before, ignore=shutil.ignore_patterns("__pycache__", *later))
+    engine = make_engine(parse_url(bare_database_url))
+    migrate(engine, before)
+    with writer(engine).begin() as connection:
+        for name, form in (("r", "chat/completions"), ("i", "ATIF-v1.7")):
+            for statement in (
+                "INSERT INTO trajectories (id, sample, scaffold, model, options, options_hash, prompts, tools, "
+                "outcome, accepted, tokens_in, tokens_out, steps, seconds, tries, started_at) VALUES (:id, 0, "
+                "'imported', 'm', '{}', '', '{}', '[]', 'imported', 0, 1, 1, 1, 0.0, 0, '')",
+                "INSERT INTO trajectory_stages (trajectory_id, position, outcome, endings, attempts, steps, seconds, "
+                "conflicts, reset_tests, \"check\") VALUES (:id, 1, 'imported', '[]', 1, 1, 0.0, '[]', '[]', '{}')",
+                "INSERT INTO imported_trajectories (trajectory_id, content, form, agent, agent_version, told, "
+                "left_out, imported_at) VALUES (:id, 'c', :form, 'a', '', '{}', '{}', '')",
+            ):
+                connection.execute(
+                    text(statement), {"id": name, "form": form} if ":form" in statement else {"id": name}
+                )
+    engine.dispose()
+    store = Store.open(bare_database_url)
+    with store.reading() as tx:
+        expected = {("r", "recorded"), ("i", "imported")}
+        assert set(map(tuple, tx.rows(Trajectory, "id", "outcome"))) == expected
+        assert set(map(tuple, tx.rows(TrajectoryStage, "trajectory_id", "outcome"))) == expected
     store.close()
 
 

@@ -106,6 +106,10 @@ def test_a_chain_is_worth_what_its_weakest_stage_is() -> None:
 
 
 def test_one_line_warns_of_proofs_that_may_be_worth_nothing() -> None:
-    assert doubt_words({"strong": 2, "weak": 1, "unknown": 1}) is None and doubt_words({}) is None
-    assert str(doubt_words({"strong": 1, "import_only": 2})).startswith("of 3 proofs 2 import_only: ")
-    assert "1 import_only, 4 not_measured" in str(doubt_words({"not_measured": 4, "import_only": 1}))
+    def said(**counts: int) -> str | None:
+        return doubt_words(counts, "stage", " in these samples")
+
+    assert said(strong=2, weak=1, unknown=1) is None and said() is None and said(not_proved=1) is None
+    few = said(strong=1, import_only=2, not_proved=5)
+    assert few is not None and few.startswith("proofs of 3 stages in these samples: 2 import_only; ")
+    assert "1 import_only, 4 not_measured" in str(said(not_measured=4, import_only=1))

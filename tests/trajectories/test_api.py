@@ -36,6 +36,7 @@ def test_the_example_of_the_docs_runs(folder: Path, capsys: pytest.CaptureFixtur
     output = capsys.readouterr().out
     assert f"{REPOSITORY} 13 landed of 14" in output
     assert "#2 > #5 > #8 ready" in output
+    assert "hidden tests: [6, 2, 1]" in output
     assert len(re.findall(r"turns under loss: \d+ words$", output, re.M)) == 3
 
 

@@ -78,7 +78,7 @@ def test_a_page_shows_each_window_with_its_candidates(
     assert "stage 1, window 1, after step 0: 0 nodes established, floor 0.5" in page
     assert "frontier: listing, absent, repro" in page
     assert "2 on 0 at 2 to again" in page
-    assert "committed 5 steps of 2 (floor)" in page
+    assert "committed 5 steps of candidate 2 (floor)" in page
     assert run(["curate", "show", name, "--json", *at(world)]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["windows"][0]["candidates"][2]["rewrite"]["text"] == "Before I go on, a check."

@@ -148,7 +148,7 @@ class TestARun:
         print_window(page["windows"][0])
         alone = capsys.readouterr().out
         assert alone.startswith("stage 1, window 1, after step 0: ")
-        assert alone.endswith("committed 5 steps of 2 (floor)\n")
+        assert alone.endswith("committed 5 steps of candidate 2 (floor)\n")
         print_windows(page)
         assert alone in capsys.readouterr().out
 

@@ -530,6 +530,6 @@ def test_the_command_tells_what_it_took_and_who_said_nothing(
     printed = capsys.readouterr()
     assert "theirs.jsonl, line 2: the document is a list, and must be an object" in printed.err
     assert "2 trajectories imported, with 7 steps; 0 there before, 1 cannot be read" in printed.out
-    assert "2 trajectories of sub-agents" in printed.out and "nobody says the licence of 1:" in printed.out
+    assert "2 trajectories of sub-agents" in printed.out and "nobody says the licence of 1 trajectory:" in printed.out
     assert run(["status"]) == 0
     assert "trajectories of others: 2" in capsys.readouterr().out

@@ -356,13 +356,20 @@ def test_a_recorded_program_is_a_trajectory_that_audit_and_export_take(world: Ca
     ]
     assert "real-key" not in repr(rows("SELECT * FROM trajectory_messages")) + repr(rows("SELECT * FROM llm_calls"))
     exported = CliRunner().invoke(
-        cli, ["export", "--db", "p.db", "--format", "openai", "--outcome", "imported", "--out", "out.jsonl"]
+        cli, ["export", "--db", "p.db", "--format", "openai", "--outcome", "recorded", "--out", "out.jsonl"]
     )
     assert exported.exit_code == 0, exported.output
     samples = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     weights = [[message["weight"] for message in it["messages"] if message["role"] == "assistant"] for it in samples]
     assert sorted(map(sum, weights)) == [1, 3]
     assert CliRunner().invoke(cli, ["rollouts", "audit", "--db", "p.db"]).exit_code == 0
+    told = json.loads(CliRunner().invoke(cli, ["stats", "--db", "p.db", "--json"]).stdout)
+    assert (told["recorded"]["trajectories"], told["recorded"]["licences"]) == (
+        2,
+        {"MIT": 2},
+    ) and "imported" not in told
+    assert "recorded: 2 trajectories, " in CliRunner().invoke(cli, ["stats", "--db", "p.db"]).stdout
+    assert [row[0] for row in rows("SELECT DISTINCT outcome FROM trajectory_stages")] == ["recorded"]
 
 
 def test_the_program_never_has_the_key_of_the_endpoint(world: Callable[..., Result]) -> None:

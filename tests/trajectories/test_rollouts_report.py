@@ -156,7 +156,7 @@ class TestList:
         for sample in range(3):
             world.trajectory(f"{sample}" * 16, CHAIN, sample=sample, gate="both", backend="docker")
         head, *rows, common, total = self.printed(world, capsys)
-        assert head.split() == ["id", "outcome", "stages", "steps", "USD", "repository", "and", "chain"]
+        assert head.split() == ["id", "outcome", "accepted", "steps", "USD", "repository", "and", "chain"]
         assert [row.split()[2:5] for row in rows] == [["3", "of", "3"]] * 3
         assert all(row.endswith(f"{CHAIN} sample {sample}") for sample, row in enumerate(rows))
         words = "gate both 0.8, tools full, context chain, temperature of the endpoint"

@@ -207,7 +207,7 @@ def test_the_command_prints_ours_beside_the_papers(
     assert run(["stats", "--db", database_url]) == 0
     output = capsys.readouterr().out
     assert "61,810" in output and "239" in output and "84,820" in output and "1,762" in output
-    assert "round 2: 100% accepted (1 of 1; 0 unscored)" in output
+    assert "round 2: 100% accepted (1 of 1 verdict; 0 unscored)" in output
     assert run(["stats", "--json", "--db", database_url]) == 0
     assert json.loads(capsys.readouterr().out)["paper"] == dict(PAPER)
 

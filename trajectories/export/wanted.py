@@ -11,7 +11,7 @@ from prchain.core.errors import UsageError
 from sql.chosen import repository_ids
 from sql.store import Transaction
 from sql.tables import Trajectory
-from trajectories.outcomes import FINAL, IMPORTED, INFRASTRUCTURE, RUNNING, SUPERSEDED
+from trajectories.outcomes import FINAL, INFRASTRUCTURE, RUNNING, SUPERSEDED, WITHOUT_CHAIN
 
 _MESSAGE_LENGTH = 300
 """The most characters of a message that lists names."""
@@ -32,7 +32,7 @@ def check_requested(
     """
     if repository is not None:
         repository_ids(tx, repository)
-    if unknown := sorted(set(outcomes) - FINAL - INFRASTRUCTURE - {RUNNING, SUPERSEDED, IMPORTED}):
+    if unknown := sorted(set(outcomes) - FINAL - INFRASTRUCTURE - {RUNNING, SUPERSEDED, *WITHOUT_CHAIN}):
         _check("outcome", unknown, _counts(tx, Trajectory.outcome))
     if model is not None:
         _check("model", [model], _counts(tx, Trajectory.model))

@@ -86,6 +86,7 @@ def _print(report: TrajectoryImportReport) -> None:
         say(f"  {counted(report.secrets, 'secret')} replaced")
     for count, what in ((report.without_source, "source"), (report.without_licence, "licence")):
         if count:
-            say(f"  nobody says the {what} of {count:,}: import again with --{what}, or cards say unknown")
+            of = counted(count, "trajectory")
+            say(f"  nobody says the {what} of {of}: import again with --{what}, or cards say unknown")
     if report.imported:
         say("`prchain rollouts list` shows them; `prchain export --outcome imported` writes them")

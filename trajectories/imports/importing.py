@@ -137,8 +137,8 @@ class TrajectoryImporter:
         report.without_source += source is None
 
 
-def foreign_row(name: str, found: ForeignTrajectory) -> Mapping[str, Any]:
-    """The row of a trajectory of others in ``trajectories``."""
+def foreign_row(name: str, found: ForeignTrajectory, outcome: str = IMPORTED) -> Mapping[str, Any]:
+    """The row of a trajectory without a chain in ``trajectories``."""
     times = [entry.at for entry in found.entries if entry.at]
     return {
         "id": name,
@@ -154,7 +154,7 @@ def foreign_row(name: str, found: ForeignTrajectory) -> Mapping[str, Any]:
         "prompts": {},
         "tools": found.tools,
         "decided_by": None,
-        "outcome": IMPORTED,
+        "outcome": outcome,
         "reason": None,
         "accepted": 0,
         "overview": None if found.overview is None else clean_text(found.overview),

@@ -48,7 +48,7 @@ def record(
     db: str | None,
     as_json: bool,
 ) -> None:
-    """Run a program, and keep what it asks a model as a trajectory without a chain.
+    """Run a program, and keep what it asks a model as a trajectory without a chain, of outcome `recorded`.
 
     The program gets OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL; `{base_url}`, `{token}` and `{model}` in its
     arguments are filled in. It asks an endpoint on this machine, and that asks the model of purpose `agent`, whose real
@@ -58,7 +58,7 @@ def record(
     Example:
       prchain record --name mini -- mini -m openai/{model} -t "Mend it" -y
       prchain rollouts audit
-      prchain export --format slime --outcome imported --out recorded.jsonl
+      prchain export --format slime --outcome recorded --out recorded.jsonl
     """
     from sql.ledger import open_gateway
     from trajectories.recording.program import command_line, running, variables

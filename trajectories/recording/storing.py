@@ -12,7 +12,7 @@ from trajectories.identity import LENGTH
 from trajectories.imports.document import ForeignTrajectory
 from trajectories.imports.importing import foreign_row, origin_row
 from trajectories.model import EntryKind
-from trajectories.outcomes import IMPORTED
+from trajectories.outcomes import RECORDED
 from trajectories.recording.conversation import Branch
 from trajectories.rows import StageRow, write_entries, write_stage
 
@@ -55,7 +55,7 @@ def store_branch(store: Store, program: RecordedProgram, branch: Branch, first: 
         agent=program.agent,
         agent_version=program.version,
         entries=tuple(entries),
-        stages=(StageRow(1, IMPORTED, attempts=1, steps=steps),),
+        stages=(StageRow(1, RECORDED, attempts=1, steps=steps),),
         model=program.model,
         session=program.run,
         repository=program.repository,
@@ -66,7 +66,7 @@ def store_branch(store: Store, program: RecordedProgram, branch: Branch, first: 
         told={"parent": parent} if parent else {},
     )
     with store.transaction() as tx:
-        tx.upsert(Trajectory, [foreign_row(name, found)])
+        tx.upsert(Trajectory, [foreign_row(name, found, RECORDED)])
         tx.upsert(ImportedTrajectory, [origin_row(name, found, program.source, program.licence)])
         write_entries(tx, name, entries[first:])
         write_stage(tx, name, found.stages[0])

@@ -133,7 +133,7 @@ def print_trajectories(rows: Sequence[ListedTrajectory]) -> None:
         (
             row.id,
             row.outcome,
-            f"{row.accepted} of {row.stages}" if row.chain_id else "",
+            f"{row.accepted} of {counted(row.stages, 'stage')}" if row.chain_id else "",
             f"{row.steps:,}",
             "" if row.usd is None else f"{row.usd:,.4f}",
             ", ".join(filter(None, (_place(row), differing))),
@@ -142,7 +142,7 @@ def print_trajectories(rows: Sequence[ListedTrajectory]) -> None:
     ]
     if rows:
         last = "repository and chain" + (", options" if any(own) else "")
-        say_table(("id", "outcome", "stages", "steps", "USD", last), lines)
+        say_table(("id", "outcome", "accepted", "steps", "USD", last), lines)
     if common:
         say_prose(f"all: {', '.join(common)}")
     say(summed("trajectory", (row.outcome for row in rows)))

@@ -11,6 +11,7 @@ from prchain.core.errors import ContextTooLong, LlmError, RateLimited
 from prchain.core.llm.endpoint import Endpoint
 from prchain.core.llm.model import Reply, Request
 from prchain.core.llm.pauses import full_jitter
+from prchain.core.llm.sending import mark_sent
 from prchain.core.llm.wire import Dialect, body_of, reply_of
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class OpenAIModel:
             result = self._send(request, dialect)
             if isinstance(result, Reply):
                 return result
+            mark_sent(result.error.billed)
             other_dialect = _other_dialect(result, request, dialect)
             if other_dialect is not None:
                 log.info("%s does not take every parameter for %s: sent in another way", self.endpoint.shown, self.name)

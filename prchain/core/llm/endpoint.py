@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from prchain.core.errors import BadReply
+from prchain.core.llm.sending import mark_sent
 from prchain.core.llm.wire import PLAIN, Dialect
 
 if TYPE_CHECKING:
@@ -119,6 +120,9 @@ class Endpoint:
                 import httpx2  # noqa: PLC0415  half a second that only a command that asks models pays
                 from openai import DefaultHttpxClient, OpenAI  # noqa: PLC0415
 
+                def sent(request: httpx2.Request) -> None:
+                    mark_sent()
+
                 timeout = httpx2.Timeout(self.timeout_seconds, connect=min(_CONNECT_SECONDS, self.timeout_seconds))
                 self._sdk = OpenAI(
                     # The SDK wants a key; an endpoint without keys ignores it.
@@ -127,6 +131,8 @@ class Endpoint:
                     max_retries=0,
                     timeout=timeout,
                     # A redirect would take the prompt, and the key on the same host, where the settings do not say.
-                    http_client=DefaultHttpxClient(timeout=timeout, follow_redirects=False),
+                    http_client=DefaultHttpxClient(
+                        timeout=timeout, follow_redirects=False, event_hooks={"request": [sent]}
+                    ),
                 )
             return self._sdk

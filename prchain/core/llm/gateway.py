@@ -12,7 +12,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from random import random
 from time import monotonic, sleep
@@ -27,6 +27,7 @@ from prchain.core.errors import (
     LlmError,
     ModelRefused,
     SettingsError,
+    StoreError,
     UsageError,
 )
 from prchain.core.llm.finishes import broke_off, with_finish
@@ -37,6 +38,7 @@ from prchain.core.llm.pauses import full_jitter
 from prchain.core.llm.price import Pricing
 from prchain.core.llm.prompts import Prompt, fenced_texts, with_whole_tokens
 from prchain.core.llm.replies import UnfitReply, closed_schema, read_shape, read_text
+from prchain.core.llm.sending import sending
 from prchain.core.llm.special_tokens import without_special_tokens
 from prchain.core.llm.verdicts import read_verdict
 from prchain.core.llm.wire import MOST_TOKENS, most_bytes, serialised
@@ -375,7 +377,7 @@ class Gateway:
         for tries in range(1, self.repeats + 2):
             with self._reserved(key, note, most_usd) as call:
                 try:
-                    with waiting_for(f"{note.model} ({question.purpose})"):
+                    with sending() as sent, waiting_for(f"{note.model} ({question.purpose})"):
                         reply = _whole(route.model.complete(request))
                 except LlmError as failure:
                     error = self._guesses.named(failure, asked, tokens, request.max_tokens, context)
@@ -385,6 +387,11 @@ class Gateway:
                     if not error.billed or tries > self.repeats:
                         raise
                     log.warning("%s of %s: a reply was lost, asking again: %s", key.purpose, key.subject, error.name)
+                except BaseException as ending:
+                    if not sent.sent:
+                        with suppress(StoreError):  # what ended the call is to be told
+                            self.ledger.release(call, f"{type(ending).__name__}, before it was sent")
+                    raise
                 else:
                     usd = route.price.of(reply.usage) if route.price else None
                     self.ledger.settle(call, reply, usd)

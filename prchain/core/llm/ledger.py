@@ -1,8 +1,9 @@
 """The ledger of calls: every reply is stored before it is used, and every call is reserved before it is sent.
 
 A run's *spending* is what its stored calls cost, plus what was reserved for those that are in flight, were lost, or
-whose endpoint did not say what they used. Only a call that was refused unpaid gives its reservation back. A run that
-was killed leaves its calls in flight `reserved`: they count as spent, for nobody knows better.
+whose endpoint did not say what they used. Only a call that was refused unpaid, or ended before it was sent, gives its
+reservation back. A run that was killed leaves its calls in flight `reserved`: they count as spent, for nobody knows
+better.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Ledger(Protocol):
         """Store the reply of a call and what it cost; None where that is not known."""
 
     def release(self, call: int, error: str) -> None:
-        """The call was refused and not paid for: give its reservation back."""
+        """The call was refused and not paid for, or never sent: give its reservation back."""
 
     def lose(self, call: int, error: str) -> None:
         """The call was sent, perhaps paid for, and its reply never came: its reservation stays spent."""

@@ -107,5 +107,6 @@ class Model(Protocol):
     def complete(self, request: Request) -> Reply:
         """Answer one request with one paid call at most.
 
-        Raises `LlmError`, whose `billed` says whether the call may have been paid for.
+        Raises `LlmError`, whose `billed` says whether the call may have been paid for. What else ends it costs nothing
+        before `prchain.core.llm.sending.mark_sent` was called, which whoever sends does right before.
         """

@@ -150,8 +150,11 @@ def test_without_references_no_file_holds_a_line_of_one_that_is_not_in_the_agent
 def test_a_chain_lights_up_the_lines_that_the_later_stage_changes(pages: dict[str, bytes], finished_demo: Ran) -> None:
     [chain] = [row[0] for row in finished_demo.rows(Chain, "id") if row[0].startswith("2cff")]
     body = pages[f"chains/{chain}/index.html"].decode()
-    assert "Lit: 4 lines that stage 1 brought and stage 2 removes or changes." in body
-    assert body.count('class="l r lit"') == body.count('class="l a lit"') > 4
+    lines = {2: "4 lines of code", 3: "7 lines of code (8 in all)"}
+    for stage, told in lines.items():
+        assert f"Changes {told} of the stage before" in body
+        assert f"Stage {stage} changes {told} of stage {stage - 1}, which are lit." in body
+    assert body.count('class="l r lit"') == body.count('class="l a lit"') == 4 + 8
 
 
 def test_the_data_of_a_trajectory_has_the_diff_of_each_step_as_rollouts_show_has_it(

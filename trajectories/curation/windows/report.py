@@ -135,7 +135,8 @@ def print_window(window: dict[str, Any]) -> None:
             say_prose(shortened(words, _REASON), indent=2)
     if window["chosen"] is not None:
         ended = f"; {counted(window['leftovers'], 'background process')} ended" if window["leftovers"] else ""
-        say(f"  committed {counted(window['committed'], 'step')} of {window['chosen']} ({window['how']}){ended}")
+        steps = f"{counted(window['committed'], 'step')} of candidate {window['chosen']}"
+        say(f"  committed {steps} ({window['how']}){ended}")
 
 
 def took_variant(window: dict[str, Any]) -> bool:

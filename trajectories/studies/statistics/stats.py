@@ -29,7 +29,7 @@ from trajectories.export.selection import SampleSelection
 from trajectories.export.tokens import BYTES_A_TOKEN
 from trajectories.extensions import extended_prefixes, not_extended
 from trajectories.model import EntryKind
-from trajectories.outcomes import IMPORTED, KEPT
+from trajectories.outcomes import KEPT, WITHOUT_CHAIN
 from trajectories.privileged import DISCLOSED
 from trajectories.provenance import UNKNOWN, all_provenance
 from trajectories.studies.statistics.spent import SpentSum, all_spent
@@ -125,7 +125,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
         },
         "all_purposes": spent.row(kept),
         "prices": price_sources(tx),
-        **_imported(tx),
+        **{name: figures for name in WITHOUT_CHAIN if (figures := _without_chain(tx, name))},
         "paper": dict(PAPER),
     }
 
@@ -180,9 +180,9 @@ def _samples(tx: Transaction) -> Card:
     return card
 
 
-def _imported(tx: Transaction) -> dict[str, Any]:
-    """The figures of imports, as those of kept trajectories; empty where there is none."""
-    options = ExportOptions(frozenset({IMPORTED}), duplicates="keep")
+def _without_chain(tx: Transaction, outcome: str) -> dict[str, Any]:
+    """The figures of what was imported, or recorded, as those of kept trajectories; empty where there is none."""
+    options = ExportOptions(frozenset({outcome}), duplicates="keep")
     found = candidates(tx, options)
     if not found:
         return {}
@@ -194,14 +194,17 @@ def _imported(tx: Transaction) -> dict[str, Any]:
     sources: Counter[str] = Counter()
     licences: Counter[str] = Counter()
     agents: Counter[str] = Counter()
+    ids = {candidate.id for candidate in found}
     for origin in all_provenance(tx):
+        if origin.trajectory_id not in ids:
+            continue
         sources[origin.source or UNKNOWN] += 1
         licences[origin.licence or UNKNOWN] += 1
         agents[origin.agent] += 1
     counted_by = {"sources": sources, "licences": licences, "agents": agents}
     figures = {"tokens": card.tokens.figures(), "tool_calls": card.calls.figures(), "loss": card.loss.figures()}
     told = {name: dict(sorted(counts.items())) for name, counts in counted_by.items()}
-    return {"imported": {"trajectories": len(found), **told, **figures}}
+    return {"trajectories": len(found), **told, **figures}
 
 
 def _views(tx: Transaction) -> FileViews:
@@ -308,29 +311,33 @@ def print_stats(row: Mapping[str, Any]) -> None:
         say()
     disclosed = f"; {row['disclosed']:,} disclosed, counted nowhere" if row["disclosed"] else ""
     say(f"trajectories: {tally(row['outcomes']) or 'none'}{disclosed}")
-    if imported := row.get("imported"):
-        mean, calls = imported["tokens"]["mean"], imported["tool_calls"]["mean"]
-        say(
-            f"imported: {counted(imported['trajectories'], 'trajectory')}, {_number(mean)} tokens and "
-            f"{_number(calls, decimals=1)} tool calls a sample, counted nowhere else"
-        )
-        for name in ("sources", "licences", "agents"):
-            say_prose(f"{name}: {tally(imported[name])}", indent=2)
-        say(f"  {loss_words(imported['loss'])}")
+    for outcome in WITHOUT_CHAIN:
+        if figures := row.get(outcome):
+            mean, calls = figures["tokens"]["mean"], figures["tool_calls"]["mean"]
+            say(
+                f"{outcome}: {counted(figures['trajectories'], 'trajectory')}, {_number(mean)} tokens and "
+                f"{_number(calls, decimals=1)} tool calls a sample, counted nowhere else"
+            )
+            for name in ("sources", "licences", "agents"):
+                say_prose(f"{name}: {tally(figures[name])}", indent=2)
+            say(f"  {loss_words(figures['loss'])}")
     lengths = {f"with {length}": count for length, count in row["stages"].items()}
     say(f"samples by accepted stages: {tally(lengths) or 'none'}")
     tests = {name.replace("_", " "): count for name, count in row["hidden_tests"].items()}
     say(f"hidden tests of their stages: {tally(tests) or 'none'}")
     for entry in row["acceptance"]:
         rate = "no rate" if entry["rate"] is None else f"{entry['rate']:.0%}"
-        scored = f"{entry['accepted']:,} of {entry['accepted'] + entry['rejected']:,}; {entry['unscored']:,} unscored"
+        whole = counted(entry["accepted"] + entry["rejected"], "verdict")
+        scored = f"{entry['accepted']:,} of {whole}; {entry['unscored']:,} unscored"
         say(f"round {entry['round']}: {rate} accepted ({scored})")
     scores = row["scores"]
     if scores["count"]:
         spread = " ".join(f"{tenth}:{count}" for tenth, count in scores["tenths"].items() if count)
         say(f"scores: mean {scores['mean']:.2f}, median {scores['median']:.2f}; from {spread}")
     views = row["views"]
-    share = "none seen" if views["redundancy"] is None else f"{views['redundancy']:.1%} of {views['all']:,}"
+    share = (
+        "none seen" if views["redundancy"] is None else f"{views['redundancy']:.1%} of {counted(views['all'], 'view')}"
+    )
     say(f"file views that showed what was seen already: {share}")
     cost = row["cost"]
     each = dollars(cost["usd_per_sample"]) if row["samples"] else "-"

@@ -1,0 +1,42 @@
+"""Outcomes are coloured by what the packages themselves say of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from prchain.view.tones import tone
+from tests.test_outcomes_page import names_of
+from trajectories import outcomes
+
+
+def test_what_is_exported_is_good_and_what_says_nothing_of_an_agent_is_neither_good_nor_bad() -> None:
+    names = names_of(outcomes) | outcomes.FINAL | outcomes.INFRASTRUCTURE
+    assert {name for name in names if tone(name) == "good"} == outcomes.KEPT
+    assert {name for name in names if tone(name) == "bad"} == {outcomes.REJECTED, outcomes.STATE_BROKEN}
+    assert {name for name in names if tone(name) == "dull"} == {
+        *outcomes.WITHOUT_CHAIN,
+        outcomes.RUNNING,
+        outcomes.NOT_REACHED,
+        outcomes.SUPERSEDED,
+        outcomes.UNSCORED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        ("landed", "good"),
+        ("proved", "good"),
+        ("kept", "good"),
+        ("capped", "good"),
+        ("tampered", "bad"),
+        ("error", "bad"),
+        ("retired", "dull"),
+        ("none yet", "dull"),
+        ("below_floor", "odd"),
+        ("disk_full", "odd"),
+        (None, "odd"),
+    ],
+)
+def test_outcomes_of_other_steps_are_coloured_too(outcome: str | None, expected: str) -> None:
+    assert tone(outcome) == expected
