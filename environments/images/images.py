@@ -226,6 +226,8 @@ def read_notes(text: str, date: str, era: str) -> tuple[str | None, list[str]]:
     took_era = bool(era) and f"as_of:{era}" in words
     dated = era if took_era else date if "dated" in words else None
     notes = [word for word in dict.fromkeys(words) if word not in {"dated", f"as_of:{era}"}]
+    if "undated" in notes:
+        notes[notes.index("undated")] = "the newest packages: the registry does not tell when releases came out"
     if took_era:
         notes.append(f"packages as of {era[:10]}, the first day on which they know the interpreter")
     return dated, notes

@@ -19,6 +19,7 @@ from environments.images.nested_projects import nested_manifests
 from environments.images.node_project import (
     NodeProject,
     Nodes,
+    added_packages,
     node_files,
     packages_beside,
     read_node_project,
@@ -65,7 +66,7 @@ class ImagePlan:
     default_python: bool = True
     """Whether that is the base image's own."""
     added: tuple[str, ...] = ()
-    """Requirements that the stage's own landing adds (`environments.images.added_requirements`)."""
+    """Requirements that the stage's own landing adds (`environments.images.added_requirements`, `added_packages`)."""
     tag: str = ""
     """A tag for the commit of a build, where tools read the version from it; empty where the repository has none."""
     workdir: str = WORKDIR
@@ -111,8 +112,8 @@ def make_plan(
     contents = _manifests(recipe, tree)
     texts = _texts(contents)
     added: tuple[str, ...] = ()
-    if landed is not None and recipe.language == "python":
-        added = added_requirements(texts, _texts(_manifests(recipe, landed)))
+    if landed is not None and recipe.language in _ADDED:
+        added = _ADDED[recipe.language](texts, _texts(_manifests(recipe, landed)))
     chosen = _chosen_python(recipe, tree, texts, pythons)
     is_default = chosen is None or pythons is None or chosen.minor == pythons.default
     # What is not the base image's own makes it another base.
@@ -120,7 +121,8 @@ def make_plan(
     base = f"{base} and {' '.join(sorted(added))}" if added else base
     node = read_node_project(tree, texts, nodes) if recipe.language == "javascript" else None
     base = f"{base} {node.words}" if node and node.words else base
-    files, variables = (node_files(), node.variables) if node else _build_inputs(recipe, texts, added)
+    of_node = {**node.variables, "WISHED": " ".join(added)} if node else {}
+    files, variables = (node_files(), of_node) if node else _build_inputs(recipe, texts, added)
     if recipe.language == "python":
         variables |= {"INTERPRETER": chosen.text, "ERA": stamp(era_of(chosen.minor))} if chosen else _NO_PYTHON
     runner, test = scripted_runner(texts) if node and recipe.name == "node" else ("", "")
@@ -141,6 +143,10 @@ def make_plan(
         tag=tag if _PLAIN_TAG.fullmatch(tag) else "",
         node=node,
     )
+
+
+_ADDED = {"python": added_requirements, "javascript": added_packages}
+"""What a landing begins to need, by language."""
 
 
 def _manifests(recipe: Recipe, tree: BuildTree) -> dict[str, bytes]:
