@@ -62,6 +62,8 @@ _VALUED: Mapping[str, frozenset[str]] = {
 _FLAGS = re.compile(
     r"--(?:exit|expose[-_]gc|check-leaks|no-warnings|experimental-[a-z-]+|enable-source-maps|globals|delay|preserve-symlinks)"
 )
+_ALONE = "--runInBand"
+"""An option of jest for tests that cannot run beside others."""
 _DROPPED = frozenset(
     {"--reporter", "-R", "--reporters", "--reporter-options", "-O", "--grep", "-g", "--coverageReporters"}
     | {"--test-reporter", "--test-reporter-destination", "--maxWorkers", "-w", "--retries", "--test-name-pattern"}
@@ -112,6 +114,8 @@ def with_options(template: str, script: Scripted) -> str:
     words = [shlex.quote(word) for word in script.options] if all(map(is_plain, script.options)) else []
     variables = [f"{name}={shlex.quote(value)}" for name, value in script.variables if is_plain(value)]
     own = [script.program or program]
+    if _ALONE in script.options:
+        rest = re.sub(r"--maxWorkers=\d+ ", "", rest)
     ordered = [*own, rest, *words] if script.runner == "vitest" else [*own, *words, rest]
     return " ".join([*variables, *ordered])
 
@@ -237,6 +241,8 @@ def _read(runner: str, words: Sequence[str], start: Scripted) -> Scripted:
             options += [f"{option}={value}"] if has_value else [option, value]
         elif option in {"--ignore", "--exclude"} and runner == "mocha":
             ignored.append(value if has_value else next(waiting, ""))
+        elif runner == "jest" and word in {"-i", _ALONE}:
+            options.append(_ALONE)
         elif _FLAGS.fullmatch(option):
             options.append(word)
         elif option in _DROPPED and not has_value:

@@ -230,6 +230,8 @@ def test_a_runner_that_we_have_none_for_is_named_and_one_of_ours_beside_it_is_ta
     ) == ("", "")
     assert scripted_runner({"package.json": script(test="jest")}) == ("jest", "")
     assert scripted_runner({"package.json": script(test="jest -c x.js")})[1].startswith("jest -c x.js --ci")
+    alone = scripted_runner({"package.json": script(test="jest -i")})[1]
+    assert alone.startswith("jest --runInBand --ci --runTestsByPath"), "jest refuses both options"
 
 
 @pytest.mark.parametrize(
