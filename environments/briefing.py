@@ -55,8 +55,7 @@ def briefing(provided: StageImage, sandbox: Sandbox) -> Briefing:
         tests = tests.replace("python ", "python3 ", 1)
     dependencies: Literal["all", "some"] | None = None
     if provided.image is not None:
-        chosen = provided.plan.node.notes if provided.plan.node else ()
-        dependencies = "some" if set(provided.notes) - set(chosen) else "all"
+        dependencies = "some" if set(provided.notes) - set(provided.plan.chosen) else "all"
     return Briefing(version, dependencies, tests)
 
 

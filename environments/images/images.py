@@ -191,7 +191,7 @@ def _build(
         if plan.python is not None and (plan.python.against or not plan.default_python):
             against = f", against {', '.join(plan.python.against)}" if plan.python.against else ""
             notes.insert(0, f"python {plan.python.text}, by {plan.python.by}{against}")
-        notes[:0] = plan.node.notes if plan.node else ()
+        notes[:0] = plan.chosen
         if dated and plan.node is None and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
             notes.append(f"taken as of a later day: {', '.join(taken_later)}")
         if plan.added:

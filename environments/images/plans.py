@@ -28,6 +28,7 @@ from environments.images.node_project import (
 from environments.images.python_project import PythonProject, extra_patterns, plain_name, read_project
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
+from environments.images.wanted_go import GoChoice, choose_go
 from environments.images.wanted_python import SAYS, Choice, Minor, choose_python, era_of, named_pythons
 from environments.images.wishes import named_extras, named_files, wished_extras, wishes
 from environments.suites.runners import RUNNERS
@@ -77,6 +78,10 @@ class ImagePlan:
     """The publisher's image that this one is made of; empty where it is built."""
     node: NodeProject | None = None
     """What a project of Node is built with."""
+    go: GoChoice | None = None
+    """The Go that was chosen; None: Debian's."""
+    go_refused: str = ""
+    """Why it is Debian's, though a newer one is asked for."""
 
     @property
     def refresh(self) -> tuple[str, ...]:
@@ -86,7 +91,17 @@ class ImagePlan:
     @property
     def packages(self) -> tuple[str, ...]:
         """Packages of Debian beyond the base image."""
+        if self.go is not None:
+            return tuple(it for it in self.recipe.packages if it.partition("=")[0] != "golang")
         return packages_beside(self.recipe.packages, self.node)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """For people: what Node, Go and package manager were chosen, and by what."""
+        if self.node is not None:
+            return self.node.notes
+        refused = f"go of Debian: {self.go_refused}"
+        return (self.go.note,) if self.go else (refused,) if self.go_refused else ()
 
 
 def make_plan(
@@ -100,13 +115,15 @@ def make_plan(
     recipe: Recipe | None = None,
     pythons: Pythons | None = None,
     nodes: Nodes | None = None,
+    go_refused: str | None = None,
     landed: BuildTree | None = None,
 ) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
     `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags, and in a build
-    they read `tag`; `recipe` replaces the one that fits; `pythons` and `nodes` are the interpreters to choose from; of
-    `landed`, M_t's tree, are the requirements that it adds. Raises `NoRecipe`, `RecipeError`.
+    they read `tag`; `recipe` replaces the one that fits; `pythons` and `nodes` are the interpreters to choose from, and
+    `go_refused` says why no Go can be had but Debian's (empty: one can; None: none is chosen); of `landed`, M_t's tree,
+    are the requirements that it adds. Raises `NoRecipe`, `RecipeError`.
     """
     recipe = recipe or choose(tree.paths, repository, folder)
     contents = _manifests(recipe, tree)
@@ -121,6 +138,9 @@ def make_plan(
     base = f"{base} and {' '.join(sorted(added))}" if added else base
     node = read_node_project(tree, texts, nodes) if recipe.language == "javascript" else None
     base = f"{base} {node.words}" if node and node.words else base
+    go = choose_go(texts) if recipe.language == "go" and go_refused is not None else None
+    refused, go = (go_refused or "", None) if go and go_refused else ("", go)
+    base = f"{base} go {go.text}" if go else base
     of_node = {**node.variables, "WISHED": " ".join(added)} if node else {}
     files, variables = (node_files(), of_node) if node else _build_inputs(recipe, texts, added)
     if recipe.language == "python":
@@ -142,6 +162,8 @@ def make_plan(
         added=added,
         tag=tag if _PLAIN_TAG.fullmatch(tag) else "",
         node=node,
+        go=go,
+        go_refused=refused,
     )
 
 
