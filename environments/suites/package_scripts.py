@@ -115,9 +115,14 @@ def with_options(template: str, script: Scripted) -> str:
     variables = [f"{name}={shlex.quote(value)}" for name, value in script.variables if is_plain(value)]
     own = [script.program or program]
     if _ALONE in script.options:
-        rest = re.sub(r"--maxWorkers=\d+ ", "", rest)
+        rest = in_one_process(rest)
     ordered = [*own, rest, *words] if script.runner == "vitest" else [*own, *words, rest]
     return " ".join([*variables, *ordered])
+
+
+def in_one_process(command: str) -> str:
+    """A command of jest without the number of its processes, which it refuses beside ``--runInBand``."""
+    return re.sub(r"--maxWorkers=\d+ ", "", command)
 
 
 def _scripts(package: str) -> dict[str, str]:
