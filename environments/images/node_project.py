@@ -12,6 +12,7 @@ from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.package_manager import PackageManager, choose_manager, npm_of_node
 from environments.images.wanted_node import SAYS, NodeChoice, choose_node, package_table
+from environments.suites.makefiles import MAKEFILE
 from environments.suites.package_scripts import chosen_script, with_options
 from environments.suites.runners import RUNNERS
 from prchain.core.errors import NoRecipe
@@ -113,7 +114,7 @@ def scripted_runner(texts: Mapping[str, str]) -> tuple[str, str]:
     """The runner that the scripts of a project start, and the command of our own that loads tests as they do, empty
     where that is the runner's; both are empty where no script starts one. Raises `NoRecipe` where they start one alone
     that we have none for."""
-    script = chosen_script(texts.get("package.json", ""))
+    script = chosen_script(texts.get("package.json", ""), texts.get(MAKEFILE, ""))
     if script is None:
         return "", ""
     if not script.known:

@@ -31,6 +31,7 @@ from environments.images.requirement_lines import flat_lines, plain_lines
 from environments.images.wanted_go import GoChoice, choose_go
 from environments.images.wanted_python import SAYS, Choice, Minor, choose_python, era_of, named_pythons
 from environments.images.wishes import named_extras, named_files, wished_extras, wishes
+from environments.suites.makefiles import MAKEFILE
 from environments.suites.runners import RUNNERS
 from prchain.core.timestamps import stamp
 
@@ -145,7 +146,7 @@ def make_plan(
     files, variables = (node_files(), of_node) if node else _build_inputs(recipe, texts, added)
     if recipe.language == "python":
         variables |= {"INTERPRETER": chosen.text, "ERA": stamp(era_of(chosen.minor))} if chosen else _NO_PYTHON
-    runner, test = scripted_runner(texts) if node and recipe.name == "node" else ("", "")
+    runner, test = scripted_runner(_with_makefile(tree, texts)) if node and recipe.name == "node" else ("", "")
     runner = runner or runner_for(recipe, texts)
     return ImagePlan(
         repository=repository,
@@ -165,6 +166,10 @@ def make_plan(
         go=go,
         go_refused=refused,
     )
+
+
+def _with_makefile(tree: BuildTree, texts: Mapping[str, str]) -> Mapping[str, str]:
+    return {**texts, MAKEFILE: _text(tree.read(MAKEFILE))} if MAKEFILE in tree.paths else texts
 
 
 _ADDED = {"python": added_requirements, "javascript": added_packages}
