@@ -13,6 +13,7 @@ from typing import Literal
 from environments.images.plans import ImagePlan
 from environments.images.stage_image import StageImage
 from environments.sandboxes.sandbox import Sandbox
+from environments.suites.package_scripts import in_one_process
 from environments.suites.runners import RUNNERS
 
 _TIMEOUT = 30.0
@@ -55,8 +56,7 @@ def briefing(provided: StageImage, sandbox: Sandbox) -> Briefing:
         tests = tests.replace("python ", "python3 ", 1)
     dependencies: Literal["all", "some"] | None = None
     if provided.image is not None:
-        chosen = provided.plan.node.notes if provided.plan.node else ()
-        dependencies = "some" if set(provided.notes) - set(chosen) else "all"
+        dependencies = "some" if set(provided.notes) - set(provided.plan.chosen) else "all"
     return Briefing(version, dependencies, tests)
 
 
@@ -71,6 +71,7 @@ def typed_command(plan: ImagePlan) -> str | None:
         return None  # a publisher's command names the tests of the task
     # A recipe may start our reporter by another name of the program: `python3`, a path.
     own = plan.test.replace(*((ours, typed) if program == typed_program else (runner.template, runner.typed)))
+    own = own.replace(in_one_process(ours), typed)
     return None if "{tools}" in own or "{report}" in own else own.replace("{files}", FILES).strip() or None
 
 

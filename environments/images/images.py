@@ -191,7 +191,7 @@ def _build(
         if plan.python is not None and (plan.python.against or not plan.default_python):
             against = f", against {', '.join(plan.python.against)}" if plan.python.against else ""
             notes.insert(0, f"python {plan.python.text}, by {plan.python.by}{against}")
-        notes[:0] = plan.node.notes if plan.node else ()
+        notes[:0] = plan.chosen
         if dated and plan.node is None and as_of is not None and (taken_later := exceptions(as_of, installs=False)):
             notes.append(f"taken as of a later day: {', '.join(taken_later)}")
         if plan.added:
@@ -226,6 +226,8 @@ def read_notes(text: str, date: str, era: str) -> tuple[str | None, list[str]]:
     took_era = bool(era) and f"as_of:{era}" in words
     dated = era if took_era else date if "dated" in words else None
     notes = [word for word in dict.fromkeys(words) if word not in {"dated", f"as_of:{era}"}]
+    if "undated" in notes:
+        notes[notes.index("undated")] = "the newest packages: the registry does not tell when releases came out"
     if took_era:
         notes.append(f"packages as of {era[:10]}, the first day on which they know the interpreter")
     return dated, notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,8 @@ from importlib import resources
 from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.package_manager import PackageManager, choose_manager, npm_of_node
-from environments.images.wanted_node import SAYS, NodeChoice, choose_node
+from environments.images.wanted_node import SAYS, NodeChoice, choose_node, package_table
+from environments.suites.makefiles import MAKEFILE
 from environments.suites.package_scripts import chosen_script, with_options
 from environments.suites.runners import RUNNERS
 from prchain.core.errors import NoRecipe
@@ -82,11 +84,37 @@ def read_node_project(tree: BuildTree, texts: Mapping[str, str], nodes: Nodes | 
     return NodeProject(manager, node, nodes.refused if nodes else "")
 
 
+_DEPENDENCIES = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
+_NAME = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]{0,100}/)?[a-z0-9~][a-z0-9._~-]{0,100}")
+_RANGE = re.compile(r"[\w.^~<>=*-]{1,40}")
+_OF_REGISTRY = re.compile(r"[\w.^~<>=*| -]{0,200}")
+_MOST_ADDED = 20
+"""Packages; a landing that needs more anew has made another project of it."""
+
+
+def added_packages(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """The packages of the registry that the ``package.json`` of manifests `after` names and that of those `before` does
+    not, as npm is asked for them; both are path to content, of B_t and M_t. Another version is no other package."""
+    known, wanted = (_named(texts.get("package.json", "")) for texts in (before, after))
+    found = [
+        f"{name}@{said}" if _RANGE.fullmatch(said) else name
+        for name, said in wanted.items()
+        if name not in known and _NAME.fullmatch(name) and _OF_REGISTRY.fullmatch(said)
+    ]
+    return tuple(found[:_MOST_ADDED])
+
+
+def _named(text: str) -> dict[str, str]:
+    package = package_table(text)
+    tables = [table for kind in _DEPENDENCIES if isinstance(table := package.get(kind), dict)]
+    return {name: said for table in reversed(tables) for name, said in table.items() if isinstance(said, str)}
+
+
 def scripted_runner(texts: Mapping[str, str]) -> tuple[str, str]:
     """The runner that the scripts of a project start, and the command of our own that loads tests as they do, empty
     where that is the runner's; both are empty where no script starts one. Raises `NoRecipe` where they start one alone
     that we have none for."""
-    script = chosen_script(texts.get("package.json", ""))
+    script = chosen_script(texts.get("package.json", ""), texts.get(MAKEFILE, ""))
     if script is None:
         return "", ""
     if not script.known:

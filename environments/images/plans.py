@@ -19,6 +19,7 @@ from environments.images.nested_projects import nested_manifests
 from environments.images.node_project import (
     NodeProject,
     Nodes,
+    added_packages,
     node_files,
     packages_beside,
     read_node_project,
@@ -27,8 +28,10 @@ from environments.images.node_project import (
 from environments.images.python_project import PythonProject, extra_patterns, plain_name, read_project
 from environments.images.recipes import Recipe, choose
 from environments.images.requirement_lines import flat_lines, plain_lines
+from environments.images.wanted_go import GoChoice, choose_go
 from environments.images.wanted_python import SAYS, Choice, Minor, choose_python, era_of, named_pythons
 from environments.images.wishes import named_extras, named_files, wished_extras, wishes
+from environments.suites.makefiles import MAKEFILE
 from environments.suites.runners import RUNNERS
 from prchain.core.timestamps import stamp
 
@@ -65,7 +68,7 @@ class ImagePlan:
     default_python: bool = True
     """Whether that is the base image's own."""
     added: tuple[str, ...] = ()
-    """Requirements that the stage's own landing adds (`environments.images.added_requirements`)."""
+    """Requirements that the stage's own landing adds (`environments.images.added_requirements`, `added_packages`)."""
     tag: str = ""
     """A tag for the commit of a build, where tools read the version from it; empty where the repository has none."""
     workdir: str = WORKDIR
@@ -76,6 +79,10 @@ class ImagePlan:
     """The publisher's image that this one is made of; empty where it is built."""
     node: NodeProject | None = None
     """What a project of Node is built with."""
+    go: GoChoice | None = None
+    """The Go that was chosen; None: Debian's."""
+    go_refused: str = ""
+    """Why it is Debian's, though a newer one is asked for."""
 
     @property
     def refresh(self) -> tuple[str, ...]:
@@ -85,7 +92,17 @@ class ImagePlan:
     @property
     def packages(self) -> tuple[str, ...]:
         """Packages of Debian beyond the base image."""
+        if self.go is not None:
+            return tuple(it for it in self.recipe.packages if it.partition("=")[0] != "golang")
         return packages_beside(self.recipe.packages, self.node)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """For people: what Node, Go and package manager were chosen, and by what."""
+        if self.node is not None:
+            return self.node.notes
+        refused = f"go of Debian: {self.go_refused}"
+        return (self.go.note,) if self.go else (refused,) if self.go_refused else ()
 
 
 def make_plan(
@@ -99,20 +116,22 @@ def make_plan(
     recipe: Recipe | None = None,
     pythons: Pythons | None = None,
     nodes: Nodes | None = None,
+    go_refused: str | None = None,
     landed: BuildTree | None = None,
 ) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
     `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags, and in a build
-    they read `tag`; `recipe` replaces the one that fits; `pythons` and `nodes` are the interpreters to choose from; of
-    `landed`, M_t's tree, are the requirements that it adds. Raises `NoRecipe`, `RecipeError`.
+    they read `tag`; `recipe` replaces the one that fits; `pythons` and `nodes` are the interpreters to choose from, and
+    `go_refused` says why no Go can be had but Debian's (empty: one can; None: none is chosen); of `landed`, M_t's tree,
+    are the requirements that it adds. Raises `NoRecipe`, `RecipeError`.
     """
     recipe = recipe or choose(tree.paths, repository, folder)
     contents = _manifests(recipe, tree)
     texts = _texts(contents)
     added: tuple[str, ...] = ()
-    if landed is not None and recipe.language == "python":
-        added = added_requirements(texts, _texts(_manifests(recipe, landed)))
+    if landed is not None and recipe.language in _ADDED:
+        added = _ADDED[recipe.language](texts, _texts(_manifests(recipe, landed)))
     chosen = _chosen_python(recipe, tree, texts, pythons)
     is_default = chosen is None or pythons is None or chosen.minor == pythons.default
     # What is not the base image's own makes it another base.
@@ -120,10 +139,14 @@ def make_plan(
     base = f"{base} and {' '.join(sorted(added))}" if added else base
     node = read_node_project(tree, texts, nodes) if recipe.language == "javascript" else None
     base = f"{base} {node.words}" if node and node.words else base
-    files, variables = (node_files(), node.variables) if node else _build_inputs(recipe, texts, added)
+    go = choose_go(texts) if recipe.language == "go" and go_refused is not None else None
+    refused, go = (go_refused or "", None) if go and go_refused else ("", go)
+    base = f"{base} go {go.text}" if go else base
+    of_node = {**node.variables, "WISHED": " ".join(added)} if node else {}
+    files, variables = (node_files(), of_node) if node else _build_inputs(recipe, texts, added)
     if recipe.language == "python":
         variables |= {"INTERPRETER": chosen.text, "ERA": stamp(era_of(chosen.minor))} if chosen else _NO_PYTHON
-    runner, test = scripted_runner(texts) if node and recipe.name == "node" else ("", "")
+    runner, test = scripted_runner(_with_makefile(tree, texts)) if node and recipe.name == "node" else ("", "")
     runner = runner or runner_for(recipe, texts)
     return ImagePlan(
         repository=repository,
@@ -140,7 +163,17 @@ def make_plan(
         added=added,
         tag=tag if _PLAIN_TAG.fullmatch(tag) else "",
         node=node,
+        go=go,
+        go_refused=refused,
     )
+
+
+def _with_makefile(tree: BuildTree, texts: Mapping[str, str]) -> Mapping[str, str]:
+    return {**texts, MAKEFILE: _text(tree.read(MAKEFILE))} if MAKEFILE in tree.paths else texts
+
+
+_ADDED = {"python": added_requirements, "javascript": added_packages}
+"""What a landing begins to need, by language."""
 
 
 def _manifests(recipe: Recipe, tree: BuildTree) -> dict[str, bytes]:

@@ -146,6 +146,7 @@ class Provider:
         landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
 
         def planned(recipe: Recipe | None = None, *, to_build: bool = True) -> ImagePlan:
+            known = self._interpreters if to_build else None
             return make_plan(
                 repository,
                 tree,
@@ -155,7 +156,8 @@ class Provider:
                 recipe=recipe,
                 folder=self._users_recipes(),
                 pythons=self._pythons(landed) if to_build else None,
-                nodes=Nodes(landed, self._interpreters.node_refused) if to_build and self._interpreters else None,
+                nodes=Nodes(landed, known.node_refused) if known else None,
+                go_refused=known.go_refused if known else None,
                 landed=GitTree(trees, stage.landed) if stage.landed and to_build and self._images else None,
             )
 

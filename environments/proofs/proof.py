@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from environments.suites.outcomes import ClassifiedTests, classify, removed_upstream
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
-from environments.suites.testruns import TestRun
+from environments.suites.testruns import RUNNER_MISSING, TestRun
 from prchain.core.code.inline_tests import InlineTest
 from prchain.core.console.terminal import counted, listed, shortened, tally
 from sql.outcomes import PROVED
@@ -64,8 +64,10 @@ class Proof:
 
 
 def unusable(side: str, run: TestRun) -> str:
-    """Why a run says nothing, for people."""
-    return f"{side}: {run.infra or f'timed out after {run.seconds:.0f} s'}"
+    """Why a run says nothing, for people; of a runner that did not start also what was said then."""
+    said = last_words(run.tail) if run.infra == RUNNER_MISSING else ""
+    words = run.infra or f"timed out after {run.seconds:.0f} s"
+    return f"{side}: {words}{f' ({said})' if said else ''}"
 
 
 def last_words(tail: str) -> str:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from environments.suites.makefiles import MAKEFILE
 from environments.suites.package_scripts import scripted_tests
 from environments.suites.runner import OwnNames
 
@@ -44,14 +45,15 @@ _MOST = 100_000
 
 def own_names(runner: str) -> OwnNames:
     """The rule of a runner on Node for the names of test files, by what a repository says."""
-    return OwnNames(("package.json", *_SETTINGS[runner]), lambda texts: patterns(runner, texts), takes)
+    return OwnNames(("package.json", MAKEFILE, *_SETTINGS[runner]), lambda texts: patterns(runner, texts), takes)
 
 
 def patterns(runner: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Globs of the files that the runner collects, those that it leaves out with a ``!`` before; none where nothing is
     said, and the runner's own rule holds."""
     texts = {path: text[:_MOST] for path, text in texts.items()}
-    started = [it for it in scripted_tests(texts.get("package.json", "")) if it.runner == runner]
+    scripts = scripted_tests(texts.get("package.json", ""), texts.get(MAKEFILE, ""))
+    started = [it for it in scripts if it.runner == runner]
     listed = list(_of_settings(runner, texts))
     found = [glob for glob in listed if runner != "vitest" or re.search(r"test|spec", glob)]
     ignored = [f"!{it}" for script in started for it in script.ignored]

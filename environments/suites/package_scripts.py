@@ -1,4 +1,5 @@
-"""What the scripts of a ``package.json`` say of its tests: which runner they start, by which options, for which files.
+"""What the scripts of a ``package.json``, and targets of a makefile that they start, say of its tests: which runner
+they start, by which options, for which files.
 
 Pure. Scripts are split into words and never run: of options those are taken that say how tests are loaded, each quoted
 anew.
@@ -12,11 +13,16 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
+from environments.suites.makefiles import CALL, targets
+
 _MOST_WORDS = 400
-_DEEPEST = 6
-"""Scripts that start one another."""
+_MOST_ROOTS = 40
+"""Scripts that are looked at beside ``test``."""
+_MOST_STARTED = 60
+"""Scripts that one of them comes to."""
 
 _PROGRAM = re.compile(r"(?:.{0,200}/)?_?(jest|mocha|vitest|ts-mocha|tsx|node|ts-node)(?:-cli)?(?:\.[cm]?js)?")
 _OTHERS = frozenset(
@@ -62,6 +68,8 @@ _VALUED: Mapping[str, frozenset[str]] = {
 _FLAGS = re.compile(
     r"--(?:exit|expose[-_]gc|check-leaks|no-warnings|experimental-[a-z-]+|enable-source-maps|globals|delay|preserve-symlinks)"
 )
+_ALONE = "--runInBand"
+"""An option of jest for tests that cannot run beside others."""
 _DROPPED = frozenset(
     {"--reporter", "-R", "--reporters", "--reporter-options", "-O", "--grep", "-g", "--coverageReporters"}
     | {"--test-reporter", "--test-reporter-destination", "--maxWorkers", "-w", "--retries", "--test-name-pattern"}
@@ -90,17 +98,18 @@ class Scripted:
         return self.runner in _VALUED
 
 
-def scripted_tests(package: str) -> tuple[Scripted, ...]:
-    """What the scripts of a ``package.json`` start, those that ``test`` comes to first, each in the script's order."""
-    scripts = _scripts(package)
+def scripted_tests(package: str, makefile: str = "") -> tuple[Scripted, ...]:
+    """What the scripts of a ``package.json`` start, those that ``test`` comes to first, each in the script's order;
+    scripts may start targets of a makefile."""
+    scripts = {**targets(makefile), **_scripts(package)}
     names = [name for name in scripts if re.match(r"(?:unit|mocha|jest|vitest)$|tests?\b", name) and name != "test"]
-    found = [it for name in ("test", *sorted(names)) for it in _started(scripts, name, 0)]
+    found = [it for name in ("test", *sorted(names)[:_MOST_ROOTS]) for it in _started(scripts, name, set())]
     return tuple(dict.fromkeys(found))
 
 
-def chosen_script(package: str) -> Scripted | None:
+def chosen_script(package: str, makefile: str = "") -> Scripted | None:
     """The first of those that starts a runner of ours; else the first; None where no script starts any."""
-    found = scripted_tests(package)
+    found = scripted_tests(package, makefile)
     return next((it for it in found if it.known), found[0] if found else None)
 
 
@@ -112,8 +121,15 @@ def with_options(template: str, script: Scripted) -> str:
     words = [shlex.quote(word) for word in script.options] if all(map(is_plain, script.options)) else []
     variables = [f"{name}={shlex.quote(value)}" for name, value in script.variables if is_plain(value)]
     own = [script.program or program]
+    if _ALONE in script.options:
+        rest = in_one_process(rest)
     ordered = [*own, rest, *words] if script.runner == "vitest" else [*own, *words, rest]
     return " ".join([*variables, *ordered])
+
+
+def in_one_process(command: str) -> str:
+    """A command of jest without the number of its processes, which it refuses beside ``--runInBand``."""
+    return re.sub(r"--maxWorkers=\d+ ", "", command)
 
 
 def _scripts(package: str) -> dict[str, str]:
@@ -125,16 +141,17 @@ def _scripts(package: str) -> dict[str, str]:
     return {}
 
 
-def _started(scripts: Mapping[str, str], name: str, depth: int) -> Iterator[Scripted]:
-    if depth > _DEEPEST or name not in scripts:
+def _started(scripts: Mapping[str, str], name: str, seen: set[str]) -> Iterator[Scripted]:
+    if name in seen or len(seen) > _MOST_STARTED or name not in scripts:
         return
+    seen.add(name)
     for words in _commands(scripts[name]):
         variables, rest = _variables(words)
         if not rest:
             continue
-        if rest[0] in _MANAGERS:
+        if rest[0] in _MANAGERS or rest[0] == CALL:
             for other in _run_by(rest, scripts):
-                yield from (_merged(it, variables) for it in _started(scripts, other, depth + 1))
+                yield from (_merged(it, variables) for it in _started(scripts, other, seen))
             continue
         found = _command(rest)
         if found is not None:
@@ -145,18 +162,21 @@ def _merged(script: Scripted, variables: Sequence[tuple[str, str]]) -> Scripted:
     return replace(script, variables=tuple({**dict(variables), **dict(script.variables)}.items()))
 
 
-def _commands(text: str) -> Iterator[list[str]]:
+@lru_cache(maxsize=256)
+def _commands(text: str) -> tuple[tuple[str, ...], ...]:
+    found: list[tuple[str, ...]] = []
     with suppress(ValueError):  # a quotation that does not end
         lexer = shlex.shlex(text[:4000], posix=True, punctuation_chars="&|;")
         lexer.whitespace_split = True
         words: list[str] = []
         for word in lexer:
             if set(word) <= set("&|;"):
-                yield words[:_MOST_WORDS]
+                found.append(tuple(words[:_MOST_WORDS]))
                 words = []
             else:
                 words.append(word)
-        yield words[:_MOST_WORDS]
+        found.append(tuple(words[:_MOST_WORDS]))
+    return tuple(found)
 
 
 def _variables(words: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
@@ -189,6 +209,10 @@ def _is_program(word: str) -> bool:
 
 
 def _run_by(words: Sequence[str], scripts: Mapping[str, str]) -> Iterator[str]:
+    if words[0] == CALL:
+        named = [it for it in words[1:] if not it.startswith("-") and "=" not in it]
+        yield from [f"{CALL} {it}" for it in named] or [CALL]
+        return
     for word in words[1:]:
         if word in scripts:
             yield word
@@ -237,6 +261,8 @@ def _read(runner: str, words: Sequence[str], start: Scripted) -> Scripted:
             options += [f"{option}={value}"] if has_value else [option, value]
         elif option in {"--ignore", "--exclude"} and runner == "mocha":
             ignored.append(value if has_value else next(waiting, ""))
+        elif runner == "jest" and word in {"-i", _ALONE}:
+            options.append(_ALONE)
         elif _FLAGS.fullmatch(option):
             options.append(word)
         elif option in _DROPPED and not has_value:

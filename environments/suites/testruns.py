@@ -130,7 +130,7 @@ def run_tests(
         return TestRun({}, "", 0.0, 0, notes=tuple(named))
     known = baseline or RunnerBaseline()
     key = secrets.token_bytes(32)
-    ran, log, too_large = _start(sandbox, command, files, known, key, timeout=timeout, workdir=workdir)
+    ran, log, unread = _start(sandbox, command, files, known, key, timeout=timeout, workdir=workdir)
     told = _signed(runner, log, key, ran, known) if command.signed else _printed(runner, log, ran)
     trusted = command.signed and runner.reports
     if not trusted:
@@ -142,7 +142,9 @@ def run_tests(
     not_run = {path for path in files if LEFT_OUT + " ".join(runner.given([path])) in named}
     asked = [canary for canary in canaries if canary.file not in not_run]
     cheats = (*told.cheats, *_cheats(results, asked, known, told.exit_code, command.signed, trusted))
-    infra = ran.limit if ran.limit == "out_of_memory" else "report_too_large" if too_large else None
+    infra = ran.limit if ran.limit == "out_of_memory" else unread if unread == _TOO_LARGE else None
+    if unread and not (told.started or infra):
+        told.notes.append(f"no report: {unread}")
     return TestRun(
         _doubted(results.others) if cheats else results.others,
         ran.text[-8000:],
@@ -167,8 +169,8 @@ def _start(
     *,
     timeout: float,
     workdir: str | None,
-) -> tuple[ExecResult, bytes, bool]:
-    """Run the command, with our reporters beside it: how that ended, the report, and whether it was too large."""
+) -> tuple[ExecResult, bytes, str]:
+    """Run the command, with our reporters beside it: how that ended, the report, and why there is none to read."""
     runner = RUNNERS[command.runner]
     tools = f"/tmp/.{secrets.token_hex(12)}"
     report = f"{tools}/{secrets.token_hex(8)}"
@@ -196,9 +198,9 @@ def _start(
         output_limit=1 << 16,
         stdin=json.dumps(order).encode() if command.signed else b"",
     )
-    log, too_large = _read(sandbox, report)
+    log, unread = _read(sandbox, report)
     sandbox.exec(f"rm -rf {tools}", cwd="/")
-    return ran, log, too_large
+    return ran, log, unread.replace(report, "")
 
 
 @dataclass(slots=True)
@@ -294,17 +296,21 @@ def _doubted(statuses: Mapping[str, Status]) -> dict[str, Status]:
     return {test: Status.error if status is Status.passed else status for test, status in statuses.items()}
 
 
-def _read(sandbox: Sandbox, report: str) -> tuple[bytes, bool]:
-    """The report, and whether it was too large to be read."""
-    size = sandbox.exec(f"wc -c <{report}", cwd="/").output.strip()
+_TOO_LARGE = "report_too_large"
+
+
+def _read(sandbox: Sandbox, report: str) -> tuple[bytes, str]:
+    """The report, and why it cannot be read: what was said, or that it is too large."""
+    counted = sandbox.exec(f"wc -c <{report}", cwd="/")
+    size = counted.output.strip()
     if not size.isdigit():
-        return b"", False
+        return b"", " ".join(counted.text.split())[:200] or f"wc ended with {counted.exit_code}"
     if int(size) > REPORT_LIMIT:
-        return b"", True
+        return b"", _TOO_LARGE
     try:
-        return sandbox.read(report), False
-    except SandboxFileError:
-        return b"", False
+        return sandbox.read(report), "" if int(size) else "it is empty"
+    except SandboxFileError as error:
+        return b"", str(error)[:200]
 
 
 def _reporters() -> dict[str, bytes]:

@@ -14,6 +14,7 @@ from environments.briefing import Briefing, briefing, typed_command
 from environments.images.plans import ImagePlan
 from environments.images.recipes import Recipe
 from environments.images.stage_image import StageImage
+from environments.suites.package_scripts import chosen_script, with_options
 from environments.suites.runners import RUNNERS
 from tests.environments.folder_sandbox import FolderSandbox
 
@@ -106,3 +107,11 @@ def test_what_is_typed_names_no_test_and_none_of_our_reporters(name: str) -> Non
 )
 def test_a_recipe_s_own_command_is_told_as_far_as_one_can_type_it(test: str, told: str | None) -> None:
     assert typed_command(plan(test=test)) == told
+
+
+@pytest.mark.parametrize("options", ["-c x.js", "-i", "--runInBand -c x.js"])
+def test_jest_is_typed_with_the_options_of_the_script(options: str) -> None:
+    script = chosen_script(f'{{"scripts": {{"test": "jest {options}"}}}}')
+    assert script is not None
+    own = replace(plan("jest"), test=with_options(RUNNERS["jest"].template, script))
+    assert typed_command(own) == f"jest {options.replace('-i', '--runInBand')} --ci FILES"

@@ -26,7 +26,7 @@ from environments.images.buildlogs import cure, decisive_lines
 from environments.images.image_settings import BuildSettings
 from environments.images.interpreters import offered
 from environments.images.interpreters.offered import Interpreters
-from environments.images.node_project import Nodes, scripted_runner
+from environments.images.node_project import Nodes, added_packages, scripted_runner
 from environments.images.package_manager import choose_manager
 from environments.images.plans import ImagePlan, make_plan
 from environments.images.wanted_node import MAJORS, choose_node, majors_of, newest_node
@@ -230,6 +230,8 @@ def test_a_runner_that_we_have_none_for_is_named_and_one_of_ours_beside_it_is_ta
     ) == ("", "")
     assert scripted_runner({"package.json": script(test="jest")}) == ("jest", "")
     assert scripted_runner({"package.json": script(test="jest -c x.js")})[1].startswith("jest -c x.js --ci")
+    alone = scripted_runner({"package.json": script(test="jest -i")})[1]
+    assert alone.startswith("jest --runInBand --ci --runTestsByPath"), "jest refuses both options"
 
 
 @pytest.mark.parametrize(
@@ -389,20 +391,21 @@ class Registry(ThreadingHTTPServer):
     """A registry of npm with one package."""
 
     broken = False
+    content = tarball({"package/package.json": "{}", "package/bin/x": "x", "package/../../evil": "x"})
+    """Made once: it holds the time."""
 
     def about(self) -> dict[str, Any]:
-        content = tarball({"package/package.json": "{}", "package/bin/x": "x", "package/../../evil": "x"})
-        digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
+        digest = base64.b64encode(hashlib.sha512(self.content).digest()).decode()
         dist = {"integrity": f"sha512-{'A' if self.broken else ''}{digest}", "tarball": "/t.tgz"}
-        return {"versions": {it: {"dist": dist} for it in ("9.1.0", "9.10.2", "9.9.9", "10.0.0-rc.1", "9.11.0-beta")}}
+        versions = ("9.1.0", "9.10.2", "9.9.9", "10.0.0-rc.1", "9.11.0-beta")
+        return {"name": "p", "time": {}, "versions": {it: {"dist": dist} for it in versions}}
 
 
 class _Answers(BaseHTTPRequestHandler):
     server: Registry
 
     def do_GET(self) -> None:
-        known = {"/p": json.dumps(self.server.about()).encode(), "/t.tgz": tarball({})}
-        known["/t.tgz"] = tarball({"package/package.json": "{}", "package/bin/x": "x", "package/../../evil": "x"})
+        known = {"/p": json.dumps(self.server.about()).encode(), "/t.tgz": self.server.content}
         self.send_response(200 if self.path in known else 403)
         self.end_headers()
         self.wfile.write(known.get(self.path, b""))
@@ -443,6 +446,41 @@ def test_a_registry_that_refuses_is_told_in_one_line(registry: Registry, tmp_pat
     registry.broken = True
     assert fetched(registry, "p", "9", str(tmp_path)) == (1, "error: p 9.10.2 is not what the registry says that it is")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("about", "dated"),
+    [
+        ({"name": "npm", "time": {"2.0.0": "2014-09-12T20:31:18.000Z"}}, True),
+        ({"name": "npm", "time": {"2.0.0": "2025-02-03T12:00:00+00:00"}}, False),
+        ({"name": "npm", "time": {}}, True),
+        ({"name": "npm"}, False),
+        ({"name": "new", "time": {"2.0.0": "2025-02-03T12:00:00+00:00"}}, True),
+    ],
+)
+def test_a_registry_that_tells_the_days_of_its_own_copies_has_no_days(about: dict[str, Any], dated: bool) -> None:
+    assert runpy.run_path(str(INSIDE / "npm_package.py"))["is_dated"](about) is dated
+
+
+def test_what_the_landing_begins_to_need_is_in_the_image() -> None:
+    def packages(**tables: Any) -> dict[str, str]:
+        return {"package.json": json.dumps(tables)}
+
+    before = packages(dependencies={"a": "^1"}, devDependencies={"mocha": "8"})
+    after = packages(
+        dependencies={"a": "^2", "@s/new": "^1.2.0"},
+        devDependencies={"jest": ">=27 <29", "own": "workspace:*", "x": "git+https://x", "y;reboot": "1", "star": "*"},
+    )
+    assert added_packages(before, after) == ("jest", "star@*", "@s/new@^1.2.0")
+    assert added_packages(after, before) == ("mocha@8",) and added_packages({}, {"package.json": "[]"}) == ()
+
+    class Later(Tree):
+        def read(self, path: str) -> bytes:
+            return after["package.json"].encode()
+
+    plans = [make_plan("o/n", Tree(), base_image="base", landed=it) for it in (None, Tree(), Later())]
+    assert plans[0].image == plans[1].image != plans[2].image
+    assert [it.variables["WISHED"] for it in plans[1:]] == ["", "jest star@* a@^2 @s/new@^1.2.0"]
 
 
 @pytest.fixture
@@ -502,6 +540,52 @@ def test_a_tree_is_built_where_its_tests_need_it(
     assert node_tree["build_scripts"](str(tree)) == built
 
 
+@pytest.mark.parametrize(
+    ("files", "lacks"),
+    [
+        ({"test/a.js": "require('..')", "index.js": "require('./lib/x')", "lib/x.js": ""}, False),
+        ({"test/a.js": "require('..')", "index.js": "require('./lib/x')"}, True),
+        ({"test/a.js": "require('..')", "index.js": "require('./in')", "in.js": "require('./lib/x.js')"}, True),
+        ({"test/a.js": "require('../')", "package.json": '{"main": "dist/x.js"}'}, True),
+        ({"test/a.mjs": "import x from '../dist/x.mjs'"}, True),
+        ({"src/a.test.ts": "import { x } from './a.js'", "src/a.ts": ""}, False),
+        ({"src/a.test.ts": "import { x } from './a'", "src/a/index.tsx": ""}, False),
+        ({"tests/a.js": "await import('own')", "package.json": '{"name": "own", "main": "out/x"}'}, True),
+        ({"tests/a.js": "import x from 'own'", "package.json": '{"name": "own", "main": "x"}', "x.js": ""}, False),
+        ({"tests/a.js": "require('other'); require('fs')"}, False),
+        ({"src/a.js": "require('./gone')", "test/fixtures/a.js": "require('./gone')"}, False),
+        ({"test/a.js": "require('../../outside')"}, True),
+        (
+            {"test/a.js": "require('./b')", "test/b.js": "require('./a'); require('./c.json')", "test/c.json": "{"},
+            False,
+        ),
+    ],
+)
+def test_a_tree_lacks_what_its_tests_and_its_entry_import_and_nobody_has_made(
+    tmp_path: Path, node_tree: dict[str, Any], files: dict[str, str], lacks: bool
+) -> None:
+    tree = written(tmp_path / "tree", files)
+    assert node_tree["lacks_files"](str(tree)) is lacks
+
+
+@pytest.mark.parametrize(
+    ("scripts", "built"),
+    [
+        ({"prepare": "husky install", "prepublish": "node make.js"}, ["prepublish"]),
+        ({"build": "rollup -c", "prepare": "npm run build"}, ["build"]),
+        ({"prepare": "husky"}, []),
+        ({"pretest": "node make.js"}, ["pretest"]),
+        ({"pretest": "eslint ."}, []),
+        ({"test": "jest", "start": "x"}, []),
+    ],
+)
+def test_what_a_tree_lacks_is_made_by_the_script_that_makes_packages(
+    tmp_path: Path, node_tree: dict[str, Any], scripts: dict[str, str], built: list[str]
+) -> None:
+    files = {"package.json": script(**scripts), "test/a.js": "require('../lib/x')"}
+    assert node_tree["build_scripts"](str(written(tmp_path, files))) == built
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"scripts": []}', '{"scripts": {"test": 3}}'])
 def test_a_broken_package_file_asks_for_no_build(tmp_path: Path, node_tree: dict[str, Any], text: str) -> None:
     assert node_tree["build_scripts"](str(written(tmp_path, {"package.json": text}))) == []
@@ -509,3 +593,37 @@ def test_a_broken_package_file_asks_for_no_build(tmp_path: Path, node_tree: dict
 
 def test_every_runner_on_node_knows_what_repositories_say() -> None:
     assert all(RUNNERS[name].own_names for name in ("mocha", "jest", "vitest", "nodetest"))
+
+
+FAKE_NPM = """#!/bin/sh
+for word; do last=$word; case $word in --before=*) dated=$word;; esac; done
+for word; do case $word in install|--*) ;; *@*|[a-z]*) package=$word;; esac; done
+case $package in gone) exit 1 ;; esac
+for name in "${package%@[0-9]*}" inner; do
+    mkdir -p "node_modules/$name" node_modules/.bin
+    echo "new $dated" > "node_modules/$name/it"
+done
+"""
+
+
+@pytest.mark.parametrize(("said", "before"), [("", "new --before=2020-01-01"), ("undated\n", "new ")])
+def test_wished_packages_come_beside_what_is_there_as_of_the_day_where_there_are_days(
+    tmp_path: Path, said: str, before: str
+) -> None:
+    tree = written(tmp_path / "tree", {"node_modules/inner/it": "old\n", "node_modules/@s/old/it": "old\n"})
+    build = written(tmp_path / "build", {"registry": said, "bin/npm": FAKE_NPM})
+    (build / "bin/npm").chmod(0o755)
+    script = f"set -euo pipefail; source {INSIDE / 'node.sh'}; add_wished @s/new@1 a gone; echo ${{undated:-no}}"
+    environment = {"PATH": f"{build}/bin:{os.environ['PATH']}", "BUILD": str(build), "AS_OF": "2020-01-01"}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "2020-01-01" if said else "no"), done.stderr
+    found = {str(it.relative_to(tree)): it.read_text().strip() for it in tree.rglob("it")}
+    assert found == {
+        "node_modules/inner/it": "old",
+        "node_modules/@s/old/it": "old",
+        "node_modules/@s/new/it": before.strip(),
+        "node_modules/a/it": before.strip(),
+    }
+    assert (build / "notes").read_text() == "without:gone\n"

@@ -17,10 +17,11 @@ from environments.proofs.proof import (
     EarlierTests,
     file_of,
     prove,
+    unusable,
 )
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
-from environments.suites.testruns import TestRun
+from environments.suites.testruns import RUNNER_MISSING, TestRun
 from prchain.core.code.inline_tests import InlineTest
 from sql.outcomes import PROVED
 
@@ -75,6 +76,14 @@ def test_a_side_without_a_usable_run_says_nothing() -> None:
         assert proved([run(a=F)], [bad, bad])[0] == TESTS_UNUSABLE
         assert proved([bad, run(a=F)], [good, bad])[0] == PROVED
     assert proved([], [good])[0] == TESTS_UNUSABLE
+
+
+def test_a_runner_that_did_not_start_is_told_with_what_was_said_then() -> None:
+    said = "node:internal\nError: Cannot find module 'jest-cli'\n    at x\n"
+    missing = TestRun({}, said, 1.0, 1, infra=RUNNER_MISSING)
+    assert unusable("after", missing) == "after: runner_missing (Error: Cannot find module 'jest-cli')"
+    assert unusable("after", replace(missing, tail="")) == "after: runner_missing"
+    assert unusable("before", replace(missing, infra="out_of_memory")) == "before: out_of_memory"
 
 
 def before_of(*changed: str) -> tuple[EarlierTests, ...]:

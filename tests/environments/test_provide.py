@@ -433,7 +433,7 @@ def test_a_stage_keeps_the_image_that_it_was_proved_in_and_no_other_chains(
 class OneThatDoesNotRun:
     """Interpreters among which 3.8 is one until it is tried."""
 
-    node_refused = ""
+    node_refused = go_refused = ""
 
     def __init__(self) -> None:
         self.found = {(3, 8): "host", (3, 11): "base"}

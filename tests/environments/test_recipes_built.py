@@ -278,6 +278,17 @@ def test_a_module_of_go_has_proofs_of_every_strength(shop: Shop) -> None:
 
 
 @pytest.mark.whole
+def test_a_module_of_go_has_the_go_that_it_names(shop: Shop) -> None:
+    """Debian 12 has 1.19, which knows no range over a number."""
+    one = "package small\n\nfunc One() (n int) {\n\tfor range 1 {\n\t\tn++\n\t}\n\treturn\n}\n"
+    files = {**GO, "go.mod": "module example.org/small\n\ngo 1.22.1\n"}
+    provided, run = shop.prepare(files, {"small.go": one})
+    assert provided.notes == ("go 1.22, by go.mod",)
+    before, after = run(0, ["small_test.go"]), run(1, ["small_test.go"])
+    assert (list(before.statuses.values()), list(after.statuses.values())) == ([Status.failed], [Status.passed])
+
+
+@pytest.mark.whole
 def test_a_maven_project_is_tested_with_debians_artifacts_where_the_central_ones_cannot_be_reached(shop: Shop) -> None:
     tests = ["src/test/java/org/example/SmallTest.java"]
     mended = JAVA["src/main/java/org/example/Small.java"].replace("return n;", "return n / 2;")

@@ -43,6 +43,7 @@ const { EventEmitter } = require('events')
 const runner = new EventEmitter()
 runner.stats = { failures: 2 }
 new (require('./mocha_reporter.cjs'))(runner)
+if (process.argv.length !== 2) throw process.argv
 const test = (title) => ({ file: process.cwd() + '/t/a.js', titlePath: () => ['cart é', title], type: 'test' })
 runner.emit('test', test('adds')); runner.emit('pass', test('adds'))
 runner.emit('test', test('fails')); runner.emit('fail', test('fails'))
@@ -53,6 +54,7 @@ runner.emit('end')
     "jest": """
 const Reporter = require('./jest_reporter.cjs')
 const one = new Reporter()
+if (process.argv.length !== 2) throw process.argv // a test in this process would read ours for its own
 const file = (path) => ({ path: process.cwd() + path })
 const made = (title, status) => ({ ancestorTitles: ['cart é'], title, status })
 one.onTestFileStart(file('/t/a.js'))
@@ -92,7 +94,7 @@ def test_reporters_on_node_sign_what_their_runner_tells_them(tmp_path: Path, run
             (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "drive.cjs").write_text(DRIVERS[runner], encoding="utf-8")
     order = json.dumps({"key": KEY.hex(), "report": str(tmp_path / "report")})
-    subprocess.run([str(NODE), "drive.cjs"], cwd=tmp_path, input=order.encode(), check=True, timeout=60)
+    subprocess.run([str(NODE), "drive.cjs", "--ci"], cwd=tmp_path, input=order.encode(), check=True, timeout=60)
     read = read_events((tmp_path / "report").read_bytes(), KEY)
     assert read.statuses == {
         "t/a.js > cart é > adds": "passed",

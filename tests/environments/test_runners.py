@@ -44,6 +44,7 @@ NAMES_RUNNERS = {
     "environments/suites/runners/__init__.py": {DEFAULT},
     # The language of that name.
     "environments/briefing.py": {"go"},
+    "environments/images/interpreters/go_layers.py": {"go"},
     "environments/suites/reporters/python_reporter.py": {"pytest", "unittest"},
     "environments/suites/reporters/parent_kinds.py": {"go", "cargo", "surefire"},
     # The modules of that name: the one that a skip needs, and those that no setup script may put something before.
@@ -54,8 +55,8 @@ NAMES_RUNNERS = {
     # The programs that scripts start, with their options, and the settings that each reads.
     "environments/suites/package_scripts.py": {"jest", "mocha", "nodetest", "vitest"},
     "environments/suites/collected.py": {"jest", "mocha", "nodetest", "vitest"},
-    # The requirement of that name, which every image for Python has.
-    "environments/images/plans.py": {"pytest"},
+    # The language of that name, and the requirement of that name, which every image for Python has.
+    "environments/images/plans.py": {"go", "pytest"},
 }
 
 

@@ -409,7 +409,8 @@ def test_a_tree_that_the_runner_cannot_start_in_is_no_fault_of_the_infrastructur
 
 def test_a_missing_runner_is_the_infrastructures_fault(tmp_path: Path) -> None:
     command = TestCommand("no-such-python {tools}/python_reporter.py", "pytest")
-    assert run(tmp_path, {FILE: CHECK}, command).infra == "runner_missing"
+    ended = run(tmp_path, {FILE: CHECK}, command)
+    assert ended.infra == "runner_missing" and "No such file" in ended.notes[0], "why there is no report is told"
     unsigned = TestCommand("no-such-go {files}", "go", signed=False)
     assert run(tmp_path, {FILE: CHECK}, unsigned).infra == "runner_missing"
 

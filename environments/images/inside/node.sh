@@ -14,6 +14,10 @@ put_manager() {
     "$MANAGER" --version
 }
 
+# A registry that does not tell when releases came out has none for a day of the past.
+undated=
+if [ -n "$AS_OF" ] && [ "$(cat "$BUILD/registry" 2>/dev/null)" = undated ]; then undated=$AS_OF AS_OF=; fi
+
 # Put the dependencies in; without what the try before has left.
 add() {
     export npm_config_cache=$BUILD/npm-cache npm_config_store_dir=$BUILD/pnpm-store
@@ -49,9 +53,28 @@ add() {
             npm install --no-audit --no-fund --no-save --no-package-lock "${options[@]}" ${AS_OF:+--before="$AS_OF"} \
                 || npm install --no-audit --no-fund --no-save --no-package-lock --legacy-peer-deps "${options[@]}" ${AS_OF:+--before="$AS_OF"}
             if [ -n "$AS_OF" ]; then echo dated >> "$BUILD/notes"; fi
+            if [ -n "$undated" ]; then echo undated >> "$BUILD/notes"; fi
         else
             npm ci --no-audit --no-fund "${options[@]}"
         fi
         ;;
     esac
+}
+
+# Put packages in that a later landing begins to need, where modules lack them. What cannot be had is told.
+add_wished() {
+    local package
+    mkdir -p "$BUILD/wished" node_modules
+    for package in "$@"; do
+        if (cd "$BUILD/wished" && npm_config_cache=$BUILD/npm-cache npm install --no-audit --no-fund --no-package-lock \
+            --legacy-peer-deps --ignore-scripts --prefix "$BUILD/wished" "$package" ${AS_OF:+--before="$AS_OF"}); then continue; fi
+        printf 'without:%s\n' "$package" >> "$BUILD/notes"
+    done
+    for package in "$BUILD"/wished/node_modules/{*,@*/*,.bin/*}; do
+        package=${package#"$BUILD/wished/"}
+        if [ ! -e "$package" ] && [ -e "$BUILD/wished/$package" ]; then
+            mkdir -p "${package%/*}"
+            cp -a "$BUILD/wished/$package" "$package"
+        fi
+    done
 }

@@ -95,8 +95,8 @@ _COMPILES = re.compile(r"(?:^|&&)\s*(?:npx )?(?:tsc|babel|rollup|esbuild|tsup|we
 
 def build_scripts(tree: str) -> List[str]:
     """The scripts of the root's ``package.json`` that have to run before its tests: ``pretest`` where it compiles, or
-    what it and ``test`` start to build; else ``build``, where a member of the workspace that others need has its entry
-    in a file that the tree lacks."""
+    what it and ``test`` start to build; else the one that builds, where the tree lacks files that it makes: what tests
+    and the package's entry import, or the entry of a member of the workspace that others need."""
     scripts = _package(tree).get("scripts")
     if not isinstance(scripts, dict):
         return []
@@ -104,9 +104,94 @@ def build_scripts(tree: str) -> List[str]:
     if _COMPILES.search(before):
         return ["pretest"]
     found = [it for text in (before, test) for it in _BUILDS.findall(text) if it in scripts]
-    if not found and "build" in scripts and any(_lacks_entry(it) for it in _members(tree)):
-        found = ["build"]
+    makers = [it for it in _MAKERS if it in scripts and not _MAKES_NOTHING.match(str(scripts[it]))]
+    if not found and makers and (any(_lacks_entry(it) for it in _members(tree)) or lacks_files(tree)):
+        found = makers[:1]
     return list(dict.fromkeys(found))
+
+
+_MAKERS = ("build", "compile", "prepare", "prepublishOnly", "prepublish", "prepack", "pretest")
+"""Names of scripts that make what a package consists of, the likeliest first."""
+_MAKES_NOTHING = re.compile(
+    r"\s*(?:husky|is-ci|simple-git-hooks|echo|lint|eslint|standard|npm test|npm run lint|exit)\b"
+)
+
+_OF_TESTS = re.compile(r"(?:^|/)(?:tests?|specs?|__tests__)/|[._-](?:test|spec)\.\w+$")
+_ASIDE = frozenset([_MODULES, ".git", "fixtures", "__fixtures__", "__mocks__", "examples", "docs"])
+_IMPORTS = re.compile(
+    r"(?:\brequire\(\s{0,9}|\bfrom\s{1,9}|\bimport\s{1,9}|\bimport\(\s{0,9})(['\"])(\.{1,2}(?:/[^'\"\n]{0,300})?|[\w@][^'\"\n]{0,200})\1"
+)
+_ENDINGS = ("", ".js", ".ts", ".mjs", ".cjs", ".mts", ".cts", ".jsx", ".tsx", ".json", ".node", ".vue", ".d.ts")
+_MOST_FILES = 400
+_MOST_READ = 200000
+
+
+def lacks_files(tree: str) -> bool:
+    """Whether code of the tree that its tests load imports files of the tree that are not there."""
+    package = _package(tree)
+    name = package.get("name")
+    waiting = [os.path.join(tree, it) for it in _test_files(tree)]
+    known = set(waiting)
+    for path in waiting:
+        for place in _imported(path, tree, name if isinstance(name, str) else ""):
+            found = _entry_of(place) if os.path.isdir(place) else _existing(place)
+            if not found:
+                return True
+            # What lies outside of the tree belongs to others.
+            is_own = os.path.realpath(found).startswith(os.path.realpath(tree) + os.sep)
+            if is_own and found not in known and len(known) < _MOST_FILES and _CODE.search(found):
+                known.add(found)
+                waiting.append(found)
+    return False
+
+
+_CODE = re.compile(r"\.[cm]?[jt]sx?$")
+
+
+def _test_files(tree: str) -> List[str]:
+    found = []
+    for top, folders, names in os.walk(tree):
+        folders[:] = sorted(it for it in folders if it not in _ASIDE)
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(top, name), tree)
+            if _CODE.search(path) and _OF_TESTS.search(path):
+                found.append(path)
+        if len(found) > _MOST_FILES // 2:
+            break
+    return found[: _MOST_FILES // 2]
+
+
+def _imported(path: str, tree: str, name: str) -> Iterator[str]:
+    """The places within the tree that a file imports."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(_MOST_READ)
+    except OSError:
+        return
+    for _, said in _IMPORTS.findall(text):
+        if said.startswith("."):
+            yield os.path.normpath(os.path.join(os.path.dirname(path), said.split("?")[0]))
+        elif said == name:
+            yield tree
+
+
+def _existing(place: str) -> str:
+    """The file that an import of a place loads; a module of TypeScript is imported by the name of its result."""
+    source = re.sub(r"\.([cm]?)js(x?)$", r".\1ts\2", place)
+    for path in [place + ending for ending in _ENDINGS] + [source, re.sub(r"\.ts$", ".tsx", source)]:
+        if os.path.isfile(path):
+            return path
+    return ""
+
+
+def _entry_of(folder: str) -> str:
+    """The file that an import of a folder loads; without one it is empty."""
+    main = _package(folder).get("main")
+    named = os.path.normpath(os.path.join(folder, main)) if isinstance(main, str) and main else ""
+    for place in [named, os.path.join(named, "index")] if named else []:
+        if _existing(place):
+            return _existing(place)
+    return "" if named else _existing(os.path.join(folder, "index"))
 
 
 def _members(tree: str) -> List[str]:
@@ -121,11 +206,7 @@ def _members(tree: str) -> List[str]:
 
 
 def _lacks_entry(folder: str) -> bool:
-    main = _package(folder).get("main")
-    if not isinstance(main, str):
-        return False
-    path = os.path.join(folder, main)
-    return not any(os.path.exists(path + ending) for ending in ("", ".js", "/index.js"))
+    return isinstance(_package(folder).get("main"), str) and not _entry_of(folder)
 
 
 def _names(folder: str) -> List[str]:

@@ -4,8 +4,9 @@
     python3 npm_package.py PACKAGE
 
 VERSION is exact, or the beginning of one (``18``), of which the newest release is taken. Without one the registry is
-only asked whether it has the package. It is the one that npm would ask: ``npm_config_registry``, or npm's default. What
-it gives is held against the digest that it names; only regular files are unpacked.
+only asked whether it has the package, and answered is ``undated`` where it does not tell when releases came out. It is
+the one that npm would ask: ``npm_config_registry``, or npm's default. What it gives is held against the digest that it
+names; only regular files are unpacked.
 
 For Python 3.6 and newer.
 """
@@ -35,6 +36,8 @@ def main(arguments: List[str]) -> int:
     registry = (settings.get("npm_config_registry") or _DEFAULT).rstrip("/")
     about = json.loads(_get(f"{registry}/{package.replace('/', '%2f')}").decode("utf-8"))
     if len(arguments) == 1:
+        if not is_dated(about):
+            print("undated")
         return 0
     version, folder = arguments[1:]
     found = choose(about, version)
@@ -47,6 +50,15 @@ def main(arguments: List[str]) -> int:
     unpack(content, folder)
     print(f"{package} {found}")
     return 0
+
+
+def is_dated(about: Dict[str, Any]) -> bool:
+    """Whether the registry tells when releases came out: a copy of another one may tell the days of its own copying, by
+    which nothing of before could be had. npm 2 came out in 2014, and is asked for it."""
+    said = about.get("time")
+    if not isinstance(said, dict):
+        return False
+    return about.get("name") != "npm" or str(said.get("2.0.0", "")) < "2018"
 
 
 def choose(about: Dict[str, Any], version: str) -> str:

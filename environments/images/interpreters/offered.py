@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from environments.images.image_settings import BuildSettings
 from environments.images.images import ensure_base_image, find_tagged
+from environments.images.interpreters.go_layers import go_layer_name, lay_go
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.layers import is_unfit, lay, lay_tools, layer_name, tools_name
 from environments.images.interpreters.node_layers import lay_node, node_layer_name
@@ -23,6 +24,8 @@ from environments.sandboxes.engine import BASE_LABEL, engine_failures
 from prchain.core.errors import BuildFailed, PrchainError
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 BASE, REGISTRY, HOST, OTHER_BASE = "the base image", "official image", "this machine", "base image"
 
@@ -70,6 +73,8 @@ class Interpreters:
         self._offers: dict[Minor, list[Offer]] | None = None
         self.node_refused = ""
         """Why Node cannot be had but from the base image's release of Debian; empty while nothing is known of that."""
+        self.go_refused = ""
+        """The same of Go."""
 
     def offers(self, engine: Any) -> dict[Minor, Offer]:
         """By version, each from the best source that has it. Raises what an engine raises, `ImageMissing` for the base
@@ -113,6 +118,8 @@ class Interpreters:
             return self.settings_for(engine, plan.python.minor)
         if plan.node is not None and plan.node.node is not None:
             return self.settings_with_node(engine, plan.node.node.major)
+        if plan.go is not None:
+            return self.settings_with_go(engine, plan.go.text)
         return self._settings
 
     def settings_for(self, engine: Any, minor: Minor) -> BuildSettings | None:
@@ -147,15 +154,33 @@ class Interpreters:
     def settings_with_node(self, engine: Any, major: int) -> BuildSettings | None:
         """As `settings_for`, with a Node of npm's registry. None where that refuses it, or it does not run here: then
         `node_refused` says why."""
+        found, refused = self._with_layer(engine, lay_node, node_layer_name, major)
+        self.node_refused = refused or self.node_refused
+        return found
+
+    def settings_with_go(self, engine: Any, text: str) -> BuildSettings | None:
+        """As `settings_with_node`, with a Go of PyPI (``1.22``), and `go_refused`."""
+        found, refused = self._with_layer(engine, lay_go, go_layer_name, text)
+        self.go_refused = refused or self.go_refused
+        return found
+
+    def _with_layer(
+        self,
+        engine: Any,
+        lay_it: Callable[[Any, BuildSettings, T], str],
+        name_of: Callable[[T, str], str],
+        version: T,
+    ) -> tuple[BuildSettings | None, str]:
+        """The settings with a layer over the tools, or why there is none."""
         settings = self._with_tools(engine, self._settings)
         base_id = find_tagged(engine, settings.base_image) or settings.base_image
+        name = name_of(version, base_id)
         try:
-            with self._one_at_a_time(node_layer_name(major, base_id)):
-                return replace(settings, base_image=lay_node(engine, settings, major))
+            with self._one_at_a_time(name):
+                return replace(settings, base_image=lay_it(engine, settings, version)), ""
         except BuildFailed as failure:
-            log.warning("no Node %d over %s: %s", major, settings.base_image, failure)
-            self.node_refused = failure.lines[-1] if failure.lines else str(failure)
-            return None
+            log.warning("no layer %s over %s: %s", name, settings.base_image, failure)
+            return None, failure.lines[-1] if failure.lines else str(failure)
 
     def _with_tools(self, engine: Any, settings: BuildSettings) -> BuildSettings:
         ensure_base_image(engine, settings.base_image)

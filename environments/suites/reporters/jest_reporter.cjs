@@ -1,11 +1,12 @@
 'use strict'
-const { open, say, name } = require('./signed_log.cjs')
+const { open, say, name, hideArguments } = require('./signed_log.cjs')
 
 const STATUS = { passed: 'passed', failed: 'failed', pending: 'skipped', skipped: 'skipped', disabled: 'skipped', todo: 'skipped' }
 
 module.exports = class {
   constructor () {
     open()
+    hideArguments()
     say('start', { runner: 'jest' })
   }
 

@@ -1,10 +1,11 @@
 'use strict'
 const path = require('path')
-const { open, say, name } = require('./signed_log.cjs')
+const { open, say, name, hideArguments } = require('./signed_log.cjs')
 
 // Mocha loads its reporter before the first test file.
 open()
 say('start', { runner: 'mocha' })
+hideArguments()
 let broken = 0
 
 // A file that cannot be loaded is an error by itself: mocha would end, and run none of the others.

@@ -23,10 +23,15 @@ function say (event, fields) {
   write(stream, Buffer.concat([Buffer.from(signature + ' '), text, Buffer.from('\n')]))
 }
 
+// What the runner was called with has been read. Programs under test read it, too, and take it for their own.
+function hideArguments () {
+  process.argv.splice(2)
+}
+
 // File, describe blocks and title: what tells one test from another.
 function name (file, titles) {
   const shown = file ? path.relative(process.cwd(), file).split(path.sep).join('/') : ''
   return [shown, ...titles].filter((one) => one !== '').join(' > ')
 }
 
-module.exports = { open, say, name }
+module.exports = { open, say, name, hideArguments }

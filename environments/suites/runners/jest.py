@@ -7,9 +7,10 @@ from environments.suites.canaries.blocks import JAVASCRIPT
 from environments.suites.collected import own_names
 from environments.suites.runner import Runner, name_behind
 
+# On two cores jest would run all in its own process, which holds the key, and which a test's `process.exit` ends.
 RUNNER = Runner(
     name="jest",
-    template="jest --ci --runTestsByPath {files} --reporters={tools}/jest_reporter.cjs",
+    template="jest --ci --maxWorkers=2 --runTestsByPath {files} --reporters={tools}/jest_reporter.cjs",
     plain="jest --ci --verbose --colors=false --runTestsByPath {files}",
     typed="jest --ci FILES",
     files=r"\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/(?:[^/]+/)*[^/]+\.[cm]?[jt]sx?$",
