@@ -122,9 +122,9 @@ def _chain_row(made: MadeTask, repository_id: int) -> dict[str, Any]:
 
 
 def _stage_rows(made: MadeTask, repository_id: int) -> Iterator[dict[str, Any]]:
-    """Numbers are those that instances' names end in; steps, which have none, are counted."""
+    """The number is what an instance's name ends in; nobody says that of several stages."""
     instance = made.instance
-    number = _NUMBER.fullmatch(instance.instance_id)
+    number = _NUMBER.fullmatch(instance.instance_id) if len(made.stages) == 1 else None
     for position, stage in enumerate(made.stages, 1):
         ends, reference = stage.ends, stage.reference
         first = next((line.strip() for line in stage.query.splitlines() if line.strip()), instance.instance_id)
@@ -132,7 +132,7 @@ def _stage_rows(made: MadeTask, repository_id: int) -> Iterator[dict[str, Any]]:
             "chain_id": instance.chain_id,
             "position": position,
             "repository_id": repository_id,
-            "number": position if instance.steps else int(number[1]) if number else 0,
+            "number": int(number[1]) if number else 0,
             "branch": "",
             "base_sha": ends.base if ends else instance.base_commit,
             "landed_sha": ends.landed if ends else "",
