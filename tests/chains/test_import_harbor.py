@@ -28,6 +28,7 @@ from sql.chosen import selected_ids
 from sql.store import Store
 from sql.tables import Chain, ChainStage, ImportedTask, Task, TaskStage
 from tests.databases import open_new
+from trajectories.studies.evaluation.stored import instances_of
 
 IMAGE = "registry.example/lab/till:1"
 REWARD = "#!/bin/bash\npython -m unittest && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n"
@@ -131,6 +132,7 @@ def test_a_folder_of_several_steps_is_a_chain_whose_stages_have_its_tests_as_the
         ]
         assert list(tx.rows(Chain, "length", "licence")) == [(2, "MIT")]
         assert list(tx.rows(Task, "outcome", "overview")) == [("ready", "")]
+        assert [it.published for it in instances_of(tx, [id_]).values()] == ["till-7__s1", "till-7__s2"]
     git = open_git(chain, tmp_path / "mirrors")
     trees = open_trees(chain, git, tmp_path / "data")
     first, second = stage_patches(git, trees, chain.stages)

@@ -24,7 +24,7 @@ _BEGIN = f"""\
 shopt -s dotglob nullglob
 mkdir -p /tests /logs/agent /logs/verifier /logs/artifacts
 rm -rf -- /tests/* /logs/verifier/*
-cp -a {FILES}/. /tests/ && chmod +x /tests/test.sh || exit 1
+cp -a -- {FILES}/* /tests/ && chmod +x /tests/test.sh || exit 1
 git rm -rqf --cached -- {FILES} && git commit -q --amend --no-edit --no-verify
 rm -rf -- {FILES}
 """
