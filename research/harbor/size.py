@@ -69,6 +69,12 @@ class Unbuilt(ChainMaterial):
         return TaskImage(f"prchain/size:harbor-{self.task.chain.id}-{stage.position}", _FACTS)
 
 
+class UnbuiltExport(export.HarborExport):
+    """An export of such chains."""
+
+    material_type = Unbuilt
+
+
 def multiply(database: Path, chains: int) -> None:
     """Copy the proved chains of a SQLite database under other ids until it has so many."""
     with closing(sqlite3.connect(database)) as connection:
@@ -92,14 +98,13 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 
 def written(db: str, out: Path) -> dict[str, float]:
     """Write all chains of a database: how many folders, the peak of memory, and the time."""
-    export.ChainMaterial = Unbuilt  # type: ignore[misc]
     settings = Settings.load(db=db)
     start = time.process_time()
     with closing(Store.open(settings.db, create=False)) as store:
         provider = Provider(settings, images=False, store=store)
         options = export.HarborOptions(network="compose")
         backend = cast(Any, BACKENDS["docker"].of(settings))
-        made = export.HarborExport(store, settings, provider, backend, TaskFolders(out), options)
+        made = UnbuiltExport(store, settings, provider, backend, TaskFolders(out), options)
         report = export.write_tasks(made, records(store, settings.mirrors_dir, TaskExportOptions()), lambda _: None)
         made.finish()
     for left_out in report.omitted[:3]:

@@ -192,7 +192,10 @@ def written(name: str, content: bytes) -> Callable[[Path], None]:
 
 
 def said(**changes: object) -> Callable[[Path], None]:
-    return lambda folder: configured(folder, **changes) and None
+    def write(folder: Path) -> None:
+        configured(folder, **changes)
+
+    return write
 
 
 def linked(folder: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from uuid import NAMESPACE_URL, uuid5
 
 from chains.tasks.record import StageRecord, TaskRecord
@@ -80,6 +80,8 @@ class HarborReport:
 class HarborExport:
     """The folders of one export, in a `place`; `backend` is Docker's, connected."""
 
+    material_type: ClassVar[type[ChainMaterial]] = ChainMaterial
+
     def __init__(
         self,
         store: Store,
@@ -98,7 +100,7 @@ class HarborExport:
         """Write the folders of a chain. What has none, and why, is in the report; a machine's failure is raised."""
         with self._store.reading() as tx:
             task = read_task(tx, record.chain_id, record.interface_mode)
-        material = ChainMaterial(
+        material = self.material_type(
             task, self._settings.mirrors_dir, self._settings.data_dir, self._provider, self._backend
         )
         if self._options.steps != "single":
