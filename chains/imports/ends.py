@@ -1,4 +1,4 @@
-"""Where the stage of an imported task begins and ends: commits of ours in a repository beside the mirror.
+"""Where the stages of an imported task begin and end: commits of ours in a repository beside the mirror.
 
 An import has no landed commit. M_t is a commit that we make of B_t's tree with the patches applied. Its id follows from
 that tree and B_t alone, so that every import of the same task gives the same one. The repository that holds it borrows
@@ -7,6 +7,7 @@ all else from the mirror, which is not written to.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,10 +19,14 @@ from prchain.core.errors import BadInstance, GitError, IncompleteRepository
 from prchain.core.git import GitRepository
 from prchain.core.git.binary_patches import require_room
 from prchain.core.git.output import path_text
-from prchain.core.git.trees import TreeStore
+from prchain.core.git.trees import EPOCH, EXECUTABLE, FILE, LINK, TreeEntry, TreeStore
 from prchain.core.timestamps import stamp
 
 _FOLDER = "imports"
+
+TESTS = ".harbor-tests"
+"""The folder of M_t's tree that holds the tests of a step which has no test patch
+(`environments.suites.runners.harbor`): they reach a tree as the tests of any stage do, and no agent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,48 @@ def make_ends(store: TreeStore, instance: Instance, base: str | None = None) -> 
     tree = _applied(store, base, instance.patch, "patch")
     tree = _applied(store, tree, instance.test_patch, "test_patch")
     return StageEnds(base, store.commit(tree, [base], "End"), landed_at)
+
+
+@dataclass(frozen=True, slots=True)
+class StepTrees:
+    """The trees that a step begins with and that its oracle leaves."""
+
+    base: str
+    landed: str
+
+
+def step_ends(store: TreeStore, instance: Instance, trees: Sequence[StepTrees]) -> list[StageEnds]:
+    """Make the ends of the stages of an instance with steps, whose trees are in the store. M_t has the step's tests,
+    too, as its test patch; B_t, which has no parent, has none. Raises `BadInstance` where a tree has a folder of the
+    name that these have, or where an oracle changes nothing."""
+    ends = []
+    for step, found in zip(instance.steps, trees, strict=True):
+        step_of = f"step {step.name}: " if step.name else ""
+        if any(path.startswith(TESTS.encode() + b"/") for path in store.entries(found.landed)):
+            raise BadInstance(f"{step_of}the work folder has a folder {TESTS}, which is the place of tests")
+        if found.base == found.landed:
+            raise BadInstance(f"{step_of}the oracle leaves the work folder as it was, and nothing else of it is kept")
+        base = store.commit(found.base, [], "Begin")
+        end = store.edit(found.landed, _tests(store, step.tests))
+        landed_at = instance.created_at or stamp(datetime.fromtimestamp(EPOCH, UTC))
+        ends.append(StageEnds(base, store.commit(end, [base], "End"), landed_at))
+    return ends
+
+
+def _tests(store: TreeStore, folders: Sequence[Path]) -> dict[bytes, TreeEntry | None]:
+    """The files of some folders, a later one's laid over those of earlier ones."""
+    found: dict[bytes, TreeEntry | None] = {}
+    for folder in folders:
+        for place in sorted(folder.rglob("*")):
+            if place.is_dir() and not place.is_symlink():
+                continue
+            name = f"{TESTS}/".encode() + os.fsencode(place.relative_to(folder).as_posix())
+            if place.is_symlink():
+                found[name] = TreeEntry(LINK, store.write_blob(os.fsencode(os.readlink(place))))
+                continue
+            mode = EXECUTABLE if place.stat().st_mode & 0o100 else FILE
+            found[name] = TreeEntry(mode, store.write_blob(place.read_bytes()))
+    return found
 
 
 def _without_tests(store: TreeStore, tree: str, tests: Sequence[str]) -> str:

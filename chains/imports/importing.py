@@ -1,4 +1,5 @@
-"""The import of tasks: each row becomes a chain of one stage with the strategy ``imported``, and its task.
+"""The import of tasks: each row becomes a chain of one stage with the strategy ``imported``, and its task; a folder
+of several steps becomes one of as many stages.
 
 Rows are written a few at a time, so an import that was killed goes on where it was. What is there already stays as it
 is, but for what its publisher says of it; an import that waits for a repository is looked at again.
@@ -15,8 +16,9 @@ from typing import Protocol
 
 from sqlalchemy import select
 
+from chains.imports.ends import StepTrees
 from chains.imports.instance import Instance
-from chains.imports.made import MadeTask, in_store, waiting
+from chains.imports.made import MadeTask, in_store, of_steps, waiting
 from chains.imports.reading import ReadRow
 from chains.imports.report import ImportReport
 from chains.imports.repositories import ImportRepositories
@@ -37,6 +39,10 @@ class ImageTrees(Protocol):
 
     def take(self, instance: Instance, store: TreeStore) -> str:
         """The id of a commit in the store with that tree. Raises `ImageMissing`, `ImageError`, `SandboxError`."""
+
+    def play(self, instance: Instance, store: TreeStore) -> tuple[str, Sequence[StepTrees]]:
+        """Run the oracle of an instance with steps: the image's work folder, and the trees before and after each step.
+        Raises as `take`, and `BadInstance` where a script of it fails."""
 
 
 class Importer:
@@ -86,7 +92,9 @@ class Importer:
         return report
 
     def _made(self, instance: Instance, located: Collection[str] = ()) -> MadeTask:
-        query = redact_mined(instance.query, counts=self._secrets)
+        if instance.steps:
+            return self._played(instance, located)
+        query = self._redacted(instance.query)
         found = self._repositories
         for mirror in found.mirrors_of(instance.repository):
             if mirror.missing([f"{instance.base_commit}^{{commit}}"]):
@@ -103,7 +111,22 @@ class Importer:
                     return in_store(git, instance, query, self._images.take(instance, git))
             except (ImageError, ImageMissing) as error:
                 found.pass_over(instance.image, error)
-        return waiting(instance, query)
+        return waiting(instance, lambda _: query)
+
+    def _played(self, instance: Instance, located: Collection[str]) -> MadeTask:
+        """A task whose trees no repository can hold: its image has them, and its oracle makes them."""
+        found = self._repositories
+        if self._images is not None and instance.image is not None and instance.chain_id not in located:
+            try:
+                if (git := found.store_over(instance.repository, None)) is not None:
+                    workdir, trees = self._images.play(instance, git)
+                    return of_steps(git, replace(instance, workdir=workdir), trees, self._redacted)
+            except (ImageError, ImageMissing) as error:
+                found.pass_over(instance.image, error)
+        return waiting(instance, self._redacted)
+
+    def _redacted(self, query: str) -> str:
+        return redact_mined(query, counts=self._secrets)
 
     def _located(self, rows: Sequence[ReadRow]) -> set[str]:
         """The chains of these rows whose trees were made before."""

@@ -6,9 +6,27 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 
 _DIGITS = 16
 """As many as the id of a chain has (`chains.identity`)."""
+
+
+@dataclass(frozen=True)
+class TaskStep:
+    """One step of a task that is a folder of scripts, and has no patch: the folders stay where they are until the
+    step's trees are made."""
+
+    name: str
+    """Of a task of one step: empty."""
+    query: str
+    """Word for word."""
+    tests: tuple[Path, ...]
+    """Folders whose files its tests are; a later one's are laid over those of earlier ones."""
+    solution: Path
+    """The folder with the oracle."""
+    workdir: Path | None = None
+    """The folder of what is laid into the work folder before the step."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +43,7 @@ class Instance:
     base_commit: str
     """In the repository; may be the beginning of its name."""
     query: str
-    """Word for word."""
+    """Word for word; where there are `steps`, that of the first."""
     patch: str
     """The reference patch; where `breaks`, the patch that brings the fault in, which the reference takes back."""
     test_patch: str
@@ -55,6 +73,10 @@ class Instance:
     benchmark: bool = False
     """Whether its data set is there to measure models, so that no training data may hold it. A reader says so where
     the row does; `chains.imports.marks` has the last word."""
+    steps: tuple[TaskStep, ...] = ()
+    """Of a task that is a folder, whose `base_commit` is the hash of all that lies in it: each becomes a stage."""
+    oracle_variables: tuple[tuple[str, str], ...] = ()
+    """What the oracle of a folder finds in its environment."""
     own: str | None = None
     """The id of the chain of ours, of no benchmark, that the row says it was exported from. Anybody can write that: who
     takes the instance in has to look whether that chain is there."""
@@ -72,7 +94,7 @@ class Instance:
             self.repository.lower(),
             self.base_commit.lower(),
             self.query,
-            self.patch,
+            "" if self.steps else self.patch,  # known when its oracle has run
             self.breaks,
             self.test_patch,
         )

@@ -12,7 +12,7 @@ from chains.imports.forms import FORMS
 from chains.imports.instance import DataSet, Instance
 from chains.imports.marks import is_benchmark
 from chains.imports.reader import Reader, Row
-from chains.imports.rows import files_of, rows_of
+from chains.imports.rows import TASK, files_of, rows_of
 from chains.stages.benchmarks import Benchmarks
 from prchain.core.errors import BadInstance, UsageError
 
@@ -38,7 +38,8 @@ class ReadRow:
         return "" if self.error is None else str(self.error)
 
     def __str__(self) -> str:
-        return _line(f"{self.file}, row {self.row}: {self.reason}")
+        place = f"{self.file}, row {self.row}" if self.row else str(self.file)
+        return _line(f"{place}: {self.reason}")
 
 
 def read_instances(path: Path, *, source: str | None = None, form: str | None = None) -> Iterator[ReadRow]:
@@ -83,6 +84,7 @@ def provenance(path: Path, file: Path, source: str | None = None) -> DataSet:
         revision = parts[cached[0] + 2]
     if source is None:
         own = path.absolute()
+        own = own.parent if (own / TASK).is_file() else own  # one task of a data set is of the same one as all
         source = f"{cached[1]['owner']}/{cached[1]['name']}" if cached else own.name if path.is_dir() else own.stem
     below = file.absolute().relative_to(path.absolute()).parts if path.is_dir() else ()
     stem = file.name.removesuffix(file.suffix)

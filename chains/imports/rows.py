@@ -1,4 +1,4 @@
-"""The rows of data sets on disk, one at a time: JSON Lines, a JSON list, Parquet, and folders of them.
+"""The rows of data sets on disk, one at a time: JSON Lines, a JSON list, Parquet, and folders of them and of tasks.
 
 Of a file no more than some rows are held at once. A row that cannot be read is given as what is wrong with it.
 """
@@ -17,6 +17,11 @@ from prchain.core.errors import BadInstance, UsageError
 
 ENDINGS = (".jsonl", ".json", ".parquet")
 
+TASK = "task.toml"
+"""A folder that holds a file of this name is one task."""
+TASK_FOLDER = "task folder"
+"""The one column of its row: the `Path` of the folder. No column of a file has a value of that kind."""
+
 _LONGEST = 32 << 20
 """Bytes of a row: three hundred times what a long one has."""
 
@@ -31,34 +36,52 @@ class RestUnread(BadInstance):
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files of a data set: the file itself, or all of a folder and its folders but hidden ones, sorted.
+    """The files of a data set: the file itself, or all of a folder and its folders but hidden ones, sorted. A folder
+    that is a task stands for what lies in it.
 
     Raises `UsageError` where there is none.
     """
     if path.is_dir():
-        found = sorted(
-            file
-            for file in path.rglob("*")
-            if file.suffix.lower() in ENDINGS
-            and file.is_file()
-            and not any(part.startswith(".") for part in file.relative_to(path).parts)
-            and file.name != "dataset_infos.json"
-        )
+        found = sorted(_below(path))
         if not found:
-            raise UsageError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
+            raise UsageError(f"{path} holds no file that ends in {', '.join(ENDINGS)}, and no folder with a {TASK}")
         return found
     if not path.exists():
         raise UsageError(f"there is no file or folder {path}")
     return [path]
 
 
+def _below(path: Path) -> Iterator[Path]:
+    """Tasks' folders, and files of a kind that is read, which are in none of these."""
+    waiting = [path]
+    while waiting:
+        folder = waiting.pop()
+        if (folder / TASK).is_file():
+            yield folder
+            continue
+        try:
+            found = sorted(folder.iterdir())
+        except OSError:
+            continue
+        for place in found:
+            if place.name.startswith("."):
+                continue
+            if place.is_dir() and not place.is_symlink():
+                waiting.append(place)
+            elif place.suffix.lower() in ENDINGS and place.is_file() and place.name != "dataset_infos.json":
+                yield place
+
+
 def rows_of(file: Path) -> Iterator[tuple[int, Row | BadInstance]]:
-    """The rows of a file with their numbers, 1 first; of JSON Lines, the numbers of lines.
+    """The rows of a file with their numbers, 1 first; of JSON Lines, the numbers of lines. A task's folder has one, 0.
 
     A file that cannot be read, or cannot be read further, ends with a `RestUnread`.
 
     Raises `UsageError` for a file of another kind.
     """
+    if file.is_dir():
+        yield 0, {TASK_FOLDER: file}
+        return
     if file.suffix.lower() not in ENDINGS:
         raise UsageError(f"{file} is of no kind that is read; its name should end in {', '.join(ENDINGS)}")
     number = 0

@@ -38,7 +38,7 @@ from environments.images.tags import tag_at
 from environments.images.tried_again import hangs_on
 from environments.images.wanted_python import OLDEST, can_come, era_of
 from environments.sandboxes.engine import LONG, EngineDiskFull, connect
-from prchain.core.errors import BuildFailed, IndexUnreachable
+from prchain.core.errors import BuildFailed, ImageMissing, IndexUnreachable
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway
@@ -161,16 +161,20 @@ class Provider:
                 landed=GitTree(trees, stage.landed) if stage.landed and to_build and self._images else None,
             )
 
+        said = self._said_of(stage)
         if not self._images:
+            if said is not None and said.has_own_tests:
+                raise ImageMissing(f"its tests run in {said.image} alone, and this backend has no images")
             return StageImage(planned(), None)
         kept = None if rebuild else self._proved_image(stage)
-        said = self._said_of(stage)
         words = ""
         if self._published is not None and said is not None and (kept is None or is_published(kept)):
             plan_of = partial(planned, to_build=False)
             found = self._published.provide(self.engine(), repository, said, plan_of, kept=kept, rebuild=rebuild)
             if isinstance(found, StageImage):
                 return found
+            if said.has_own_tests:
+                raise ImageMissing(f"its tests run in {said.image} alone: {found}")
             words = f"in an image of ours: {found}"
         plan = planned()
         if kept is not None and not is_published(kept):
@@ -192,10 +196,12 @@ class Provider:
         base = self._settings.environments_base_image
         ours = partial(make_plan, repository, tree, base_image=base, folder=self._users_recipes())
         said = self._said_of(stage)
+        if said is not None and not self._images and not said.has_own_tests:
+            said = None
         return ours().runner if said is None else published_plan(repository, said, "", ours)[0].runner
 
     def _said_of(self, stage: StageBase) -> Published | None:
-        return self._published.said_of(stage) if self._published is not None and self._images else None
+        return self._published.said_of(stage) if self._published is not None else None
 
     def hangs_on(self, repository: str, recipe: str) -> str:
         """What a build with a recipe hangs on beside its tree (`environments.images.tried_again`)."""

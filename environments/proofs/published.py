@@ -106,6 +106,6 @@ def published_image(tx: Transaction, chain_id: str, image: str | None) -> str | 
 def published_lists(
     tx: Transaction, chain_id: str, runner: str | None, classes: ClassifiedTests
 ) -> PublishedLists | None:
-    """The lists of an imported chain compared with the classes of its one stage; None for any other chain."""
+    """The lists of an imported chain compared with the classes of its first stage; None for any other chain."""
     row = next(iter(tx.rows(ImportedTask, "f2p", "p2p", chain_id=chain_id)), None)
     return None if row is None else compare_lists(runner, row[0], row[1], classes)

@@ -134,8 +134,8 @@ class ChainProver:
         with self._store.transaction() as tx:
             write_proof(tx, proof, self.options.backend)
             if chain.imported and proof.outcome == PROVED:
-                (stage,) = proof.stages
-                proof = replace(proof, published=published_lists(tx, chain_id, stage.runner, stage.classes))
+                first = proof.stages[0]  # a publisher lists tests for one stage, or the same for all
+                proof = replace(proof, published=published_lists(tx, chain_id, first.runner, first.classes))
         if self.options.strength and proof.outcome in MEASURED:
             return self.measure(chain_id, tell, anew=anew)
         return proof

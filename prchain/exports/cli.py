@@ -110,7 +110,8 @@ def export(
     stage that SWE-bench's harness cannot grade. Where there is nothing to write, no file is written.
 
     With --format harbor a folder is written for each proved stage, and for each chain whose stages share an image, with
-    the image of a stage's checkout, which is made in Docker.
+    the image of a stage's checkout, which is made in Docker; to a file whose name ends in .parquet, as rows of a
+    folder's name and its packed files.
 
     \b
     Example:
@@ -213,17 +214,20 @@ def _export_folders(
     as_json: bool,
 ) -> None:
     from chains.tasks.export import UnreadableTask, records
-    from trajectories.export.tasks.harbor.export import open_export, write_tasks
+    from trajectories.export.tasks.harbor.export import TABLE, open_export, write_tasks
     from trajectories.export.tasks.harbor.said import print_report, report_row
 
     if str(out) == "-":
         raise UsageError("--format harbor writes folders; give --out the name of one")
-    if out.exists() and not out.is_dir():
+    if out.exists() and not out.is_dir() and out.suffix != TABLE:
         raise UsageError(f"{out} is a file, and --format harbor writes folders; give --out the name of one")
-    if out.exists() and any(out.iterdir()) and not force:
+    if out.is_dir() and any(out.iterdir()) and not force:
         raise UsageError(f"{out} is there and not empty; --force writes over the tasks in it")
     unread: list[UnreadableTask] = []
-    with closing(Store.open(settings.db, create=False)) as store, open_export(store, settings, out, harbor) as export:
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_export(store, settings, out, harbor, force=force) as export,
+    ):
         tasks = records(store, settings.mirrors_dir, options, unread.append)
         chosen = (task for task in tasks if chain is None or task.chain_id.startswith(chain))
         report = write_tasks(export, chosen, lambda chain_id: say(f"chain {chain_id}", err=True))

@@ -46,17 +46,20 @@ def import_(
     db: str | None,
     as_json: bool,
 ) -> None:
-    """Take in tasks that others published: SWE-bench, SWE-Gym, SWE-rebench, SWE-smith, Multi-SWE-bench and the like.
+    """Take in tasks that others published: SWE-bench, SWE-Gym, SWE-rebench, SWE-smith, Multi-SWE-bench and the like,
+    and Harbor's folders.
 
     Each row becomes a chain of one stage with the strategy `imported`, and its task, with the query word for word but
-    secrets. The trees are made where a git repository holds the commit, and with --images out of the image that the
-    publisher names; a task without either waits, and the same command takes it up later. What is not known to be made
-    for training is marked as a benchmark's, and no export of samples takes it unless told.
+    secrets; a folder of Harbor's becomes one with a stage for each step. The trees are made where a git repository
+    holds the commit, and with --images out of the image that the publisher names, for Harbor by its oracle there; a
+    task without either waits, and the same command takes it up later. What is not known to be made for training is
+    marked as a benchmark's, and no export of samples takes it unless told.
 
     \b
     Example:
       prchain tasks import swe-gym-lite.jsonl --repositories clones
       prchain tasks import swe-gym-lite.jsonl --images
+      prchain tasks import harbor/stages --images
       prchain tasks import ~/.cache/huggingface/hub/datasets--nebius--SWE-rebench
     """
     from chains.imports.importing import Importer

@@ -5,13 +5,15 @@
 
 Harbor (0.26) needs a Python 3.12 of its own, a Docker engine and Compose 2 as plugin of the docker program. ``oracle``
 lays the reference over each step, and has to get reward 1 in all of them; ``nop`` does nothing, and has to get less in
-the first. Exit code 1 where either fails.
+the first; ``wrong`` is an oracle that does something else at step 2 (a task without one is passed over), and has to
+get 1 before and less there. Exit code 1 where one fails.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,13 +38,16 @@ class Trial(NamedTuple):
         """Whether these are the rewards that the agent has to get."""
         if agent == "oracle":
             return self.rewards == (1.0,) * self.steps
+        if agent == "wrong":
+            second = self.rewards[1] if len(self.rewards) == 2 else None
+            return self.rewards[0] == 1.0 and second is not None and second < 1
         return bool(self.rewards) and self.rewards[0] is not None and self.rewards[0] < 1
 
 
 @click.command()
 @click.option("--folder", type=click.Path(exists=True, path_type=Path), required=True, help="An export of tasks.")
 @click.option("--harbor", default="harbor", show_default=True, help="Harbor's program.")
-@click.option("--agent", type=click.Choice(["oracle", "nop"]), default="oracle", show_default=True)
+@click.option("--agent", type=click.Choice(["oracle", "nop", "wrong"]), default="oracle", show_default=True)
 @click.option("--limit", type=int, help="Only the first N tasks of each data set.")
 def main(folder: Path, harbor: str, agent: str, limit: int | None) -> None:
     """Run an agent of Harbor's over exported tasks."""
@@ -50,6 +55,8 @@ def main(folder: Path, harbor: str, agent: str, limit: int | None) -> None:
     for data_set in (SINGLE, CHAIN):
         tasks = sorted(path.parent for path in (folder / data_set).glob("*/task.toml"))[:limit]
         for task in tasks:
+            if agent == "wrong" and not (task / "steps" / "2").is_dir():
+                continue
             trial = run(harbor, task, agent)
             fine = trial.fits(agent)
             failed = failed or not fine
@@ -61,11 +68,20 @@ def main(folder: Path, harbor: str, agent: str, limit: int | None) -> None:
 def run(harbor: str, task: Path, agent: str) -> Trial:
     """Run one task."""
     with tempfile.TemporaryDirectory(prefix="prchain-") as jobs:
-        command = [harbor, "run", "-p", str(task), "-a", agent, "-o", jobs, "-y", "-n", "1"]
+        place, name = (_wronged(task, Path(jobs)), "oracle") if agent == "wrong" else (task, agent)
+        command = [harbor, "run", "-p", str(place), "-a", name, "-o", f"{jobs}/jobs", "-y", "-n", "1"]
         environment = {**os.environ, "HARBOR_TELEMETRY": "0"}
         subprocess.run(command, env=environment, capture_output=True, check=False)
         steps = len(list((task / "steps").glob("*"))) or 1
-        return Trial(task.name, tuple(_rewards(Path(jobs))), steps)
+        return Trial(task.name, tuple(_rewards(Path(jobs, "jobs"))), steps)
+
+
+def _wronged(task: Path, folder: Path) -> Path:
+    """A copy of a task whose oracle does other work at step 2: it leaves a file, and upstream's code as it was."""
+    copy = shutil.copytree(task, folder / "tasks" / task.name)
+    script = copy / "steps" / "2" / "solution" / "solve.sh"
+    script.write_text('#!/bin/bash\necho "done" > notes-of-the-wrong-agent.txt\n', encoding="utf-8")
+    return Path(copy)
 
 
 def _rewards(jobs: Path) -> Iterator[float | None]:

@@ -195,6 +195,27 @@ def harbor(file: Path) -> list[str | None]:
     return found
 
 
+def trl_harbor(folder: Path) -> list[dict[str, Any]]:
+    """TRL's spec: the rows of its training set, with the tools of an environment."""
+    from trl.experimental.harbor import HarborSpec
+
+    spec = HarborSpec(str(folder), agent="bash")
+    environment = spec.environment_factory()
+    return [{**row, "has_bash": callable(environment.bash)} for row in spec.train_dataset]
+
+
+def verifiers_harbor(folder: Path) -> list[dict[str, Any]] | str:
+    """verifiers' task set, which takes what is in its cache as it lies there: its tasks, or why it refuses them."""
+    from verifiers.v1.tasksets.harbor import HarborConfig, HarborTaskset, taskset
+
+    taskset.CACHE = folder.parent
+    try:
+        tasks = list(HarborTaskset(HarborConfig(dataset=folder.name)).load())
+    except ValueError as error:
+        return str(error)
+    return [task.data.model_dump(mode="json") for task in tasks]
+
+
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
@@ -211,6 +232,8 @@ CONSUMERS = {
     "datasets": datasets,
     "swebench": swebench,
     "harbor": harbor,
+    "trl-harbor": trl_harbor,
+    "verifiers-harbor": verifiers_harbor,
 }
 
 

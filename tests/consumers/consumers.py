@@ -2,7 +2,8 @@
 
 `make test-consumers` installs the consumers apart and runs this; slime, which is on no index, joins where
 PRCHAIN_TEST_SLIME names a checkout of it; SWE-bench's harness, which grades predictions, where PRCHAIN_TEST_SWEBENCH
-names a Python that has it; and Harbor's classes of ATIF, which need Python 3.12, where PRCHAIN_TEST_HARBOR does.
+names a Python that has it; Harbor's classes of ATIF, which need Python 3.12, where PRCHAIN_TEST_HARBOR does; and those
+who read Harbor's folders where PRCHAIN_TEST_HARBOR_READERS names one with trl 1.16, datasets and verifiers[harbor] 0.4.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.trajectories.rolloutworld import rollout_world
 from tests.trajectories.sampleworld import SampleWorld, long_talk, sample_world
 from tests.trajectories.test_export_atif import FORBIDDEN, SMALL, document
 from tests.trajectories.test_export_atif import samples as generated
+from tests.trajectories.test_harbor_folder import CHAIN, SINGLE
 from tests.trajectories.test_import_atif import CLAUDE_CODE, MINI, OF_IMPORTS, TERMINUS, samples_of, take
 from trajectories.export.chat import arguments_of, think
 from trajectories.export.export import export
@@ -39,6 +41,8 @@ from trajectories.export.masks import Mask
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import candidates, read_sample
 from trajectories.export.samples import Sample, SampleMessage
+from trajectories.export.tasks.harbor.folder import files_of
+from trajectories.export.tasks.harbor.places import TaskFolders
 from trajectories.export.tasks.predictions import predictions
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import FINAL
@@ -47,6 +51,7 @@ PYTHON = "PRCHAIN_TEST_CONSUMERS_PYTHON"
 SLIME = "PRCHAIN_TEST_SLIME"
 SWEBENCH = "PRCHAIN_TEST_SWEBENCH"
 HARBOR = "PRCHAIN_TEST_HARBOR"
+READERS = "PRCHAIN_TEST_HARBOR_READERS"
 CONSUMER = Path(__file__).with_name("consumer.py")
 
 SHAPES = (MINI, TERMINUS, CLAUDE_CODE)
@@ -222,6 +227,30 @@ def test_harbors_classes_take_all_that_is_written_and_refuse_what_the_few_lines_
     taken, refused = consumed("harbor", tmp_path / "good.jsonl", tmp_path / "bad.jsonl", python=HARBOR)
     assert [why for why in taken if why] == []
     assert len(refused) == len(FORBIDDEN) - 1 and all(refused)
+
+
+@pytest.mark.skipif(READERS not in os.environ, reason=f"{READERS} names no Python 3.12 with trl and verifiers")
+def test_trl_loads_the_tasks_of_one_step_and_so_does_verifiers_where_they_name_no_user(tmp_path: Path) -> None:
+    places = TaskFolders(tmp_path)
+    for number in (1, 2):
+        files = files_of(replace(SINGLE, name=f"prchain/a__b-1__s{number}"))
+        places.write("stages", f"a__b-1__s{number}", files)
+        files["task.toml"] = files["task.toml"].replace(b'user = "root"\n', b"")
+        places.write("plain", f"a__b-1__s{number}", files)
+    places.write("chains", "a__b-1", files_of(replace(CHAIN, name="prchain/a__b-1")))
+    (rows,) = consumed("trl-harbor", tmp_path / "stages", python=READERS)
+    assert [row["task_dir"] for row in rows] == [str(tmp_path / "stages" / f"a__b-1__s{it}") for it in (1, 2)]
+    assert all(row["has_bash"] for row in rows)
+    folders = [tmp_path / name for name in ("plain", "stages", "chains")]
+    tasks, with_user, refused = consumed("verifiers-harbor", *folders, python=READERS)
+    assert "[verifier].user is not supported" in with_user
+    assert [(it["name"], it["prompt"], it["image"], it["workdir"]) for it in tasks] == [
+        (f"prchain/a__b-1__s{number}", "do it", SINGLE.image, SINGLE.workdir) for number in (1, 2)
+    ]
+    for task in tasks:
+        assert task["verifier"] is not None and task["verifier_image"] is None, "its tests come into a fresh container"
+        assert len(task["collect"]) == 1 and task["network_allow"] == []
+    assert "multi-step Harbor tasks are not supported" in refused
 
 
 def texts(value: Any, key: str = "") -> Any:

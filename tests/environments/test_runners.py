@@ -51,7 +51,16 @@ NAMES_RUNNERS = {
     "environments/suites/canaries/python.py": {"pytest"},
     "environments/suites/setup_script.py": {"pytest", "unittest"},
     # What a publisher's command runs.
-    "environments/images/published/commands.py": {"cargo", "go", "jest", "pytest", "surefire", "unittest", "vitest"},
+    "environments/images/published/commands.py": {
+        "cargo",
+        "go",
+        "harbor",
+        "jest",
+        "pytest",
+        "surefire",
+        "unittest",
+        "vitest",
+    },
     # The programs that scripts start, with their options, and the settings that each reads.
     "environments/suites/package_scripts.py": {"jest", "mocha", "nodetest", "vitest"},
     "environments/suites/collected.py": {"jest", "mocha", "nodetest", "vitest"},

@@ -47,3 +47,24 @@ def test_who_does_nothing_has_to_get_less_and_an_error_is_no_reward() -> None:
     assert Trial("t", (0.0,), 2).fits("nop") and not Trial("t", (1.0, 1.0), 2).fits("nop")
     assert not Trial("t", (None,), 1).fits("nop") and not Trial("t", (), 1).fits("oracle")
     assert not Trial("t", (1.0,), 2).fits("oracle")
+
+
+def test_wrong_work_at_step_two_has_to_get_less_there_and_all_before() -> None:
+    assert Trial("t", (1.0, 0.5), 3).fits("wrong")
+    for rewards in ((1.0, 1.0, 1.0), (0.0,), (1.0,), (1.0, None), (0.5, 0.0)):
+        assert not Trial("t", rewards, 3).fits("wrong")
+
+
+def test_the_wrong_oracle_is_one_in_a_copy_of_the_task_alone(tmp_path: Path) -> None:
+    program = tmp_path / "harbor"
+    program.write_text(f'{PROGRAM}cat "$task/steps/2/solution/solve.sh" > {tmp_path}/ran\n', encoding="utf-8")
+    program.chmod(0o755)
+    task(tmp_path / "out" / "stages", "one", verified(1.0))
+    task(tmp_path / "out" / "chains", "two", {"step_results": [verified(1.0), verified(0.0)]})
+    script = tmp_path / "out" / "chains" / "two" / "steps" / "2" / "solution" / "solve.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text("the reference\n", encoding="utf-8")
+    arguments = ["--folder", str(tmp_path / "out"), "--harbor", str(program), "--agent", "wrong"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0 and done.output == "ok     wrong chains/two: 1 0\n"
+    assert script.read_text() == "the reference\n" and "the reference" not in (tmp_path / "ran").read_text()

@@ -8,6 +8,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from environments.suites.runners.harbor import script
+from prchain.core.errors import ImageError
+
 _PYTEST = (
     *("pytest", "pytest_options", "pytest_v2", "pytest_nebo", "matplotlib", "astroid", "flask", "marshmallow", "pvlib"),
     *("pyvista", "sqlfluff", "xarray", "pydicom", "requests", "pylint", "astropy", "scikit", "sphinx", "seaborn"),
@@ -22,13 +25,18 @@ RUNNERS_OF_PARSERS = {
     "parse_log_jest_json": "jest",
     "parse_log_vitest": "vitest",
     "parse_log_maven": "surefire",
+    "harbor": "harbor",
 }
-"""Log parsers of SWE-bench 5.0.2, and of SWE-rebench's two harnesses, to the runner whose output they read."""
+"""Log parsers of SWE-bench 5.0.2, and of SWE-rebench's two harnesses, to the runner whose output they read; and our own
+name for what reads the rewards of Harbor's tasks."""
+
+ONLY_THERE = frozenset({"harbor"})
+"""Of these: the tests run in the image that is named, and no other can take its place."""
 
 LANGUAGES = {
     **dict.fromkeys(("pytest", "unittest"), "python"),
     **dict.fromkeys(("jest", "vitest"), "javascript"),
-    **{"go": "go", "cargo": "rust", "surefire": "java"},
+    **{"go": "go", "cargo": "rust", "surefire": "java", "harbor": "unknown"},
 }
 """Of these runners."""
 
@@ -73,17 +81,29 @@ class PublishedTests:
 
 
 def published_tests(commands: Sequence[str], log_parser: str | None) -> PublishedTests:
-    """How to run the tests for which a publisher names these lines of shell and this parser."""
+    """How to run the tests for which a publisher names these lines of shell and this parser. Raises `ImageError` where
+    they cannot be run, and nothing else may take their place."""
     runner = RUNNERS_OF_PARSERS.get(log_parser or "")
     lines = [line.strip() for line in commands if line.strip()]
     if not lines:
         return PublishedTests(runner)
+    if log_parser in ONLY_THERE:
+        if any(place in line for line in lines for place in _PLACES):
+            raise ImageError("its line that runs tests holds a word in braces that is ours")
+        return _of_harbor(lines)
     if runner in (None, "pytest") and len(lines) == 1 and (found := _of_pytest(lines[0])) is not None:
         return found
     if runner in _READ and not any(place in line for line in lines for place in _PLACES):
         return PublishedTests(runner, script="\n".join(lines))
     what = f"its log parser {log_parser}" if log_parser else "what it prints"
     return PublishedTests(runner, note=f"its publisher's test command is not used: no parser of ours reads {what}")
+
+
+def _of_harbor(lines: Sequence[str]) -> PublishedTests:
+    """The variables of all commands, which lines before the last one export, and the last one."""
+    words = [word for line in lines[:-1] for word in shlex.split(line)[1:]]
+    variables = {found[1]: found[2] for word in words if (found := _VARIABLE.fullmatch(word))}
+    return PublishedTests("harbor", variables=variables, script=script(lines[-1:]))
 
 
 def _of_pytest(line: str) -> PublishedTests | None:

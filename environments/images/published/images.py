@@ -24,6 +24,7 @@ from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, engine_failures, pull
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
+from environments.suites.runners.harbor import FOLDERS
 from prchain.core.console.terminal import counted
 from prchain.core.errors import DiskFull, ImageError, ImageMissing, NoRecipe, SandboxLimit, SandboxLost
 from prchain.core.git.output import path_text
@@ -88,6 +89,8 @@ def make_published(engine: Any, repository: str, said: Published, *, rebuild: bo
     except SandboxLost as error:
         raise ImageError(f"no command can be run in {said.image}: {error}") from None
     with sandbox:
+        if said.has_own_tests:
+            _make_places(sandbox)
         notes = [f"of {said.image}", *_scrub(sandbox, said, user)]
         variables = _variables(sandbox, said.workdir)
         label = {"repository": repository, "recipe": RECIPE, "as_of": None, "notes": notes}
@@ -114,7 +117,7 @@ def published_plan(repository: str, said: Published, name: str, ours: Callable[[
 
     Nothing is installed anew: what the publisher built lies beside the tree again. The runner is that of the
     publisher's log parser, else the one of `ours`, the plan by which we would build; a recipe of the user that has a
-    test command keeps it. Raises `NoRecipe` where nothing tells a runner.
+    test command keeps it, but where a task has tests of its own. Raises `NoRecipe` where nothing tells a runner.
     """
     tests = published_tests(said.commands, said.log_parser)
     try:
@@ -124,7 +127,8 @@ def published_plan(repository: str, said: Published, name: str, ours: Callable[[
             raise
         runner, language, test = tests.runner, LANGUAGES[tests.runner], ""
     else:
-        runner, language, test = tests.runner or own.runner, own.recipe.language, own.test
+        runner, language = tests.runner or own.runner, own.recipe.language
+        test = "" if said.has_own_tests else own.test
         tests = PublishedTests(own.runner) if test else tests
     plan = ImagePlan(
         repository=repository,
@@ -159,6 +163,15 @@ def _source(engine: Any, name: str) -> Mapping[str, Any]:
     return found
 
 
+def work_folder(engine: Any, image: str) -> str:
+    """The folder in which a publisher's image begins its commands. Raises `ImageMissing`, and `ImageError` where it
+    names none."""
+    found = str(_source(engine, image).get("WorkingDir") or "/")
+    if found == "/":
+        raise ImageError(f"the task names no work folder, and neither does its image {image}")
+    return found
+
+
 def _scrub(sandbox: DockerSandbox, said: Published, user: str) -> list[str]:
     """Take away what an agent may not see; what was found, for people. Raises `ImageError`."""
     sandbox.write(f"{_OWN}/texts", copy_patterns(said.changed))
@@ -180,6 +193,15 @@ def _scrub(sandbox: DockerSandbox, said: Published, user: str) -> list[str]:
     counts = [int(word) for word in ran.text.split() if word.isdecimal()][-2:]
     kinds = "later history", "patch"
     return [f"without {counted(count, what)}" for count, what in zip(counts, kinds, strict=False) if count]
+
+
+def _make_places(sandbox: DockerSandbox) -> None:
+    """Make the folders that tests of their own are laid into, which whoever runs them cannot make, and empty them: an
+    image may have been used before. Raises `ImageError`."""
+    places = " ".join(FOLDERS)
+    made = sandbox.exec(f"rm -rf -- {places} && mkdir -p -m 777 -- {places}", cwd="/", timeout=_PATIENCE)
+    if made.exit_code != 0:
+        raise ImageError(f"{places} cannot be made: {made.text.strip()[-200:]}")
 
 
 def _variables(sandbox: DockerSandbox, workdir: str) -> dict[str, str]:

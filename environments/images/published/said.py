@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from environments.images.manifests import HASH_LENGTH, image_name
+from environments.images.published.commands import ONLY_THERE
 from prchain.core.git.named_paths import named_paths
 from sql.store import Transaction
 from sql.tables import ImportedTask
@@ -42,6 +43,11 @@ class Published:
     """The publisher's name of what reads their output."""
     changed: tuple[str, ...] = ()
     """The paths that its reference and its test patch name (`changed_paths`)."""
+
+    @property
+    def has_own_tests(self) -> bool:
+        """Whether its tests run in its image, and nowhere else."""
+        return self.log_parser in ONLY_THERE
 
     def image_name(self, repository: str, script: str) -> str:
         """The name of ours for this image as `script` leaves it; it follows from all that decides what it holds."""
@@ -81,7 +87,7 @@ def _first(paths: Iterable[str]) -> set[str]:
 
 
 def read_published(tx: Transaction, chain_id: str) -> Published | None:
-    """What is said of the one stage of an imported chain; None where no image is named, and for any other chain."""
+    """What is said of the stages of an imported chain; None where no image is named, and for any other chain."""
     columns = ("image", "base_commit", "workdir", "test_command", "log_parser", "patch", "test_patch")
     row = next(iter(tx.rows(ImportedTask, *columns, chain_id=chain_id)), None)
     if row is None or row[0] is None:

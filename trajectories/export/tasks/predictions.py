@@ -18,7 +18,7 @@ from sqlalchemy import select
 from environments.stages import open_git, open_trees, read_chain
 from prchain.core.errors import GitError, UsageError
 from prchain.core.git.trees import TreeStore
-from prchain.core.swebench.instances import instance_id
+from prchain.core.swebench.instances import instance_id, published_instance
 from sql.chosen import repository_ids
 from sql.store import Transaction
 from sql.tables import Chain, ImportedTask, Trajectory, TrajectoryStage
@@ -210,7 +210,9 @@ def _rollout_predictions(
     columns = ("position", "end_tree", "attempts")
     # A caller may stop after one prediction, which would leave the cursor open after the transaction.
     for position, tree, attempts in list(tx.rows(TrajectoryStage, *columns, trajectory_id=rollout.id)):
-        name = str(published[0]) if published else instance_id(chain.repository, chain.id, position)
+        name = instance_id(chain.repository, chain.id, position)
+        if published:
+            name = published_instance(str(published[0]), position, len(stages))
         if not attempts:
             left_out(MissingPrediction(name, NOT_TRIED))
             continue

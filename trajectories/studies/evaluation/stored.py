@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from prchain.core.errors import UsageError
-from prchain.core.swebench.instances import instance_id
+from prchain.core.swebench.instances import instance_id, published_instance
 from sql.chosen import selected_ids
 from sql.store import Transaction
 from sql.tables import (
@@ -126,11 +126,12 @@ def instances_of(tx: Transaction, chains: Collection[str]) -> dict[str, Instance
     for row in tx.connection.execute(query):
         for position in range(1, row.length + 1) if row.id in wanted else ():
             key, repository = f"{row.id}/{position}", f"{row.owner}/{row.name}"
+            published = published_instance(row.instance_id, position, row.length) if row.instance_id else None
             found[key] = InstanceFacts(
                 key,
                 position,
-                row.instance_id or instance_id(repository, row.id, position),
-                f"{row.source} {row.instance_id}" if row.instance_id else key,
+                published or instance_id(repository, row.id, position),
+                f"{row.source} {published}" if published else key,
                 repository,
                 row.difficulty or tiers.get((row.id, position), "unknown"),
                 row.source or "mined",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from uuid import NAMESPACE_URL, uuid5
 
 from chains.tasks.record import StageRecord, TaskRecord
@@ -19,15 +18,15 @@ from prchain.core.swebench.instances import instance_id
 from sql.store import Store
 from trajectories.export.tasks.harbor.bundle import bundle
 from trajectories.export.tasks.harbor.folder import (
-    Files,
     Network,
     TaskFolder,
-    dataset,
     digest,
     files_of,
 )
 from trajectories.export.tasks.harbor.image import TaskImage
 from trajectories.export.tasks.harbor.material import ChainMaterial
+from trajectories.export.tasks.harbor.places import TaskFolders, TaskPlace, TaskRows
+from trajectories.export.write import Files
 from trajectories.task import StageTask, read_task
 
 Steps = Literal["both", "single", "chain"]
@@ -35,6 +34,9 @@ Steps = Literal["both", "single", "chain"]
 
 SINGLE, CHAIN = "stages", "chains"
 """The data sets, each a folder below the one that is named."""
+
+TABLE = ".parquet"
+"""The end of a file's name that takes them as rows."""
 
 GRADER = "trajectories.export.tasks.harbor.inside.grade"
 _ORGANISATION = "prchain"
@@ -76,21 +78,29 @@ class HarborReport:
 
 
 class HarborExport:
-    """The folders of one export, below `out`; `backend` is Docker's, connected."""
+    """The folders of one export, in a `place`; `backend` is Docker's, connected."""
+
+    material_type: ClassVar[type[ChainMaterial]] = ChainMaterial
 
     def __init__(
-        self, store: Store, settings: Settings, provider: Provider, backend: Any, out: Path, options: HarborOptions
+        self,
+        store: Store,
+        settings: Settings,
+        provider: Provider,
+        backend: Any,
+        place: TaskPlace,
+        options: HarborOptions,
     ) -> None:
         self._store, self._settings = store, settings
         self._provider, self._backend = provider, backend
-        self._out, self._options = out, options
+        self._place, self._options = place, options
         self.report = HarborReport()
 
     def write(self, record: TaskRecord) -> None:
         """Write the folders of a chain. What has none, and why, is in the report; a machine's failure is raised."""
         with self._store.reading() as tx:
             task = read_task(tx, record.chain_id, record.interface_mode)
-        material = ChainMaterial(
+        material = self.material_type(
             task, self._settings.mirrors_dir, self._settings.data_dir, self._provider, self._backend
         )
         if self._options.steps != "single":
@@ -172,7 +182,7 @@ class HarborExport:
 
     def _write_folder(self, data_set: str, task: TaskFolder) -> None:
         files = files_of(task)
-        write_files(self._out / data_set / task.name.partition("/")[2], files)
+        self._place.write(data_set, task.name.partition("/")[2], files)
         self.report.digests[data_set][task.name] = digest(files)
 
     def finish(self) -> None:
@@ -180,8 +190,8 @@ class HarborExport:
         for data_set, digests in self.report.digests.items():
             if digests:
                 what = "one stage each" if data_set == SINGLE else "one chain of pull requests each"
-                text = dataset(f"{_ORGANISATION}/{data_set}", f"Tasks from real pull requests, {what}", digests)
-                (self._out / data_set / "dataset.toml").write_text(text, encoding="utf-8")
+                words = f"Tasks from real pull requests, {what}"
+                self._place.finish(data_set, f"{_ORGANISATION}/{data_set}", words, digests)
 
 
 def push(client: Any, image: str, registry: str) -> str:
@@ -199,27 +209,28 @@ def push(client: Any, image: str, registry: str) -> str:
     return name
 
 
-def write_files(folder: Path, files: Files) -> None:
-    """Make the folder hold these files alone."""
-    if folder.exists():
-        shutil.rmtree(folder)
-    for path, content in files.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-        if path.endswith(".sh"):
-            place.chmod(0o755)
-
-
 @contextmanager
-def open_export(store: Store, settings: Settings, out: Path, options: HarborOptions) -> Iterator[HarborExport]:
-    """An export with an engine. Raises `EngineUnavailable`."""
+def open_export(
+    store: Store, settings: Settings, out: Path, options: HarborOptions, *, force: bool = False
+) -> Iterator[HarborExport]:
+    """An export with an engine, into a folder or a file whose name ends in .parquet, which `force` replaces. Raises
+    `EngineUnavailable`, and `UsageError` for a file of both data sets."""
     with ExitStack() as stack:
+        place: TaskPlace = TaskFolders(out)
+        files: Files | None = None
+        if out.suffix == TABLE:
+            if options.steps == "both":
+                raise UsageError("a file holds one data set: choose --steps chain or --steps single")
+            files = stack.enter_context(Files(force=force))
+            place = TaskRows(files.open(out))
+            stack.callback(place.close)
         backend = stack.enter_context(BACKENDS["docker"].of(settings).connected())
         provider = stack.enter_context(closing(Provider(settings, store=store)))
-        export = HarborExport(store, settings, provider, backend, out, options)
+        export = HarborExport(store, settings, provider, backend, place, options)
         yield export
         export.finish()
+        if files is not None and not any(export.report.counts.values()):
+            files.discard()
 
 
 def write_tasks(export: HarborExport, tasks: Iterator[TaskRecord], tell: Callable[[str], None]) -> HarborReport:

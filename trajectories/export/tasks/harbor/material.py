@@ -22,6 +22,9 @@ from trajectories.export.tasks.harbor.objects import graders_pack
 from trajectories.export.tasks.harbor.reference import reference_files, solve_script
 from trajectories.task import ProvedTests, RolloutTask, StageTask
 
+_OWN_TESTS = "harbor"
+"""The runner of stages that were imported from Harbor's folders."""
+
 
 @dataclass
 class ChainMaterial:
@@ -100,6 +103,8 @@ class ChainMaterial:
     def step(self, stage: StageTask, first: StageTask, *, name: str, instruction: str, canary: str) -> FolderStep:
         """The step of a stage in a task that begins with stage `first`. Raises `UsageError` where it cannot be one,
         and as `proved` and `image`."""
+        if self.workplace(stage).runner == _OWN_TESTS:
+            raise UsageError("it is a task of Harbor's already, whose tests a grader of ours cannot hold")
         tests, image = self.proved(stage), self.image(first)
         if self.trees.object_format != "sha1":
             raise UsageError("its repository names objects by SHA-256, which Harbor's tasks of ours do not know")

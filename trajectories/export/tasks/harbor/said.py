@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from prchain.core.console.terminal import counted, say
-from trajectories.export.tasks.harbor.export import CHAIN, SINGLE, HarborReport
+from trajectories.export.tasks.harbor.export import CHAIN, SINGLE, TABLE, HarborReport
 
 
 def report_row(report: HarborReport, out: Path) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def print_report(report: HarborReport, out: Path) -> None:
     if not any(counts.values()):
         return
     written = " and ".join(
-        f"{counted(count, noun)} in {out / name}"
+        f"{counted(count, noun)} in {out if out.suffix == TABLE else out / name}"
         for name, noun, count in ((SINGLE, "stage", counts[SINGLE]), (CHAIN, "chain", counts[CHAIN]))
         if count
     )

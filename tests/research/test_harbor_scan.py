@@ -1,0 +1,65 @@
+"""The scan for later work in exported tasks: what it takes for later, and in what it finds it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+
+from prchain.core.git.trees import TreeStore
+from research.harbor.scan import _layer_files, finds, later_lines, script_files
+from tests.trajectories.harborworld import BASE, LANDED, tree_of
+
+NEW = LANDED["area.py"] + LANDED["tests/test_area.py"]
+
+
+def store_of(folder: Path) -> tuple[TreeStore, str, str]:
+    store = TreeStore.open(folder / "own.git")
+    base, landed = (store.commit(tree_of(store, files)) for files in (BASE, LANDED))
+    return store, base, landed
+
+
+def test_later_is_what_references_bring_and_nothing_before_has(tmp_path: Path) -> None:
+    store, base, landed = store_of(tmp_path)
+    later = later_lines(store, [base], [(base, landed)])
+    assert b"return abs(a * b)" in later and b"return a * b" not in later
+    assert later_lines(store, [base, landed], [(base, landed)]) == frozenset()
+
+
+def test_a_file_with_all_later_lines_is_a_find_and_one_by_chance_is_none() -> None:
+    later = frozenset(f"a line number {number} of the reference".encode() for number in range(9))
+    assert finds(later, b"\n".join(sorted(later)[:3])) == 3
+    assert finds(later, b"\n".join(sorted(later)[:2])) == 0
+    assert finds(later, b"") == 0 and finds(frozenset(), b"") == 0
+    assert finds(frozenset(sorted(later)[:1]), sorted(later)[0]) == 1
+
+
+def test_layers_are_read_with_what_git_packed_in_them(tmp_path: Path) -> None:
+    store, base, landed = store_of(tmp_path)
+    (tmp_path / "pack").mkdir()
+    name = store.pack(landed, tmp_path / "pack")
+    pack = (tmp_path / "pack" / f"pack-{name}.pack").read_bytes()
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as layer:
+        for path, content in (("r/a.pack", pack), ("r/loose", zlib.compress(NEW.encode())), ("plain", NEW.encode())):
+            header = tarfile.TarInfo(path)
+            header.size = len(content)
+            layer.addfile(header, io.BytesIO(content))
+    out.seek(0)
+    later = later_lines(store, [base], [(base, landed)])
+    found = {place for place, content in _layer_files(out, "layer") if finds(later, content)}
+    assert found == {"layer:r/a.pack", "layer:r/loose", "layer:plain"}
+
+
+def test_the_script_between_steps_is_unpacked(tmp_path: Path) -> None:
+    store, base, landed = store_of(tmp_path)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as packed:
+        packed.writestr("step.json", "{}")
+        packed.writestr("upstream", NEW)
+    script = b"#!/bin/bash\nexit 0\n# packed\n" + base64.encodebytes(out.getvalue())
+    later = later_lines(store, [base], [(base, landed)])
+    assert [place for place, content in script_files(script) if finds(later, content)] == ["setup.sh:upstream"]
