@@ -45,7 +45,7 @@ class DockerBackend(Backend):
         config = SandboxConfig(
             image, workdir=plan.workdir, limits=limits, labels=labels, environment=dict(plan.environment)
         )
-        return DockerSandbox(config, client=self.client, engine=self.engine)
+        return DockerSandbox(config, client=self.client, engine=self.engine, relay_image=self.base_image)
 
     def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:
         """See `Backend.clear_away`."""
