@@ -44,8 +44,8 @@ class DockerSandbox(ChannelledSandbox):
     """A sandbox in a container.
 
     `client` is a `docker.DockerClient`; without one the sandbox makes its own (thread-safe: one client a sandbox), to
-    the engine at the URL `engine`, or the one that DOCKER_HOST names. `relay_image` has a python3, for `listen`;
-    `beside` is a container whose network the sandbox shares instead of having one of its own.
+    the engine at the URL `engine`, or the one that DOCKER_HOST names. `relay_image` names one that has a
+    python3, for `listen`; `beside` is a container whose network the sandbox shares instead of having one of its own.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class DockerSandbox(ChannelledSandbox):
         client: Any | None = None,
         engine: str | None = None,
         family: SnapshotFamily | None = None,
-        relay_image: str | None = None,
+        relay_image: Callable[[Any], str] | None = None,
         beside: str | None = None,
     ) -> None:
         super().__init__(config)
@@ -106,7 +106,7 @@ class DockerSandbox(ChannelledSandbox):
             return ExecTransport(api.exec_start(execution["Id"], socket=True), 2 * PATIENCE)
 
     def _create(self) -> Any:
-        from docker.types import LogConfig, Ulimit  # noqa: PLC0415  loaded with the first container
+        from docker.types import LogConfig, Mount, Ulimit  # noqa: PLC0415  loaded with the first container
 
         config, limits = self.config, self.config.limits
         self.name = f"prchain-{secrets.token_hex(6)}"
@@ -135,6 +135,7 @@ class DockerSandbox(ChannelledSandbox):
                 Ulimit(name="core", soft=0, hard=0),
             ],
             log_config=LogConfig(type="none"),
+            mounts=[Mount(laid.path, laid.source, type="volume", read_only=True) for laid in config.laid],
         )
 
     def _begin_stream(
@@ -163,7 +164,9 @@ class DockerSandbox(ChannelledSandbox):
             raise ImageMissing("there is no image that a relay could run in")
         if self._companion is None:
             limits = ResourceLimits(memory_bytes=256 << 20, cpus=1.0, processes=32, disk_bytes=64 << 20)
-            config = SandboxConfig(self._relay_image, "/", "65534:65534", limits, labels=self.config.labels)
+            config = SandboxConfig(
+                self._relay_image(self._client), "/", "65534:65534", limits, labels=self.config.labels
+            )
             companion = DockerSandbox(config, client=self._client, beside=self._container.id)
             self._companion = companion
             companion.start()

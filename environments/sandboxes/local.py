@@ -219,6 +219,8 @@ class LocalSandbox(ChannelledSandbox):
         arguments += ["--bind", str(state / "tmp"), "/tmp", "--bind", str(state / "home"), _HOME]
         arguments += ["--bind", str(state / "work"), self.config.workdir]
         arguments += ["--ro-bind", str(folder / "streams"), FOLDER]
+        for laid in self.config.laid:
+            arguments += ["--ro-bind", laid.source, laid.path]
         return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
 
     def _begin_stream(

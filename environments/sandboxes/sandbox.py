@@ -29,6 +29,15 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class LaidFolder:
+    """A folder of ours that a sandbox sees, read-only, at a path: `source` is a volume of the engine (docker), or a
+    folder of this machine (local). Plain processes see the source alone."""
+
+    path: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxConfig:
     """Where commands run.
 
@@ -44,6 +53,7 @@ class SandboxConfig:
     network: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    laid: tuple[LaidFolder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

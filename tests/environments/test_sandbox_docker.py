@@ -59,7 +59,7 @@ def make_docker(**fields: Any) -> DockerSandbox:
         "labels": {LABEL: "sandbox"},
         "environment": {"FROM_PLACE": "of the place"},
     }
-    return DockerSandbox(SandboxConfig(**(values | fields)), relay_image=IMAGE)
+    return DockerSandbox(SandboxConfig(**(values | fields)), relay_image=lambda client: IMAGE)
 
 
 def _with_capability(name: str) -> bytes:

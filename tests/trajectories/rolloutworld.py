@@ -19,7 +19,7 @@ from environments.backends import BACKENDS
 from environments.briefing import Briefing
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.images.provide import Provider
-from environments.sandboxes.sandbox import ExecResult, Sandbox
+from environments.sandboxes.sandbox import ExecResult, LaidFolder, Sandbox
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway, Route
 from prchain.core.llm.model import Reply, Request, ToolCall, Usage
@@ -176,7 +176,7 @@ class FolderPlace:
     folder: Path
     before: Callable[[str], None] = lambda command: None
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self, laid: Sequence[LaidFolder] = ()) -> Sandbox:
         return _Folder(Path(tempfile.mkdtemp(dir=self.folder)) / "testbed", self.before)
 
     def briefing(self, sandbox: Sandbox) -> Briefing:
