@@ -25,7 +25,7 @@ from typing import BinaryIO
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
-from environments.sandboxes.local_files import copy_folder, used_bytes
+from environments.sandboxes.local_files import copy_folder, is_open_to_all, used_bytes
 from environments.sandboxes.local_streams import FOLDER, PipeStream, begin_command
 from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import SandboxConfig
@@ -188,10 +188,18 @@ class LocalSandbox(ChannelledSandbox):
                 os.chown(path, _NOBODY, _NOBODY)
         bounds += f"ulimit -u {limits.processes}\n"
         most = str(limits.processes)
-        command = [*self._bubble(folder, state), *server, bounds + SCRIPT, "prchain", "1", "/tmp/.prchain", most]
+        command = [
+            *self._bubble(folder, state, as_nobody=as_nobody),
+            *server,
+            bounds + SCRIPT,
+            "prchain",
+            "1",
+            "/tmp/.prchain",
+            most,
+        ]
         return _start(command, environment, as_nobody=as_nobody, reaps=False)
 
-    def _bubble(self, folder: Path, state: Path) -> list[str]:
+    def _bubble(self, folder: Path, state: Path, *, as_nobody: bool) -> list[str]:
         program = shutil.which("bwrap")
         if program is None:
             raise EngineUnavailable("bubblewrap (bwrap) is not installed; install it, or name another --backend")
@@ -220,6 +228,11 @@ class LocalSandbox(ChannelledSandbox):
         arguments += ["--bind", str(state / "work"), self.config.workdir]
         arguments += ["--ro-bind", str(folder / "streams"), FOLDER]
         for laid in self.config.laid:
+            if as_nobody and not is_open_to_all(Path(laid.source)):
+                raise EngineUnavailable(
+                    f"the user nobody, which root becomes in bubblewrap, cannot read {laid.source}; set data_dir to a "
+                    "folder that everybody may enter, or run as another user"
+                )
             arguments += ["--ro-bind", laid.source, laid.path]
         return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
 

@@ -37,3 +37,11 @@ def used_bytes(folder: Path) -> int:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
     return total
+
+
+def is_open_to_all(folder: Path) -> bool:
+    """Whether any user may enter a folder."""
+    try:
+        return all(path.stat().st_mode & 0o001 for path in (folder, *folder.parents))
+    except OSError:
+        return False
