@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
+from environments.backends import BACKENDS
+from prchain.cli import cli
 from prchain.core.errors import BuildFailed, EndpointUnreachable, UsageError
 from prchain.core.llm.model import Request
+from prchain.core.settings import Settings
 from sql.tables import Trajectory, TrajectoryMessage, TrajectoryStage
 from tests.trajectories.rolloutworld import (
     PolicyModel,
@@ -25,6 +30,8 @@ from tests.trajectories.rolloutworld import (
 from tests.trajectories.toyagent import install_toy
 from trajectories.export.masks import loss_decisions
 from trajectories.model import AgentLimits, EntryKind
+from trajectories.options import RolloutOptions
+from trajectories.programs.choice import require_program
 from trajectories.programs.spec import Programs, filled, parse_program
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
@@ -219,12 +226,42 @@ def test_an_install_that_fails_leaves_what_stood_there(tmp_path: Path) -> None:
     before = sorted(path.name for path in (tmp_path / "data" / "agents").iterdir())
     file = tmp_path / "agents" / "toy.toml"
     file.write_text(GOOD.replace('"true"', '"echo no such package >&2; exit 3"', 1))
-    from environments.backends import BACKENDS
-    from prchain.core.settings import Settings
-
     settings = Settings(data_dir=tmp_path / "data", agents_dir=tmp_path / "agents")
     program = Programs(tmp_path / "agents")["toy"].program
     with pytest.raises(BuildFailed, match="toy cannot be installed"):
         BACKENDS["unsafe-local"].install_program(program, settings)
     assert not BACKENDS["unsafe-local"].has_program(program, settings)
     assert sorted(path.name for path in (tmp_path / "data" / "agents").iterdir()) == before
+
+
+def test_the_command_installs_once_and_says_what_it_does_not_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_toy(tmp_path)
+    shutil.rmtree(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("DATA_DIR", "data"), ("AGENTS_DIR", "agents"), ("DB", "prchain.db")):
+        monkeypatch.setenv(f"PRCHAIN_{name}", value)
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(cli, ["rollouts", *words])
+
+    plain = ("--backend", "unsafe-local", "--unsafe-local")
+    outputs = [run("install", "toy", *plain).output for _ in range(2)]
+    assert outputs == ["installing toy 1.0 (MIT)\ntoy 1.0 is installed\n", "toy 1.0 was installed before\n"]
+    found = json.loads(run("install", "toy", "--renew", "--json", *plain).stdout)
+    assert found == {"name": "toy", "version": "1.0", "licence": "MIT", "installed": True}
+    unknown = run("install", "nobody", *plain)
+    assert isinstance(unknown.exception, UsageError)
+    assert "there is no agent program 'nobody'; known are mini-swe-agent, opencode, toy" in str(unknown.exception)
+    assert "opencode: opencode, its own program" in " ".join(run("run", "--help").output.split())
+
+
+def test_one_that_is_not_installed_is_named_before_anything_is_begun(world: RolloutWorld) -> None:
+    install_toy(world.folder)
+    settings = world.settings()
+    shutil.rmtree(world.folder / "data")
+    backend = BACKENDS["unsafe-local"]
+    with pytest.raises(UsageError, match=r"toy is not installed; run `prchain rollouts install toy --backend unsafe-"):
+        require_program(RolloutOptions(backend="unsafe-local", **OPTIONS), settings, backend)
+    require_program(RolloutOptions(), settings, backend)
