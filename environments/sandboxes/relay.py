@@ -24,7 +24,7 @@ import os
 import selectors
 import socket
 import struct
-from typing import Any, Callable  # noqa: UP035  for old Pythons
+from typing import Any, Callable
 
 PORT, OPEN, DATA, END, CLOSE, MORE = range(6)
 HEAD = struct.Struct(">IBI")
