@@ -9,10 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 from environments.images.plans import WORKDIR, ImagePlan
-from environments.sandboxes.sandbox import ResourceLimits, Sandbox
+from environments.programs.host import host_folder, install_on_host, is_whole
+from environments.programs.program import AgentProgram
+from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
 from environments.suites.runner import PIPED, TestCommand
 from environments.suites.runners import RUNNERS
 from prchain.core.settings import Settings
@@ -48,6 +51,8 @@ class Backend(ABC):
     """The repository's folder in its sandboxes; None where it is not known in advance."""
     client: Any = None
     """Where it needs images: a `docker.DockerClient`, while it is `connected`."""
+    laid: tuple[LaidFolder, ...] = ()
+    """Folders that its sandboxes see."""
 
     def of(self, settings: Settings) -> Self:
         """The backend with its values from the settings."""
@@ -80,6 +85,19 @@ class Backend(ABC):
     def refreshes(self, plan: ImagePlan) -> tuple[str, ...]:
         """The refresh scripts that apply to its sandboxes."""
         return plan.refresh
+
+    def laid_program(self, program: AgentProgram, data_dir: Path) -> LaidFolder:
+        """Where a program lies once it is installed, and where its sandboxes see it."""
+        source = str(host_folder(program, data_dir))
+        return LaidFolder(source, source)
+
+    def has_program(self, program: AgentProgram, settings: Settings) -> bool:
+        """Whether a program is installed, whole. Raises `EngineUnavailable`."""
+        return is_whole(host_folder(program, settings.data_dir))
+
+    def install_program(self, program: AgentProgram, settings: Settings) -> None:
+        """Install a program anew, with the network. Raises `BuildFailed`, and what an engine raises."""
+        install_on_host(program, settings)
 
     @abstractmethod
     def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:

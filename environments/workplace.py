@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Self
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.images.buildlogs import decisive_lines
-from environments.sandboxes.sandbox import ResourceLimits, Sandbox
+from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, Planting
 from environments.suites.runner import TestCommand
@@ -104,10 +104,11 @@ class Workplace:
         """The runner of the tests, a name of `environments.suites.runners`."""
         return self.provided.plan.runner
 
-    def sandbox(self) -> Sandbox:
-        """A new sandbox of the stage's image, not started; the caller closes it."""
+    def sandbox(self, laid: Sequence[LaidFolder] = ()) -> Sandbox:
+        """A new sandbox of the stage's image, not started, which sees these folders; the caller closes it."""
         plan, image = self.provided.plan, self.provided.image
-        return self.backend.sandbox(plan, image, limits=self.limits, labels=self._labels)
+        backend = replace(self.backend, laid=tuple(laid)) if laid else self.backend
+        return backend.sandbox(plan, image, limits=self.limits, labels=self._labels)
 
     def briefing(self, sandbox: Sandbox) -> Briefing:
         """What an agent is told of the environment; `sandbox` is one of the stage's, started. Raises `SandboxError`."""

@@ -63,6 +63,7 @@ COMMANDS = {
 PARTS = {
     "curate": ("trajectories.studies.curation.cli:study",),
     "tasks": ("prchain.imports.cli:import_", "prchain.exports.cli:export"),
+    "rollouts": ("trajectories.programs.cli:install",),
     "environments": ("trajectories.studies.survey.cli:survey",),
 }
 """Group to those of its commands that lie above the package of the group."""

@@ -140,6 +140,18 @@ RULES = {
         )
         for option in ("--samples", "--limit", "--observer")
     },
+    "rollouts run --scaffold": Rule(
+        "rollouts? to run",
+        (*LOCAL, "--chain", "CHAIN", "--dry-run"),
+        why="agent programs are not there; tests/trajectories/test_programs.py runs one",
+    ),
+    "rollouts install": Rule(
+        "there is no agent program 'no-such-agent'",
+        LOCAL,
+        replaces=dict.fromkeys(("opencode", "NAME"), "no-such-agent"),
+        ends=(2,),
+        why="no registry is asked; tests/trajectories/test_programs.py installs one",
+    ),
     "rollouts run --on-fail": Rule(
         "rollouts? to run",
         (*LOCAL, "--chain", "CHAIN", "--dry-run"),

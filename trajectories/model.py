@@ -119,6 +119,8 @@ class Ending(StrEnum):
     """Too many faulty turns in a row."""
     STOPPED = "stopped"
     """An observer stopped the run."""
+    FAILED = "failed"
+    """An agent program ended and said that it had failed, or asked nothing more."""
 
 
 _KEY = "Stages"

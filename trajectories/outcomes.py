@@ -66,7 +66,12 @@ SANDBOX_KILLED = "sandbox_killed"
 """The agent's step, or the tests of its work, ended the sandbox, and new ones too: ``pkill python`` ends the process
 that runs commands."""
 
-OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extraction_failed", SANDBOX_KILLED})
+AGENT_FAILED = "agent_failed"
+"""An agent program crashed, said that it had failed, or asked its model nothing more."""
+
+OF_THE_AGENT = frozenset(
+    {"disk_limit", "out_of_memory", "sandbox_limit", "extraction_failed", SANDBOX_KILLED, AGENT_FAILED}
+)
 """Names of errors that the agent itself caused: they end its stage."""
 OF_THE_STATE = frozenset({"merge_unsupported", "none_unavailable"})
 """Names of errors that end a stage before it begins."""

@@ -220,6 +220,12 @@ def write_entries(tx: Transaction, trajectory_id: str, entries: Sequence[Entry])
         tx.upsert(TrajectoryMessage, [row_of(trajectory_id, entry) for entry in entries])
 
 
+def write_tools(tx: Transaction, trajectory_id: str, tools: Sequence[Mapping[str, Any]]) -> None:
+    """Write the tools that a trajectory's model was told of, where they are known only once it was asked."""
+    row = update(Trajectory).where(Trajectory.id == trajectory_id)
+    tx.connection.execute(row.values(tools=[dict(tool) for tool in tools]))
+
+
 def drop_entries(tx: Transaction, trajectory_id: str, first: int) -> None:
     """Delete the entries from ordinal `first` on."""
     conditions = (TrajectoryMessage.trajectory_id == trajectory_id, TrajectoryMessage.ordinal >= first)

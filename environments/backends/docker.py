@@ -6,15 +6,21 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 
 from environments.backend import PATIENCE, Backend, Usable
 from environments.images.base_image import NAME
+from environments.images.image_settings import BuildSettings
+from environments.images.images import find_tagged
+from environments.images.interpreters.layers import tools_name
 from environments.images.plans import ImagePlan
+from environments.programs.program import AgentProgram
+from environments.programs.volumes import install_in_volume, volume_is_whole, volume_name
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
-from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
+from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox, SandboxConfig
 from prchain.core.errors import PrchainError
 from prchain.core.settings import Settings
 
@@ -43,9 +49,41 @@ class DockerBackend(Backend):
     ) -> Sandbox:
         """See `Backend.sandbox`."""
         config = SandboxConfig(
-            image, workdir=plan.workdir, limits=limits, labels=labels, environment=dict(plan.environment)
+            image,
+            workdir=plan.workdir,
+            limits=limits,
+            labels=labels,
+            environment=dict(plan.environment),
+            laid=self.laid,
         )
-        return DockerSandbox(config, client=self.client, engine=self.engine)
+        return DockerSandbox(config, client=self.client, engine=self.engine, relay_image=self._relay_image)
+
+    def _relay_image(self, client: Any) -> str:
+        """What has a python3: the base image with the tools of every build, or one whose base image has them."""
+        tools = tools_name(client, BuildSettings(self.base_image))
+        return tools if find_tagged(client, tools) else self.base_image
+
+    def laid_program(self, program: AgentProgram, data_dir: Path) -> LaidFolder:
+        """See `Backend.laid_program`: in a volume of the engine, since that may be elsewhere."""
+        return LaidFolder(program.path, volume_name(program))
+
+    def has_program(self, program: AgentProgram, settings: Settings) -> bool:
+        """See `Backend.has_program`."""
+        with self._engine_client() as client:
+            return volume_is_whole(client, self._relay_image(client), program)
+
+    def install_program(self, program: AgentProgram, settings: Settings) -> None:
+        """See `Backend.install_program`: in a container."""
+        with self._engine_client() as client:
+            install_in_volume(client, program, BuildSettings.of(settings))
+
+    @contextmanager
+    def _engine_client(self) -> Iterator[Any]:
+        if self.client is not None:
+            yield self.client
+            return
+        with self.connected() as backend:
+            yield backend.client
 
     def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:
         """See `Backend.clear_away`."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
 from environments.backend import PATIENCE, Backend, Usable
 from environments.images.plans import WORKDIR, ImagePlan
+from environments.programs.program import AgentProgram
 from environments.sandboxes import leftovers
 from environments.sandboxes.local import PATH, LocalSandbox
-from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
+from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox, SandboxConfig
 from environments.suites.runner import TestCommand
 from prchain.core.errors import PrchainError
 
@@ -29,8 +31,14 @@ class LocalBackend(Backend):
     ) -> Sandbox:
         """See `Backend.sandbox`."""
         return self.sandbox_type(
-            SandboxConfig(None, workdir=WORKDIR, limits=limits, labels=labels, environment=_environment(plan))
+            SandboxConfig(
+                None, workdir=WORKDIR, limits=limits, labels=labels, environment=_environment(plan), laid=self.laid
+            )
         )
+
+    def laid_program(self, program: AgentProgram, data_dir: Path) -> LaidFolder:
+        """See `Backend.laid_program`."""
+        return replace(super().laid_program(program, data_dir), path=program.path)
 
     def command(self, plan: ImagePlan) -> TestCommand:
         """See `Backend.command`; Debian's python3 comes without a program called python."""

@@ -11,9 +11,10 @@ from typing import ClassVar
 
 from environments.backend import Usable
 from environments.backends.local import LocalBackend
+from environments.programs.program import AgentProgram
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.local import LocalSandbox, ProcessTransport
-from environments.sandboxes.sandbox import SandboxConfig
+from environments.sandboxes.sandbox import LaidFolder, SandboxConfig
 from prchain.core.processes.alive import this_process
 
 
@@ -40,6 +41,11 @@ class PlainBackend(LocalBackend):
     """Like `LocalBackend`, without bubblewrap."""
 
     sandbox_type: ClassVar[type[LocalSandbox]] = PlainSandbox
+
+    def laid_program(self, program: AgentProgram, data_dir: Path) -> LaidFolder:
+        """See `environments.backend.Backend.laid_program`: where it lies."""
+        source = super().laid_program(program, data_dir).source
+        return LaidFolder(source, source)
 
     def usable(self) -> Usable:
         """See `environments.backend.Backend.usable`."""

@@ -51,7 +51,9 @@ class BuildContainer:
         files: Mapping[str, bytes] | None = None,
         variables: Mapping[str, str] | None = None,
         secrets: tuple[str, ...] = (),
+        volumes: Mapping[str, str] | None = None,
     ) -> None:
+        """`volumes` of the engine, and where they are seen."""
         self._engine = engine
         self._image = image
         self._network = network
@@ -59,6 +61,7 @@ class BuildContainer:
         self._files = dict(files or {})
         self._variables = dict(variables or {})
         self._secrets = secrets
+        self._volumes = {name: {"bind": path, "mode": "rw"} for name, path in (volumes or {}).items()}
         self._container: Any = None
         self._owner = 0
         self.log = ""
@@ -82,6 +85,7 @@ class BuildContainer:
                 memswap_limit=_MEMORY,
                 pids_limit=_PROCESSES,
                 security_opt=["no-new-privileges"],
+                volumes=self._volumes,
             )
             try:
                 self._put(BUILD, self._files)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
+from environments.sandboxes.shell_texts import check_variables, encoded
 from prchain.core.errors import SandboxError, SandboxLost
 
 PATIENCE = 30.0
@@ -27,7 +28,6 @@ _QUOTED = 200
 _FLOOD = 64
 """A command that printed this many times its output limit, and 64 MB, prints without end."""
 _FLOOD_LEAST = 64 << 20
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _PIPES = re.compile(r"[0-9]{1,3}(?:,[0-9]{1,3}){0,63}\Z", re.ASCII)
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
@@ -119,7 +119,7 @@ class Channel:
         pipestatus: bool = False,
     ) -> ExecResult:
         """Run one command; see `Sandbox.exec`. All output goes to a `sink`, if one is given."""
-        setup, script = self._setup(workdir, cwd, session, environment or {}, pipestatus), _encoded(command)
+        setup, script = self._setup(workdir, cwd, session, environment or {}, pipestatus), encoded(command)
         with self._lock:
             if self.lost:
                 raise SandboxLost(f"the channel is gone: {self.lost}")
@@ -137,17 +137,33 @@ class Channel:
                     return int(number)
             raise self._gone("it answered something that is no number of processes")
 
+    def spare(self, token: str) -> None:
+        """Have the server spare a stream's processes: those with the token in their PRCHAIN_STREAM."""
+        with self._lock:
+            if self.lost:
+                raise SandboxLost(f"the channel is gone: {self.lost}")
+            self.send(b"stream %s\n" % token.encode())
+
+    def end_stream(self, token: str) -> None:
+        """Kill a stream's processes."""
+        with self._lock:
+            if self.lost:
+                raise SandboxLost(f"the channel is gone: {self.lost}")
+            name = secrets.token_hex(16)
+            self.send(b"unstream %s %s\n" % (name.encode(), token.encode()))
+            answer = self._wait(lambda words: words[0] == name)
+            if answer[1:] != ["ended", "0"]:
+                raise self._gone("processes of a stream could not be killed")
+
     def _setup(
         self, workdir: str, cwd: str | None, session: str | None, environment: Mapping[str, str], pipestatus: bool
     ) -> bytes:
         """Shell text that goes before the command, in a shell of its own."""
-        for name in environment:
-            if not _VARIABLE.match(name):
-                raise SandboxError(f"{name!r} is no name of a variable")
+        check_variables(environment)
         exports = "".join(f" && export {name}={shlex.quote(value)}" for name, value in environment.items())
         enter = f"cd -- {shlex.quote(cwd or workdir)} 2>&1{exports}"
         if session is None and not pipestatus:
-            return _encoded(enter)
+            return encoded(enter)
         if session is not None and not _SESSION.match(session):
             raise SandboxError(f"{session!r} is no name of a session: letters, digits, - and _")
         values = {}
@@ -160,7 +176,7 @@ class Channel:
             pipes = shlex.quote(values["PRCHAIN_PIPES"])
             enter += f" && {{ [[ -e {pipes} && ! -f {pipes} ]] || : >|{pipes}; }}"
         load = "".join(f" && export {name}={shlex.quote(value)}" for name, value in values.items())
-        return _encoded(
+        return encoded(
             f'{enter}{load} && export PRCHAIN_BASH_ENV="${{BASH_ENV-}}" BASH_ENV={shlex.quote(self._folder)}/session'
         )
 
@@ -368,10 +384,3 @@ class _RunningCommand:
         if not self._marked and not self._mark_requested:
             self._mark_requested = True
             self._channel.send(b"end %s\n" % self._mark)
-
-
-def _encoded(text: str) -> bytes:
-    """A shell text as bytes. Bytes that are no UTF-8 stand in it as lone surrogates (`os.fsdecode`)."""
-    if "\0" in text:
-        raise SandboxError("a command cannot hold a NUL")
-    return text.encode("utf-8", "surrogateescape")

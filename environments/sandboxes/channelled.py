@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import posixpath
+import secrets
 import shlex
 import time
 from abc import ABC, abstractmethod
@@ -14,6 +15,8 @@ from typing import Self
 
 from environments.sandboxes.channel import Channel, Transport
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
+from environments.sandboxes.shell_texts import check_variables
+from environments.sandboxes.streams import LONGEST, TOKEN, ChannelledStream
 from environments.sandboxes.watchdog import Watchdog
 from prchain.core.errors import DiskLimit, SandboxError, SandboxFileError, SandboxLost
 
@@ -33,6 +36,7 @@ class ChannelledSandbox(ABC):
         self.config = config
         self._channel: Channel | None = None
         self._watchdog: Watchdog | None = None
+        self._streams: dict[str, tuple[ChannelledStream, contextlib.ExitStack]] = {}
         self._closed = False
 
     @abstractmethod
@@ -50,6 +54,12 @@ class ChannelledSandbox(ABC):
     @abstractmethod
     def _disk_use(self) -> int:
         """Bytes that commands wrote in the place and that are still there."""
+
+    @abstractmethod
+    def _begin_stream(
+        self, command: str, cwd: str, environment: Mapping[str, str], kill: Callable[[], None]
+    ) -> ChannelledStream:
+        """Begin a command with these variables; see `SandboxStream`."""
 
     @abstractmethod
     def _cause(self, error: SandboxLost) -> SandboxError:
@@ -103,6 +113,10 @@ class ChannelledSandbox(ABC):
         return f"sandbox {id(self) & 0xFFFFFF:06x}"
 
     def _stop(self) -> None:
+        for stream, watched in list(self._streams.values()):
+            stream.drop()
+            watched.close()
+        self._streams.clear()
         if self._watchdog is not None:
             self._watchdog.stop()
             self._watchdog = None
@@ -159,6 +173,34 @@ class ChannelledSandbox(ABC):
                 )
         except SandboxLost as error:
             raise self._why(error) from None
+
+    def stream(
+        self, command: str, *, cwd: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> ChannelledStream:
+        """See `Sandbox.stream`; the command and each variable have at most `LONGEST` bytes."""
+        variables = dict(environment or {})
+        if any(len(text.encode("utf-8", "surrogateescape")) > LONGEST for text in (command, *variables.values())):
+            raise SandboxError(f"a stream's command and variables have at most {LONGEST:,} bytes; write a file")
+        check_variables(variables, command)
+        channel, token = self._running(), secrets.token_hex(16)
+        watched = contextlib.ExitStack()
+        try:
+            channel.spare(token)
+            stream = self._begin_stream(
+                command, cwd or self.config.workdir, {**variables, TOKEN: token}, lambda: self._end_stream(token)
+            )
+        except SandboxLost as error:
+            raise self._why(error) from None
+        if self._watchdog is not None:
+            watched.enter_context(self._watchdog.watching())
+        self._streams[token] = stream, watched
+        return stream
+
+    def _end_stream(self, token: str) -> None:
+        _, watched = self._streams.pop(token, (None, contextlib.ExitStack()))
+        watched.close()
+        if self._channel is not None:
+            self._channel.end_stream(token)
 
     def leftovers(self) -> int:
         """See `Sandbox.leftovers`."""

@@ -6,18 +6,20 @@ import contextlib
 import secrets
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.docker_snapshots import SnapshotFamily
-from environments.sandboxes.docker_stream import ExecTransport, engine_errors
+from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
 from environments.sandboxes.engine import connect
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
-from environments.sandboxes.sandbox import SandboxConfig
+from environments.sandboxes.relaying import relay_command
+from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from environments.sandboxes.server import SCRIPT
+from environments.sandboxes.streams import ChannelledStream
 from prchain.core.errors import (
     EngineUnavailable,
     ImageMissing,
@@ -42,7 +44,8 @@ class DockerSandbox(ChannelledSandbox):
     """A sandbox in a container.
 
     `client` is a `docker.DockerClient`; without one the sandbox makes its own (thread-safe: one client a sandbox), to
-    the engine at the URL `engine`, or the one that DOCKER_HOST names.
+    the engine at the URL `engine`, or the one that DOCKER_HOST names. `relay_image` names one that has a
+    python3, for `listen`; `beside` is a container whose network the sandbox shares instead of having one of its own.
     """
 
     def __init__(
@@ -52,6 +55,8 @@ class DockerSandbox(ChannelledSandbox):
         client: Any | None = None,
         engine: str | None = None,
         family: SnapshotFamily | None = None,
+        relay_image: Callable[[Any], str] | None = None,
+        beside: str | None = None,
     ) -> None:
         super().__init__(config)
         if config.image is None:
@@ -64,6 +69,9 @@ class DockerSandbox(ChannelledSandbox):
         self._family.join()
         self._image = config.image
         self._container: Any = None
+        self._relay_image = relay_image
+        self._beside = beside
+        self._companion: DockerSandbox | None = None
 
     def start(self) -> None:
         """See `Sandbox.start`."""
@@ -98,7 +106,7 @@ class DockerSandbox(ChannelledSandbox):
             return ExecTransport(api.exec_start(execution["Id"], socket=True), 2 * PATIENCE)
 
     def _create(self) -> Any:
-        from docker.types import LogConfig, Ulimit  # noqa: PLC0415  loaded with the first container
+        from docker.types import LogConfig, Mount, Ulimit  # noqa: PLC0415  loaded with the first container
 
         config, limits = self.config, self.config.limits
         self.name = f"prchain-{secrets.token_hex(6)}"
@@ -107,14 +115,14 @@ class DockerSandbox(ChannelledSandbox):
             command=["infinity"],
             entrypoint=["sleep"],
             name=self.name,
-            hostname="sandbox",
+            hostname=None if self._beside else "sandbox",  # it is the network's
             labels={**config.labels, **our_labels(SANDBOX, self.name)},
             environment=dict(config.environment),
             use_config_proxy=False,
             user=config.user,
             working_dir=config.workdir,
             init=True,
-            network_mode="bridge" if config.network else "none",
+            network_mode=f"container:{self._beside}" if self._beside else "bridge" if config.network else "none",
             cap_drop=["ALL"],
             cap_add=list(CAPABILITIES),
             security_opt=["no-new-privileges"],
@@ -127,9 +135,47 @@ class DockerSandbox(ChannelledSandbox):
                 Ulimit(name="core", soft=0, hard=0),
             ],
             log_config=LogConfig(type="none"),
+            mounts=[Mount(laid.path, laid.source, type="volume", read_only=True) for laid in config.laid],
         )
 
+    def _begin_stream(
+        self, command: str, cwd: str, environment: Mapping[str, str], kill: Callable[[], None]
+    ) -> ChannelledStream:
+        leader = ["bash", "--noprofile", "--norc", "-c", ExecStream.LEADER, "prchain", cwd, command]
+        api = self._client.api
+        with engine_errors("beginning a stream"):
+            execution = api.exec_create(
+                self._container.id,
+                leader,
+                stdin=True,
+                user=self.config.user or "",
+                workdir="/",
+                environment=dict(environment),
+            )
+            return ExecStream(api, execution["Id"], api.exec_start(execution["Id"], socket=True), kill, self.leftovers)
+
+    def listen(self) -> ChannelledStream:
+        """See `Sandbox.listen`: the relay runs in a container of its own, which shares nothing but the network.
+
+        So it needs nothing of the sandbox's image, and commands cannot disturb it.
+        """
+        self._running()
+        if self._relay_image is None:
+            raise ImageMissing("there is no image that a relay could run in")
+        if self._companion is None:
+            limits = ResourceLimits(memory_bytes=256 << 20, cpus=1.0, processes=32, disk_bytes=64 << 20)
+            config = SandboxConfig(
+                self._relay_image(self._client), "/", "65534:65534", limits, labels=self.config.labels
+            )
+            companion = DockerSandbox(config, client=self._client, beside=self._container.id)
+            self._companion = companion
+            companion.start()
+        return self._companion.stream(relay_command())
+
     def _unmake(self) -> None:
+        if self._companion is not None:
+            self._companion.close()
+            self._companion = None
         if self._container is not None:
             with contextlib.suppress(SandboxError), engine_errors("removing a sandbox"):
                 self._container.remove(force=True, v=True)
@@ -249,7 +295,11 @@ class DockerSandbox(ChannelledSandbox):
         """See `Sandbox.branch`."""
         image = self._family.begin(snapshot)
         other = DockerSandbox(
-            self.config, client=None if self._own_client else self._client, engine=self._engine, family=self._family
+            self.config,
+            client=None if self._own_client else self._client,
+            engine=self._engine,
+            family=self._family,
+            relay_image=self._relay_image,
         )
         other._image = image
         started = False

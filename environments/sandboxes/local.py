@@ -18,16 +18,19 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
+from environments.sandboxes.local_files import copy_folder, is_open_to_all, used_bytes
+from environments.sandboxes.local_streams import FOLDER, PipeStream, begin_command
+from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import SandboxConfig
 from environments.sandboxes.server import SCRIPT
+from environments.sandboxes.streams import ChannelledStream
 from prchain.core.errors import (
     EngineUnavailable,
     ImageMissing,
@@ -53,7 +56,6 @@ _NO_SYSTEM = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
 """Without isolation git would see the settings and attributes of the machine (git(1))."""
 _ARCHIVES = 600.0
 _IN_MEMORY = 32 << 20
-_BLOCK = 4096
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER (prctl(2)): orphans of the server's children become its own."""
 
@@ -144,11 +146,12 @@ class LocalSandbox(ChannelledSandbox):
         folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
         (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
         self._folder = folder
+        (folder / "streams").mkdir()
         state = self._state()
         if self.begin_with is not None:
             if self._unsafe:
                 shutil.rmtree(state, ignore_errors=True)
-            _copy(self.begin_with, state)
+            copy_folder(self.begin_with, state)
         for name in _FOLDERS if not self._unsafe else ("",):
             (state / name).mkdir(parents=True, exist_ok=True)
         self._process = self._spawn(folder, state)
@@ -185,10 +188,18 @@ class LocalSandbox(ChannelledSandbox):
                 os.chown(path, _NOBODY, _NOBODY)
         bounds += f"ulimit -u {limits.processes}\n"
         most = str(limits.processes)
-        command = [*self._bubble(folder, state), *server, bounds + SCRIPT, "prchain", "1", "/tmp/.prchain", most]
+        command = [
+            *self._bubble(folder, state, as_nobody=as_nobody),
+            *server,
+            bounds + SCRIPT,
+            "prchain",
+            "1",
+            "/tmp/.prchain",
+            most,
+        ]
         return _start(command, environment, as_nobody=as_nobody, reaps=False)
 
-    def _bubble(self, folder: Path, state: Path) -> list[str]:
+    def _bubble(self, folder: Path, state: Path, *, as_nobody: bool) -> list[str]:
         program = shutil.which("bwrap")
         if program is None:
             raise EngineUnavailable("bubblewrap (bwrap) is not installed; install it, or name another --backend")
@@ -215,7 +226,39 @@ class LocalSandbox(ChannelledSandbox):
         arguments += ["--proc", "/proc", "--dev", "/dev", "--bind", str(state / "shm"), "/dev/shm"]
         arguments += ["--bind", str(state / "tmp"), "/tmp", "--bind", str(state / "home"), _HOME]
         arguments += ["--bind", str(state / "work"), self.config.workdir]
+        arguments += ["--ro-bind", str(folder / "streams"), FOLDER]
+        for laid in self.config.laid:
+            if as_nobody and not is_open_to_all(Path(laid.source)):
+                raise EngineUnavailable(
+                    f"the user nobody, which root becomes in bubblewrap, cannot read {laid.source}; set data_dir to a "
+                    "folder that everybody may enter, or run as another user"
+                )
+            arguments += ["--ro-bind", laid.source, laid.path]
         return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
+
+    def _begin_stream(
+        self, command: str, cwd: str, environment: Mapping[str, str], kill: Callable[[], None]
+    ) -> ChannelledStream:
+        assert self._folder is not None
+        name = secrets.token_hex(6)
+        folder = self._folder / "streams" / name
+        stream = PipeStream(folder, kill, self.leftovers)
+        seen = str(folder) if self._unsafe else f"{FOLDER}/{name}"
+        begun = False
+        try:
+            result = self.exec(begin_command(seen, cwd, command), cwd="/", environment=environment)
+            if result.exit_code != 0:
+                raise SandboxError(f"a stream cannot be begun: {failure_text(result)}")
+            stream.begun()
+            begun = True
+        finally:
+            if not begun:
+                stream.drop()
+        return stream
+
+    def listen(self) -> ChannelledStream:
+        """See `Sandbox.listen`: by this machine's Python, in the sandbox."""
+        return self.stream(relay_command(), cwd="/")
 
     def _stop(self) -> None:
         if self._unsafe and self._process is not None:
@@ -262,7 +305,7 @@ class LocalSandbox(ChannelledSandbox):
                 process.kill()
 
     def _disk_use(self) -> int:
-        return _blocks(self._state()) if self._folder is not None else 0
+        return used_bytes(self._state()) if self._folder is not None else 0
 
     def put(self, folder: str, archive: BinaryIO | bytes) -> None:
         """See `Sandbox.put`; held in memory, at most `MOST_READ` bytes."""
@@ -302,7 +345,7 @@ class LocalSandbox(ChannelledSandbox):
         name = f"snapshot-{secrets.token_hex(6)}"
         folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
         (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
-        _copy(self._state(), folder / "state")
+        copy_folder(self._state(), folder / "state")
         with self._family.lock:
             self._family.folders[name] = folder / "state"
         return name
@@ -390,28 +433,3 @@ def _kill_below(pid: int) -> None:
             for child in below:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(child, sign)
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    command = ["cp", "-a", "--reflink=auto", "--", str(source), str(target)]
-    result = subprocess.run(command, capture_output=True, check=False)
-    if result.returncode != 0:
-        raise SandboxError(f"a snapshot cannot be copied: {result.stderr.decode('utf-8', 'replace')[-200:].strip()}")
-
-
-def _blocks(folder: Path) -> int:
-    """Bytes on disk below a folder; links are not followed, what vanishes meanwhile does not count.
-
-    Each name counts as a block at least: file systems run out of inodes, too.
-    """
-    total, waiting = 0, [str(folder)]
-    until = time.monotonic() + 60
-    while waiting and time.monotonic() < until:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    total += max(entry.stat(follow_symlinks=False).st_blocks * 512, _BLOCK)
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-    return total

@@ -29,6 +29,15 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class LaidFolder:
+    """A folder of ours that a sandbox sees, read-only, at a path: `source` is a volume of the engine (docker), or a
+    folder of this machine (local). Plain processes see the source alone."""
+
+    path: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxConfig:
     """Where commands run.
 
@@ -44,6 +53,7 @@ class SandboxConfig:
     network: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    laid: tuple[LaidFolder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +91,32 @@ class ExecResult:
         )
 
 
+class SandboxStream(Protocol):
+    """A command that runs beside others, and two ways of bytes to it. One thread may send while another receives."""
+
+    def send(self, content: bytes) -> None:
+        """Write to its stdin; waits while it reads nothing. Raises `BrokenPipeError` where it has ended."""
+
+    def end_input(self) -> None:
+        """Close its stdin: it reads the end of the file. What it prints goes on."""
+
+    def receive(self, timeout: float) -> tuple[bool, bytes] | None:
+        """What it printed next: (is it stderr, at least one byte). None after `timeout` seconds; raises `EOFError` when
+        it has ended and all is read. What it left in the background may lose what it prints then."""
+
+    def exit_code(self) -> int | None:
+        """How the command ended, of which `receive` has said the end: as `ExecResult.exit_code`, None where nobody
+        knows. Raises `SandboxLost`, or its cause, where the sandbox ended, and not the command alone."""
+
+    def close(self) -> None:
+        """Kill what the command started and still runs, also what left its session, and free the stream. Never
+        fails."""
+
+
 @runtime_checkable
 class Sandbox(Protocol):
-    """A started sandbox runs one command at a time; several sandboxes may be used from several threads.
+    """A started sandbox runs one command at a time, besides its streams; several sandboxes may be used from several
+    threads.
 
     All methods but `close` and `forget` raise `SandboxLost` once the container or its channel is gone, `DiskLimit` or
     `OutOfMemory` where the sandbox was ended for that, and `EngineUnavailable` where the engine does not answer.
@@ -127,6 +160,20 @@ class Sandbox(Protocol):
         the shell sets its own EXIT trap, or ends by `exec`, a signal or our timeout. The command could write these
         numbers itself: they are as trustworthy as what it prints.
         """
+
+    def stream(
+        self, command: str, *, cwd: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> SandboxStream:
+        """Begin ``bash -c command``, and go on beside it: commands run as if it were not there.
+
+        It begins in `cwd` (default: the sandbox's workdir) with its variables. It is none of the `leftovers`, and no
+        timeout or shortage of processes ends it; the sandbox's limits hold for it, too. It ends with `close` of the
+        stream or of the sandbox, and with `restore`.
+        """
+
+    def listen(self) -> SandboxStream:
+        """The stream of a relay (`environments.sandboxes.relay`) that listens on the sandbox's loopback, where no
+        program of the image is needed for it. Raises `ImageMissing` where what it needs is not there."""
 
     def read(self, path: str) -> bytes:
         """The content of a file, links followed. Raises `SandboxFileError` where it cannot be read."""

@@ -8,6 +8,9 @@ Requests come on stdin, one line each, some followed by bytes:
     kill ID              ends all that the command has started
     ping ID              asks whether its supervisor lives: alive, gone
     count ID             asks how many processes of earlier commands still run
+    stream TOKEN         processes that have this value of PRCHAIN_STREAM, or an ancestor that has, are a stream's: they
+                         are spared and not counted, whatever happens to commands
+    unstream ID TOKEN    ends all processes of a stream
     end MARK             writes the mark, where the command's supervisor could not
     fin                  the mark was seen: whatever is still printed is thrown away
 
@@ -15,8 +18,10 @@ What commands print goes through a pipe to stdout, raw. We write the ID into it 
 and the supervisor the mark when the command ended. Both are random and passed to no command. Answers go to stderr, a
 line each: ``ID done CODE KILLS`` (KILLS: processes that the kernel's memory limit ended so far), before it ``ID pipes
 CODE,CODE...`` where a setup asks for it, ``ID alive``, ``ID gone``, ``ID killed LEFT``, ``ID count LEFT``, ``ID
-crowded``, ``MARK cut``. The pipe and the `cat` at its end are used again unless a process that may hold it is left;
-then another `cat` empties it, so that this process neither stops nor dies.
+ended LEFT``, ``ID crowded``, ``MARK cut``. The pipe and the `cat` at its end are used again unless a process that may
+hold it is left; then another `cat` empties it, so that this process neither stops nor dies.
+
+A stream's token is random, too, and no command has it. Without streams no variables of processes are read.
 
 The loop uses builtins alone once a command began, so that it can kill where no process can be made any more. A process
 belongs to the command if neither it nor an ancestor of it (the reaper of orphans apart) is older than the command: a
@@ -46,7 +51,7 @@ trap : PIPE
 { mkdir -p "$folder" && : >"$folder/input"; } 2>/dev/null || { folder=/dev/shm/.prchain; mkdir -p "$folder"; }
 exec {idle}<> <(:)
 pump= supervisor= w= refused=0 unfinished=
-declare -A old base parent began state drains
+declare -A old base parent began state drains streams owner
 
 session='
 [[ ${PRCHAIN_BASH_ENV-} ]] && { BASH_ENV=$PRCHAIN_BASH_ENV; source "$BASH_ENV"; } || unset BASH_ENV
@@ -91,27 +96,43 @@ remember() {
   done
 }
 
+find_stream() {
+  local line
+  [[ ${owner[$1]+known} ]] && { stream=${owner[$1]}; return; }
+  stream=
+  { while IFS= read -rd '' line; do
+      [[ $line =~ ^PRCHAIN_STREAM=([0-9a-f]+)$ ]] || continue
+      [[ ${streams[${BASH_REMATCH[1]}]-} ]] && stream=${BASH_REMATCH[1]}
+      break
+    done <"/proc/$1/environ"
+  } 2>/dev/null
+  owner[$1]=$stream
+}
+
 find_victims() {
-  local pid at
+  local pid at stream
   local -n older=$1
-  victims=()
+  local wanted=${2-}
+  victims=() owner=()
   list
   for pid in "${!parent[@]}"; do
     [[ $pid == 1 || $pid == $$ || $pid == "$supervisor" || $pid == "$pump" || ${state[$pid]} == [ZX] ]] && continue
     [[ ${drains[$pid]-} && ${parent[$pid]} == $$ ]] && continue
-    at=$pid
+    at=$pid stream=
     while [[ $at != $$ && $at != "$reaper" ]]; do
-      [[ ${at:-0} == 0 || ${older[$at]-} == "${began[$at]-none}" ]] && continue 2
+      [[ ${at:-0} == 0 ]] && continue 2
+      ((${#streams[@]})) && { find_stream "$at"; [[ $stream ]] && break; }
+      [[ ! $wanted && ${older[$at]-} == "${began[$at]-none}" ]] && continue 2
       at=${parent[$at]-}
     done
-    victims+=("$pid")
+    [[ $stream == "$wanted" ]] && victims+=("$pid")
   done
 }
 
 reap() {
   local round count=-1
   for ((round = 0; round < 500; round++)); do
-    find_victims old
+    find_victims old "${1-}"
     ((${#victims[@]})) || break
     kill -STOP "${victims[@]}" 2>/dev/null
     ((${#victims[@]} == count || round > 50)) && kill -KILL "${victims[@]}" 2>/dev/null
@@ -230,6 +251,8 @@ while read -r word id mark setup_length script_length input_length; do
     run) run "$id" "$mark" "$setup_length" "$script_length" "$input_length" ;;
     kill) reap; printf '%s killed %s\n' "$id" "${#victims[@]}" >&2 ;;
     ping) kill -0 "$supervisor" 2>/dev/null && printf '%s alive\n' "$id" >&2 || printf '%s gone\n' "$id" >&2 ;;
+    stream) streams[$id]=yes ;;
+    unstream) reap "$mark"; unset "streams[$mark]"; printf '%s ended %s\n' "$id" "${#victims[@]}" >&2 ;;
     count) find_victims base; printf '%s count %s\n' "$id" "${#victims[@]}" >&2 ;;
     end) { printf %s "$id" >&"$w"; } 2>/dev/null || printf '%s cut\n' "$id" >&2 ;;
     fin) finish ;;

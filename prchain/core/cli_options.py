@@ -281,10 +281,11 @@ def spending_options(workers: str) -> Callable[[_Command], _Command]:
 
 
 class CatalogueOption(Option):
-    """Takes a name of a catalogue whose items have a ``help``. Its own help shows theirs; only this imports them."""
+    """Takes a name of a catalogue whose items have a ``help``. Its own help shows theirs; only this imports them.
+    With a `metavar` a user may have items of their own, whose names are looked up later."""
 
-    def __init__(self, flags: Sequence[str], *, of: Catalogue[Any], **attributes: Any) -> None:
-        super().__init__(flags, type=click.Choice(list(of)), **attributes)
+    def __init__(self, flags: Sequence[str], *, of: Mapping[str, Any], **attributes: Any) -> None:
+        super().__init__(flags, type=None if "metavar" in attributes else click.Choice(list(of)), **attributes)
         self._of = of
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:

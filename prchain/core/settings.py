@@ -142,6 +142,9 @@ class Settings(BaseSettings):
     prompts_dir: Path | None = None
     """A folder with prompts of the user's own, in place of ours; `prchain.core.llm.own_prompts`."""
 
+    agents_dir: Path | None = None
+    """A folder with agent programs of the user's own; `trajectories.programs.spec`."""
+
     llm_script: Path | None = None
     """A script that answers in place of every model; `prchain.core.llm.scripted`."""
 

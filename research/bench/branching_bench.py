@@ -18,7 +18,8 @@ from environments.checkouts.checkout import move_tree, place_tree
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import connect, disk_usage
 from environments.sandboxes.leftovers import LOCAL_PREFIX
-from environments.sandboxes.local import LocalSandbox, _blocks
+from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.local_files import used_bytes
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
 from research.bench.measures import Measure
 from research.bench.placing_bench import FILES, BenchTrees, generated
@@ -104,4 +105,4 @@ def _layers() -> int:
 
 def _used() -> int:
     """Bytes that files take below the temporary folder's local sandboxes."""
-    return sum(_blocks(folder) for folder in Path(tempfile.gettempdir()).glob(f"{LOCAL_PREFIX}*"))
+    return sum(used_bytes(folder) for folder in Path(tempfile.gettempdir()).glob(f"{LOCAL_PREFIX}*"))

@@ -26,7 +26,8 @@ from environments.checkouts.checkout import place_tree
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.docker import SNAPSHOTS, DockerSandbox
 from environments.sandboxes.engine import connect
-from environments.sandboxes.local import LocalSandbox, _blocks
+from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.local_files import used_bytes
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
 from prchain.core.errors import EngineUnavailable, ImageMissing
 from prchain.core.llm.gateway import Gateway, Route
@@ -268,7 +269,7 @@ def _window(title: str, backend: str, image: str, trees: BenchTrees, database: P
 def _disk(sandbox: Sandbox, names: set[str]) -> int:
     """Bytes that snapshots take besides what they stand on."""
     if isinstance(sandbox, LocalSandbox):
-        return sum(_blocks(sandbox._family.folders[name]) for name in names)
+        return sum(used_bytes(sandbox._family.folders[name]) for name in names)
     client = connect()
     try:
         return sum(int(client.api.history(f"{SNAPSHOTS}:{name}")[0]["Size"]) for name in names)

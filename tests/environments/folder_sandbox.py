@@ -12,8 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
 from prchain.core.errors import SandboxFileError, SnapshotUnknown
+from tests.environments.process_stream import ProcessStream
 
 _CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
@@ -64,6 +66,15 @@ class FolderSandbox:
             stderr=subprocess.STDOUT,
         )
         return ExecResult(done.returncode, done.stdout)
+
+    def stream(
+        self, command: str, *, cwd: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> ProcessStream:
+        variables = {**_CLEAN, "HOME": str(self.home), **(environment or {})}
+        return ProcessStream(["bash", "-c", command], cwd=cwd or str(self.folder), environment=variables)
+
+    def listen(self) -> ProcessStream:
+        return self.stream(relay_command())
 
     def read(self, path: str) -> bytes:
         try:

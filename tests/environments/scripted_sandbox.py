@@ -12,7 +12,7 @@ from itertools import count
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from environments.sandboxes.sandbox import ExecResult, SandboxConfig
+from environments.sandboxes.sandbox import ExecResult, SandboxConfig, SandboxStream
 from prchain.core.errors import SandboxError, SandboxFileError, SandboxLost, SnapshotUnknown
 
 Matcher = str | re.Pattern[str] | Callable[[str], bool]
@@ -108,6 +108,16 @@ class ScriptedSandbox:
                     raise line.result
                 return line.result
         raise AssertionError(f"the script has no answer to the command {command[:_QUOTED]!r}")
+
+    def stream(
+        self, command: str, *, cwd: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> SandboxStream:
+        """See `Sandbox.stream`; nothing runs here."""
+        raise AssertionError(f"the script has no stream {command[:_QUOTED]!r}")
+
+    def listen(self) -> SandboxStream:
+        """See `Sandbox.listen`; nothing runs here."""
+        raise AssertionError("the script has no relay")
 
     def read(self, path: str) -> bytes:
         """See `Sandbox.read`."""

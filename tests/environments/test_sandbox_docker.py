@@ -25,10 +25,14 @@ from environments.sandboxes import flat_image, leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
+from environments.sandboxes.relaying import relayed
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxLost
 from prchain.core.processes.alive import this_process
 from tests.environments import conformance
+from tests.environments.bare_image import bare_image
+from tests.environments.relays import serving_echo
+from tests.environments.stream_conformance import StreamConformance
 from tests.prchain.treeworld import new_store, plant
 
 IMAGE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
@@ -55,7 +59,7 @@ def make_docker(**fields: Any) -> DockerSandbox:
         "labels": {LABEL: "sandbox"},
         "environment": {"FROM_PLACE": "of the place"},
     }
-    return DockerSandbox(SandboxConfig(**(values | fields)))
+    return DockerSandbox(SandboxConfig(**(values | fields)), relay_image=lambda client: IMAGE)
 
 
 def _with_capability(name: str) -> bytes:
@@ -86,7 +90,7 @@ def client() -> Iterator[Any]:
     found.close()
 
 
-class TestDocker(conformance.Conformance):
+class TestDocker(conformance.Conformance, StreamConformance):
     @pytest.fixture(scope="class")
     @classmethod
     def make(cls) -> Callable[..., DockerSandbox]:
@@ -102,6 +106,26 @@ class TestDocker(conformance.Conformance):
             assert sandbox.exec("echo alive").output == b"alive\n"
             sandbox.write("/tmp/own", b"x")
             assert sandbox.exec("stat -c %u /tmp/own").output == b"1234\n"
+
+    def test_a_relay_needs_nothing_of_the_image_and_shares_nothing_but_the_network(
+        self, make: Callable[..., DockerSandbox], client: Any
+    ) -> None:
+        containers = len(ours(client)[0])
+        with bare_image(client, IMAGE) as image, make(image=image) as box, serving_echo() as address:
+            assert box.exec("python3 || node || nc || perl || socat").exit_code == 127
+            with relayed(box.listen(), address) as port:
+                command = "exec 3<>/dev/tcp/127.0.0.1/%d; echo hello >&3; read -r line <&3; echo $line"
+                assert box.exec(command % port.number).output == b"hello\n"
+                assert box.leftovers() == 0
+                assert b"relay" not in box.exec("for p in /proc/[0-9]*; do cat $p/cmdline; done").output
+                assert box._companion is not None
+                host = client.api.inspect_container(box._companion.name)["HostConfig"]
+                assert (host["NetworkMode"], host["CapDrop"]) == (f"container:{box._container.id}", ["ALL"])
+        assert len(ours(client)[0]) == containers
+        with make() as box:
+            box._relay_image = None
+            with pytest.raises(ImageMissing):
+                box.listen()
 
     def test_names_labels_and_limits_of_a_container(self, make: Callable[..., DockerSandbox], client: Any) -> None:
         with make() as sandbox:

@@ -23,6 +23,7 @@ from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from prchain.core.errors import DiskLimit, EngineUnavailable, ImageMissing, SandboxLost, UsageError
 from prchain.core.processes.alive import this_process
 from tests.environments import conformance
+from tests.environments.stream_conformance import StreamConformance
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +55,7 @@ def make_local(**fields: Any) -> LocalSandbox:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-class TestLocal(conformance.Conformance):
+class TestLocal(conformance.Conformance, StreamConformance):
     @pytest.fixture(scope="class")
     @classmethod
     def make(cls) -> Callable[..., LocalSandbox]:
@@ -152,7 +153,7 @@ class TestLocal(conformance.Conformance):
         assert list(tmp_path.iterdir()) == [own]
 
 
-class TestUnsafe(conformance.Conformance):
+class TestUnsafe(conformance.Conformance, StreamConformance):
     """Plain processes: everything but namespaces. Exceptions: no branches, sessions outside the workdir, the host's
     files are there to be read, and a command that kills everything hits the host."""
 

@@ -24,7 +24,7 @@ from sqlalchemy import update
 from environments.backends import BACKENDS
 from environments.checkouts.checkout import Extraction, extract_tree
 from environments.images.provide import Provider
-from environments.sandboxes.sandbox import Sandbox
+from environments.sandboxes.sandbox import LaidFolder, Sandbox
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.git.trees import TreeStore
@@ -90,7 +90,7 @@ class CurationFolder(GraphFolder):
 class CurationPlace(GraphPlace):
     """Workplaces in such folders."""
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self, laid: Sequence[LaidFolder] = ()) -> Sandbox:
         return CurationFolder(Path(tempfile.mkdtemp(dir=self.folder)) / "testbed", self.before)
 
     def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:

@@ -20,7 +20,7 @@ from environments.backends import BACKENDS
 from environments.briefing import Briefing
 from environments.checkouts.checkout import Extraction, place_tree
 from environments.images.provide import Provider
-from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
+from environments.sandboxes.sandbox import ExecResult, LaidFolder, Sandbox, SandboxConfig
 from prchain.core.errors import SandboxError, SandboxFileError, SandboxLimit, SandboxLost
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway, Route
@@ -252,7 +252,7 @@ class GraphPlace:
     folder: Path
     before: Before = nothing
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self, laid: Sequence[LaidFolder] = ()) -> Sandbox:
         return GraphFolder(Path(tempfile.mkdtemp(dir=self.folder)) / "testbed", self.before)
 
     def briefing(self, sandbox: Sandbox) -> Briefing:

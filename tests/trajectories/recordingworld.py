@@ -37,6 +37,12 @@ def recording(
         yield server
 
 
+def recorder_of(server: RecordingServer) -> ProgramRecorder:
+    """What the server's answers come from."""
+    assert isinstance(server.recorder, ProgramRecorder)
+    return server.recorder
+
+
 def sdk(server: RecordingServer, **options: Any) -> OpenAI:
     """OpenAI's own client of it."""
     return OpenAI(api_key=server.token, base_url=server.base_url, **{"max_retries": 0, "timeout": 20, **options})

@@ -19,7 +19,7 @@ from environments.backends import BACKENDS
 from environments.briefing import Briefing
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.images.provide import Provider
-from environments.sandboxes.sandbox import ExecResult, Sandbox
+from environments.sandboxes.sandbox import ExecResult, LaidFolder, Sandbox
 from prchain.core.git.trees import TreeStore
 from prchain.core.llm.gateway import Gateway, Route
 from prchain.core.llm.model import Reply, Request, ToolCall, Usage
@@ -46,8 +46,8 @@ from tests.endpoint import Answer, Call, completion
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.miner.gitworld import Content, World
 from tests.models import FakeModel
-from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.options import RolloutOptions
+from trajectories.programs.choice import make_scaffold
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
 
@@ -176,7 +176,7 @@ class FolderPlace:
     folder: Path
     before: Callable[[str], None] = lambda command: None
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self, laid: Sequence[LaidFolder] = ()) -> Sandbox:
         return _Folder(Path(tempfile.mkdtemp(dir=self.folder)) / "testbed", self.before)
 
     def briefing(self, sandbox: Sandbox) -> Briefing:
@@ -224,7 +224,8 @@ class RolloutWorld:
 
     def settings(self) -> Settings:
         """The settings of every run here."""
-        return Settings(db=self.database, data_dir=self.folder / "data")
+        agents = self.folder / "agents"
+        return Settings(db=self.database, data_dir=self.folder / "data", agents_dir=agents if agents.is_dir() else None)
 
     def add_chain(self, numbers: Sequence[int], *, name: str | None = None, score: float = 1.0) -> str:
         """The rows of a chain with its task."""
@@ -328,7 +329,7 @@ class RolloutWorld:
             gateway,
             Provider(settings, images=BACKENDS[chosen.backend].needs_image),
             BACKENDS[chosen.backend],
-            SCAFFOLDS[chosen.scaffold].make(chosen),
+            make_scaffold(chosen, settings, BACKENDS[chosen.backend]),
             chosen,
             settings.mirrors_dir,
             settings.data_dir,

@@ -32,7 +32,7 @@ from tests.databases import new_database
 from tests.endpoint import FakeEndpoint, wait_for
 from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
-from tests.trajectories.recordingworld import TOOL, recording, sdk
+from tests.trajectories.recordingworld import TOOL, recorder_of, recording, sdk
 from trajectories.recording.conversation import Branch
 from trajectories.recording.server import LARGEST_BODY, RecordingServer
 
@@ -107,8 +107,8 @@ def test_half_a_character_is_sent_as_a_sign_and_what_is_no_json_is_refused() -> 
             asked = {"messages": [{"role": "user", "content": "\ud83d hi"}], "stop": ["\udc00"], "top_p": 0.5}
             assert post(server, json.dumps(asked).encode())[0] == 200
             assert post(server, json.dumps(asked | {"temperature": float("nan")}).encode())[0] == 400
-            assert server.recorder.failed == {"request_unfit": 1}
-            assert server.recorder.gateway.spending().under_way == 0
+            assert recorder_of(server).failed == {"request_unfit": 1}
+            assert recorder_of(server).gateway.spending().under_way == 0
         (call,) = fake.calls
         assert call.body["messages"][0]["content"] == "\ufffd hi" and call.body["stop"] == ["\ufffd"]
 
@@ -179,7 +179,7 @@ def test_a_failure_is_told_once_and_no_client_asks_again(
             client.chat.completions.create(model="any", messages=HELLO)
         assert told.value.code == code and str(failure) in told.value.message
         assert len(model.asked) == 1
-        assert server.recorder.failed == {failure.name: 1}  # type: ignore[attr-defined]
+        assert recorder_of(server).failed == {failure.name: 1}  # type: ignore[attr-defined]
 
 
 def test_a_failure_after_a_stream_began_is_an_event_of_it() -> None:
@@ -207,7 +207,7 @@ def test_a_stream_is_kept_open_while_the_model_works() -> None:
 
 
 def ledger(server: RecordingServer) -> MemoryLedger:
-    found = server.recorder.gateway.ledger
+    found = recorder_of(server).gateway.ledger
     assert isinstance(found, MemoryLedger)
     return found
 
@@ -227,7 +227,7 @@ def test_a_program_that_asks_the_same_again_gets_another_reply() -> None:
     with recording(model) as server, sdk(server) as client:
         said = [client.chat.completions.create(model="any", messages=HELLO).choices[0].message.content for _ in "ab"]
         assert said == ["reply 1", "reply 2"]
-        assert len(server.recorder.conversations.branches) == 2
+        assert len(recorder_of(server).conversations.branches) == 2
 
 
 def test_a_reply_that_never_arrived_is_kept_for_the_next_time_the_program_asks() -> None:
@@ -248,7 +248,7 @@ def test_a_reply_that_never_arrived_is_kept_for_the_next_time_the_program_asks()
         hung_up.close()
         time.sleep(0.1)
         go.set()
-        wait_for(lambda: bool(server.recorder.conversations.branches))
+        wait_for(lambda: bool(recorder_of(server).conversations.branches))
         with sdk(server) as client:
             chunks = list(client.chat.completions.create(model="any", messages=HELLO, stream=True))
         assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "paid once"
@@ -270,8 +270,8 @@ def test_the_budget_holds_however_much_a_program_asks_at_once() -> None:
         for thread in threads:
             thread.join()
         assert set(statuses) == {200, 402}
-        assert server.recorder.gateway.spending().usd <= 0.005
-        assert server.recorder.failed == {"budget_exceeded": statuses.count(402)}
+        assert recorder_of(server).gateway.spending().usd <= 0.005
+        assert recorder_of(server).failed == {"budget_exceeded": statuses.count(402)}
 
 
 def test_many_conversations_at_once_stay_apart() -> None:
@@ -290,7 +290,7 @@ def test_many_conversations_at_once_stay_apart() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        branches = server.recorder.conversations.branches
+        branches = recorder_of(server).conversations.branches
         assert len(branches) == 8 and {len(branch.entries) for branch in branches} == {8}
         for branch in branches:
             name = branch.entries[0].content

@@ -10,12 +10,12 @@ import hmac
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 from prchain.core.console.terminal import counted, say
 from prchain.core.errors import (
@@ -39,7 +39,6 @@ from trajectories.recording.chat import (
     read_asked,
     whole,
 )
-from trajectories.recording.recorder import ProgramRecorder
 
 LARGEST_BODY = 64 << 20
 """Bytes of a request: no context is that long."""
@@ -61,6 +60,29 @@ _STATUS: tuple[tuple[type[PrchainError], int, str | None], ...] = (
 """How a failure is told to the program; any other is a 502."""
 
 
+class Answers(Protocol):
+    """What answers a program's requests. Safe for several threads."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be in words for the program."""
+
+    @property
+    def model(self) -> str:
+        """The model that answers."""
+
+    @property
+    def under_way(self) -> int:
+        """Requests that are being answered."""
+
+    def answer(self, asked: AskedChat, *, again: bool) -> tuple[Reply, Callable[[], None]]:
+        """The reply, and what is to be called when the program has it; `again`: the program says that it sends this
+        once more. Raises `PrchainError`."""
+
+    def fail(self, name: str) -> None:
+        """Count a request that got no reply, by the failure's name."""
+
+
 class RecordingServer(ThreadingHTTPServer):
     """Serves one program. `token` is its key."""
 
@@ -68,7 +90,7 @@ class RecordingServer(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, recorder: ProgramRecorder, *, ping_seconds: float = PING_SECONDS) -> None:
+    def __init__(self, recorder: Answers, *, ping_seconds: float = PING_SECONDS) -> None:
         super().__init__(("127.0.0.1", 0), _ProgramHandler)
         self.recorder = recorder
         self.ping_seconds = ping_seconds
@@ -85,7 +107,7 @@ class RecordingServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(recorder: ProgramRecorder, *, ping_seconds: float = PING_SECONDS) -> Iterator[RecordingServer]:
+def serving(recorder: Answers, *, ping_seconds: float = PING_SECONDS) -> Iterator[RecordingServer]:
     """The endpoint, until the block ends and what was asked meanwhile is answered and kept."""
     server = RecordingServer(recorder, ping_seconds=ping_seconds)
     thread = threading.Thread(target=server.serve_forever, name="recorder", daemon=True)

@@ -15,7 +15,7 @@ from environments.checkouts.state import StageState, first_state, next_state
 from environments.duelling import GradingSuite
 from environments.graded_runs import Suite
 from environments.images.stage_image import StageBase, StageImage
-from environments.sandboxes.sandbox import Sandbox
+from environments.sandboxes.sandbox import LaidFolder, Sandbox
 from environments.stages import Stage, StagePatch, open_git, open_trees, stage_patches
 from environments.workplace import StageSuite, Workplace
 from prchain.core.errors import ProofOutdated
@@ -39,8 +39,8 @@ class ImageProvider(Protocol):
 class StageWorkplace(Protocol):
     """The part of `environments.workplace.Workplace` that is used here."""
 
-    def sandbox(self) -> Sandbox:
-        """A new sandbox, not started."""
+    def sandbox(self, laid: Sequence[LaidFolder] = ()) -> Sandbox:
+        """A new sandbox, not started, which sees these folders."""
 
     def briefing(self, sandbox: Sandbox) -> Briefing:
         """What an agent is told of the environment."""

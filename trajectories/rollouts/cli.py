@@ -38,10 +38,10 @@ from prchain.core.errors import UsageError
 from prchain.core.settings import PurposeSettings, Settings
 from sql.store import Store
 from trajectories.agents.observers.flags import observer_options, observer_specs
-from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.imports.cli import import_
 from trajectories.model import NO_LIMITS, AgentLimits
 from trajectories.options import MAX_TOKENS, RolloutOptions
+from trajectories.programs.choice import ShippedAgents, require_program
 
 if TYPE_CHECKING:
     from prchain.core.keyed import Given
@@ -78,7 +78,8 @@ def rollouts() -> None:
 @click.option(
     "--scaffold",
     cls=CatalogueOption,
-    of=SCAFFOLDS,
+    of=ShippedAgents(),
+    metavar="NAME",
     default="react",
     show_default=True,
     heading="Agent",
@@ -147,6 +148,7 @@ def run(
             asking = tuple(unit for unit in pending.units if unit not in pending.without_proof)
             _print_forecast(runner.forecast(asking), pending, others, options, as_json)
             return
+        require_program(options, settings, runner.context.backend)
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
         spending = runner.context.gateway.spending()

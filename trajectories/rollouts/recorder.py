@@ -9,7 +9,7 @@ from typing import Any
 from sql.store import Store, Transaction
 from trajectories.agents.scaffolds.scaffold import Record
 from trajectories.model import Entry, EntryKind
-from trajectories.rows import write_entries
+from trajectories.rows import write_entries, write_tools
 
 
 class StoreRecorder:
@@ -62,6 +62,19 @@ class StoreRecorder:
         self._first_details = {}
         self.entries.extend(kept)
 
+    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
+        """See `RetellingRecorder`. Raises `ValueError` for entries that begin elsewhere than the last one stands."""
+        if not self.entries or entries[0].ordinal != self.entries[-1].ordinal:
+            raise ValueError("an attempt stands in the place of its opening")
+        kept = list(entries)
+        if self._first_details:
+            kept[0] = replace(kept[0], details={**kept[0].details, **self._first_details})
+        with self._store.transaction() as tx:
+            write_entries(tx, self._id, kept)
+            write_tools(tx, self._id, tools)
+        self._first_details = {}
+        self.entries[-1:] = kept
+
     def tree(self) -> str | None:
         """See `Recorder`."""
         self._tree_requested = True
@@ -95,6 +108,10 @@ class ReportingRecorder:
         self._inner.add(entries, records)
         if entries:
             self._report_step(entries[-1].step)
+
+    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
+        """See `RetellingRecorder`."""
+        self._inner.retell(entries, tools)
 
     def tree(self) -> str | None:
         """See `Recorder`."""

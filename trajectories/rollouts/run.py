@@ -28,10 +28,10 @@ from sql.strength import ProofFilter, doubts, meeting, require_proof
 from sql.tables import Chain
 from trajectories.agents.observers.setup import make_observers
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.identity import Parent
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, INFRASTRUCTURE, KEPT, MEASURED
+from trajectories.programs.choice import make_scaffold
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RunContext, roll
 from trajectories.rollouts.standing import StandingTrajectories, find, read_rows
@@ -180,7 +180,7 @@ def open_run(
             gateway,
             provider,
             backend,
-            SCAFFOLDS.named(options.scaffold).make(options),
+            make_scaffold(options, settings, backend),
             options,
             settings.mirrors_dir,
             settings.data_dir,

@@ -31,7 +31,7 @@ from prchain.core.leaks import Finding
 from prchain.core.waiting import waiting_for
 from trajectories.agents.observers.attempt import AttemptObserver
 from trajectories.agents.scaffolds.context import used_by
-from trajectories.agents.scaffolds.scaffold import AttemptSpec, ObservedAttempt, Observer, StageAccess
+from trajectories.agents.scaffolds.scaffold import AttemptSpec, LaysFolders, ObservedAttempt, Observer, StageAccess
 from trajectories.audit.suspected import suspicions_of_trees
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
@@ -113,7 +113,9 @@ class StageRun:
     @cached_property
     def _sandbox(self) -> Sandbox:
         """The agent's sandbox, perhaps not started yet."""
-        sandbox = self._rollout.chain_context.workplace(self._stage).sandbox()
+        scaffold = self._rollout.scaffold
+        laid = scaffold.laid if isinstance(scaffold, LaysFolders) else ()
+        sandbox = self._rollout.chain_context.workplace(self._stage).sandbox(laid)
         self._resources.callback(sandbox.close)
         return sandbox
 
@@ -163,17 +165,10 @@ class StageRun:
         system = [(EntryKind.SYSTEM, "system")] if new else []
         opening: list[Entry] = []
         for kind, role in [*system, (EntryKind.QUERY, "user")]:
-            details = {name: variables[name] for name in _KEPT_VARIABLES}
-            opening.append(
-                self._entry(
-                    kind,
-                    role,
-                    rollout.scaffold.opening(kind, variables),
-                    1,
-                    len(opening),
-                    details=details if kind is EntryKind.QUERY else {},
-                )
-            )
+            if not (content := rollout.scaffold.opening(kind, variables)):
+                continue
+            details = {name: variables[name] for name in _KEPT_VARIABLES} if kind is EntryKind.QUERY else {}
+            opening.append(self._entry(kind, role, content, 1, len(opening), details=details))
         return opening
 
     def _variables(self, **changed: Any) -> dict[str, Any]:

@@ -271,13 +271,14 @@ class Gateway:
         """Answer what a program of others asks, in its own words: `body` is that of ``/chat/completions``, and the
         question's messages are those that it holds.
 
-        What the settings of the purpose say of temperature, top_p and the reply's length stands in place of its own;
-        without any, a reply has as much room as the program gives it. `ordinal` tells equal bodies apart that are to
-        have replies of their own. Raises `LlmError`.
+        What the question, or the settings of the purpose, say of temperature, top_p and the reply's length stands in
+        place of its own; without any, a reply has as much room as the program gives it. `ordinal` tells equal bodies
+        apart that are to have replies of their own. Raises `LlmError`.
         """
         request = replace(self._request(question, None), body=body)
         asked = body.get("max_completion_tokens") or body.get("max_tokens")
-        if self._route(question.purpose).max_tokens is None and type(asked) is int and 0 < asked <= MOST_TOKENS:
+        ours = question.max_tokens or self._route(question.purpose).max_tokens
+        if ours is None and type(asked) is int and 0 < asked <= MOST_TOKENS:
             request = replace(request, max_tokens=asked)
         paid = self._find_or_pay(question, request, ordinal)
         return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost, paid.seconds)

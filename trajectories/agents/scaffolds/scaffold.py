@@ -1,9 +1,7 @@
 """What a scaffold is: the way in which a model works in a sandbox.
 
-Each module of `trajectories.agents.scaffolds.kinds` holds one. An agent program that runs unchanged in the container,
-and is recorded at its endpoint, would be another kind. It needs two things that do not exist here: a process in the
-sandbox whose output is read as it comes (`Sandbox.exec` returns when a command has ended), and access to a model, since
-a sandbox has no network.
+Each module of `trajectories.agents.scaffolds.kinds` holds one. An agent program of others, which runs unchanged in the
+sandbox and is recorded at its endpoint, is one of `trajectories.programs`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from environments.sandboxes.sandbox import Sandbox
+from environments.sandboxes.sandbox import LaidFolder, Sandbox
 from prchain.core.git.trees import TreeStore
 from prchain.core.leaks.finding import Finding
 from prchain.core.llm.gateway import Gateway
@@ -90,6 +88,15 @@ class Recorder(Protocol):
 
     def restored(self, tree: str) -> None:
         """The sandbox went back to a snapshot, and holds `tree` now; the entries that are added next name it."""
+
+
+@runtime_checkable
+class RetellingRecorder(Recorder, Protocol):
+    """A recorder that keeps a whole attempt at once, whose words are known only when it is over."""
+
+    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
+        """Store the entries of an attempt, of which the first stands in place of the last one so far, and the tools
+        that its model was told of. Raises `StoreError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +189,15 @@ class SampledKind(Protocol):
         """Purpose to ``temperature``, ``top_p`` and ``max_tokens`` where the settings of the purpose do not say."""
 
 
+@runtime_checkable
+class LaysFolders(Protocol):
+    """A scaffold whose sandboxes see folders of ours."""
+
+    @property
+    def laid(self) -> Sequence[LaidFolder]:
+        """Which, and where."""
+
+
 class Scaffold(Protocol):
     """One kind of agent, under fixed options. Safe for several threads: it keeps no state of an attempt."""
 
@@ -206,7 +222,8 @@ class Scaffold(Protocol):
         for most scaffolds."""
 
     def opening(self, kind: EntryKind, variables: Mapping[str, Any]) -> str:
-        """The text of a system message, a query (with or without the overview) or a comment.
+        """The text of a system message, a query (with or without the overview) or a comment; empty for a system message
+        that is not ours.
 
         Variables: ``repository``, ``overview`` (None after stage 1), ``query``, ``position``, ``stages``, ``workdir``,
         ``comment``, ``attempt``, ``earlier`` (`environments.checkouts.state.Carry`), ``briefing`` (the fields of

@@ -1,0 +1,1 @@
+"""Programs of agents, installed once and laid read-only into sandboxes."""

@@ -1,0 +1,73 @@
+"""A small agent program of others: it asks an endpoint, runs what it is told, and knows nothing of us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from environments.backends import BACKENDS
+from prchain.core.settings import Settings
+from trajectories.programs.spec import Programs
+
+PROGRAM = r"""
+import json, os, signal, subprocess, sys, threading, time, urllib.request
+
+base_url, token, model, task, mode = sys.argv[1:]
+words = open(task).read()
+bash = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+
+
+def ask(messages, tools=True):
+    body = {"model": model, "messages": messages, **({"tools": [bash]} if tools else {})}
+    headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+    request = urllib.request.Request(base_url + "/chat/completions", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)["choices"][0]["message"]
+
+
+print("toy agent: hello")
+if mode == "crashes":
+    sys.exit("out of ideas; my key is " + "ghp_" + "x8Kq2LmN5vRt7WzB1cYd" + "4FgH6jPs9aQe0uIo")
+if mode == "says nothing":
+    sys.exit(0)
+if mode == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        while True:
+            open("grown", "a").write("x")
+            time.sleep(0.02)
+start = [{"role": "system", "content": "You are a toy. Today is 2026-11-28."}]
+messages = start + [{"role": "user", "content": "Please do this:\n" + words}]
+if mode == "titles":
+    beside = threading.Thread(target=ask, args=([{"role": "user", "content": "A title, please: " + words}], False))
+    beside.start()
+while True:
+    reply = ask(messages)
+    messages.append({name: it for name, it in reply.items() if it is not None})
+    calls = reply.get("tool_calls") or []
+    if not calls or calls[0]["function"]["name"] == "submit":
+        break
+    for call in calls:
+        command = json.loads(call["function"]["arguments"])["command"]
+        ran = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": ran.stdout})
+    if mode == "compacts" and len(messages) == 4:
+        messages = start + [{"role": "user", "content": "You have begun. Go on with this:\n" + words}]
+if mode == "titles":
+    beside.join()
+"""
+
+
+def install_toy(folder: Path, mode: str = "works", *, backend: str = "unsafe-local", **more: Any) -> None:
+    """Put the agent ``toy`` into a user's folder of agents below `folder`, and install it there."""
+    (folder / "agents").mkdir(exist_ok=True)
+    fields = {"help": "a toy", "version": "1.0", "licence": "MIT", **more}
+    lines = [f'{name} = "{value}"' for name, value in fields.items()]
+    lines += ['install = """\ncat > agent.py <<\'END\'\n' + PROGRAM.replace("\\", "\\\\") + '\nEND\n"""']
+    words = "{base_url} {token} {model} {task}"
+    lines += [f"command = \"exec python3 -I {{folder}}/agent.py {words} '{mode}'\"", "[variables]", 'TOY = "{home}"']
+    (folder / "agents" / "toy.toml").write_text("\n".join(lines) + "\n")
+    settings = Settings(data_dir=folder / "data", agents_dir=folder / "agents")
+    program = Programs(folder / "agents")["toy"].program
+    if not BACKENDS[backend].has_program(program, settings):
+        BACKENDS[backend].install_program(program, settings)
