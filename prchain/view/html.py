@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from prchain.view.places import ASSETS, CHAINS, FUNNEL, TRAJECTORIES, root_of
+from prchain.view.places import ASSETS, CHAINS, COMPARE, FUNNEL, TRAJECTORIES, root_of
 from prchain.view.texts import marked
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {int(seconds % 60)} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def mean(value: float | None) -> str:
+    """A mean as tables show it; a dash where there is none."""
+    return "-" if value is None else f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  loaded with the first page
@@ -57,7 +62,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    found.filters.update(tone=tone, usd=usd, duration=duration, marked=marked, words=_words, subject=_subject)
+    filters = {"tone": tone, "usd": usd, "duration": duration, "mean": mean}
+    found.filters.update(filters, marked=marked, words=_words, subject=_subject)
     return found
 
 
@@ -73,7 +79,8 @@ def _words(name: object) -> str:
 def page(template: str, path: str, values: dict[str, Any]) -> bytes:
     """The page at `path` of a template; `values` are clean."""
     root = root_of(path)
-    places = {"home": root + FUNNEL, "chains": f"{root}{CHAINS}/{FUNNEL}", "rollouts": f"{root}{TRAJECTORIES}/{FUNNEL}"}
+    folders = {"chains": CHAINS, "rollouts": TRAJECTORIES, "compare": COMPARE}
+    places = {"home": root + FUNNEL} | {name: f"{root}{folder}/{FUNNEL}" for name, folder in folders.items()}
     known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "policy": POLICY, "section": template}
     return _environment().get_template(f"{template}.html.j2").render(**known, **values).encode("utf-8", "replace")
 

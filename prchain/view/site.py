@@ -12,10 +12,21 @@ from typing import Any, TypeVar
 
 from chains.chain_report import ListedChain
 from prchain.core.errors import UsageError
-from prchain.view import chains, facets, funnel, html, patches, proofs, rollouts, shown, tasks
+from prchain.view import chains, facets, funnel, html, patches, proofs, rollouts, samples, shown, tasks
+from prchain.view.comparisons import ComparePages
 from prchain.view.diffs import whole_text
 from prchain.view.options import ViewOptions
-from prchain.view.places import ASSETS, CHAINS, COUNTED, FUNNEL, TRAJECTORIES, chain_page, slug, trajectory_page
+from prchain.view.places import (
+    ASSETS,
+    CHAINS,
+    COMPARE,
+    COUNTED,
+    FUNNEL,
+    TRAJECTORIES,
+    chain_page,
+    slug,
+    trajectory_page,
+)
 from prchain.view.texts import Cleaner
 from prchain.view.trees import ChainTrees
 from sql.store import Store
@@ -51,6 +62,7 @@ class Site:
         self._once = once
         self._read: dict[str, Any] = {}
         self._last: TrajectoryReport | None = None
+        self._compare = ComparePages(store, options.repository, self._shown, self._known)
 
     def _known(self, name: str, read: Callable[[], _T]) -> _T:
         if not self._once:
@@ -100,6 +112,7 @@ class Site:
             ids = shown.every_id(tx, self._options)
         for trajectory in ids:
             yield from self._trajectory_pages(trajectory)
+        yield from self._compare.pages()
 
     def _facet_pages(self, facet: facets.Facet) -> Iterator[str]:
         yield facet.page
@@ -126,14 +139,17 @@ class Site:
         yield from (_after(found[place - 1].id) for place in range(ROWS, len(found), ROWS))
 
     def _chain_pages(self, chain: str) -> Iterator[str]:
+        visible = self._shown()
         with self._store.reading() as tx:
             has_task, has_proof = tx.count(Task, chain_id=chain), tx.count(Validation, chain_id=chain)
             stages = [position for (position,) in tx.rows(ChainStage, "position", chain_id=chain)]
+            compared = samples.samples_pages(tx, chain, visible)
         yield chain_page(chain)
         if has_task:
             yield chain_page(chain, "task.html")
         if has_proof:
             yield from (chain_page(chain, name) for name in ("proof.html", "tests.txt"))
+        yield from (chain_page(chain, name) for name in compared)
         if self._options.reference:
             yield from (chain_page(chain, f"stage-{position}.txt") for position in stages)
 
@@ -162,6 +178,7 @@ class Site:
             CHAINS: self._of_chains,
             TRAJECTORIES: self._of_trajectories,
             COUNTED: self._of_facets,
+            COMPARE: self._of_comparisons,
         }
         try:
             if path == FUNNEL:
@@ -213,10 +230,17 @@ class Site:
             return self._page("task", path, view=tasks.task_view(self._store, chain, options, *folders))
         if page == "proof.html":
             return self._page("proof", path, view=proofs.proof_view(self._store, chain, options))
+        if page.startswith("compare"):
+            found = samples.samples_view(self._store, chain, page, self._shown())
+            return None if found is None else self._page("samples", path, view=found)
         if page == "tests.txt":
             return self._text(proofs.all_tests(self._store, chain))
         stage = re.fullmatch(r"stage-([1-9][0-9]{0,3})\.txt", page)
         return self._text(self._reference(chain, int(stage[1]))) if stage and options.reference else None
+
+    def _of_comparisons(self, path: str, rest: str) -> bytes | None:
+        found = self._compare.view(rest)
+        return None if found is None else self._page(found[0], path, view=found[1])
 
     def _reference(self, chain: str, position: int) -> str | None:
         trees = ChainTrees(self._store, chain, *self._folders)
@@ -249,8 +273,11 @@ class Site:
         report = self._report(trajectory)
         if page == FUNNEL:
             view = rollouts.trajectory_view(report, repository, options)
-            chain = view.report.chain_id and chain_page(view.report.chain_id)
-            return self._page("trajectory", path, view=view, chain=chain)
+            chain, compared = view.report.chain_id and chain_page(view.report.chain_id), None
+            if view.report.chain_id:
+                with self._store.reading() as tx:
+                    compared = samples.samples_page_of(tx, view.report.chain_id, trajectory, visible)
+            return self._page("trajectory", path, view=view, chain=chain, compared=compared)
         if page == "data.js":
             data = rollouts.conversation(self._store, report, repository, options, *folders)
             return _script(self._clean.value(data))
