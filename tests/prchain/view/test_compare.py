@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from prchain.view import comparisons
 from prchain.view.comparisons import ComparePages, compare_view
 from prchain.view.divergence import acts, nearest, shared_steps
 from prchain.view.options import ViewOptions
@@ -189,14 +190,18 @@ def test_groups_and_pairs_are_those_of_evaluate(world: SampleWorld) -> None:
     ]
 
 
-def test_stages_of_a_pair_are_paged_by_key_and_many_conversations_are_not_read(world: SampleWorld) -> None:
-    two_models(world, 103)
+def test_stages_of_a_pair_are_paged_by_key_and_many_conversations_are_not_read(
+    world: SampleWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparisons, "_ROWS", 3)
+    monkeypatch.setattr(comparisons, "_MOST_READ", 9)
+    two_models(world, 5)
     own = compare_pages(world.store)
-    assert list(own.pages())[1:] == ["compare/1-2.html", next(iter(list(own.pages())[2:]))]
     _, first = own.view("1-2.html") or ("", None)
     _, second = own.view(first.next) or ("", None)
-    assert [row.chain for row in (*first.rows, *second.rows)] == [f"{number:016x}" for number in range(103)]
-    assert (second.start, second.next, first.unread) == (100, None, 206)
+    assert list(own.pages()) == ["compare/index.html", "compare/1-2.html", f"compare/{first.next}"]
+    assert [row.chain for row in (*first.rows, *second.rows)] == [f"{number:016x}" for number in range(5)]
+    assert (second.start, second.next, first.unread) == (3, None, 10)
     assert "redundant views" not in {row.name for row in first.measures}
 
 

@@ -156,10 +156,12 @@ def test_empty_tables_are_pages_that_say_what_to_run(tmp_path: Path) -> None:
         "assets/view.js",
         "chains/index.html",
         "trajectories/index.html",
+        "compare/index.html",
     }
     assert "prchain mine" in shown["index.html"]
     assert "prchain chains build" in shown["chains/index.html"]
     assert "prchain rollouts run" in shown["trajectories/index.html"]
+    assert "prchain rollouts run" in shown["compare/index.html"]
 
 
 def test_lists_are_paged_by_key(tmp_path: Path) -> None:
