@@ -45,7 +45,7 @@ def view(
     as_json: bool,
     db: str | None,
 ) -> None:
-    """Show the database as pages: the funnel, chains, tasks, proofs, trajectories, patches.
+    """Show the database as pages: the funnel, chains, tasks, proofs, rollouts, comparisons, money.
 
     Without --out they are served on this machine, at the address that is printed, until Ctrl-C. With --out they are
     files: send the folder to a colleague, or put it into a bucket. Nothing is written to the database, and no page

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from prchain.view.places import ASSETS, CHAINS, COMPARE, FUNNEL, TRAJECTORIES, root_of
+from prchain.view.places import ASSETS, CHAINS, COMPARE, FUNNEL, MONEY, TRAJECTORIES, root_of
 from prchain.view.texts import marked
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _words(name: object) -> str:
 def page(template: str, path: str, values: dict[str, Any]) -> bytes:
     """The page at `path` of a template; `values` are clean."""
     root = root_of(path)
-    folders = {"chains": CHAINS, "rollouts": TRAJECTORIES, "compare": COMPARE}
+    folders = {"chains": CHAINS, "rollouts": TRAJECTORIES, "compare": COMPARE, "money": MONEY}
     places = {"home": root + FUNNEL} | {name: f"{root}{folder}/{FUNNEL}" for name, folder in folders.items()}
     known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "policy": POLICY, "section": template}
     return _environment().get_template(f"{template}.html.j2").render(**known, **values).encode("utf-8", "replace")

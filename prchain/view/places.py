@@ -10,6 +10,7 @@ CHAINS = "chains"
 TRAJECTORIES = "trajectories"
 COUNTED = "counted"
 COMPARE = "compare"
+MONEY = "money"
 ASSETS = "assets"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

@@ -15,6 +15,7 @@ from prchain.core.errors import UsageError
 from prchain.view import chains, facets, funnel, html, patches, proofs, rollouts, samples, shown, tasks
 from prchain.view.comparisons import ComparePages
 from prchain.view.diffs import whole_text
+from prchain.view.money import MoneyPages
 from prchain.view.options import ViewOptions
 from prchain.view.places import (
     ASSETS,
@@ -22,6 +23,7 @@ from prchain.view.places import (
     COMPARE,
     COUNTED,
     FUNNEL,
+    MONEY,
     TRAJECTORIES,
     chain_page,
     slug,
@@ -62,7 +64,8 @@ class Site:
         self._once = once
         self._read: dict[str, Any] = {}
         self._last: TrajectoryReport | None = None
-        self._compare = ComparePages(store, options.repository, self._shown, self._known)
+        pages = (store, options.repository, self._shown, self._known)
+        self._others = {COMPARE: ComparePages(*pages), MONEY: MoneyPages(*pages)}
 
     def _known(self, name: str, read: Callable[[], _T]) -> _T:
         if not self._once:
@@ -112,7 +115,8 @@ class Site:
             ids = shown.every_id(tx, self._options)
         for trajectory in ids:
             yield from self._trajectory_pages(trajectory)
-        yield from self._compare.pages()
+        for section in self._others.values():
+            yield from section.pages()
 
     def _facet_pages(self, facet: facets.Facet) -> Iterator[str]:
         yield facet.page
@@ -178,7 +182,7 @@ class Site:
             CHAINS: self._of_chains,
             TRAJECTORIES: self._of_trajectories,
             COUNTED: self._of_facets,
-            COMPARE: self._of_comparisons,
+            **dict.fromkeys(self._others, self._of_others),
         }
         try:
             if path == FUNNEL:
@@ -238,8 +242,8 @@ class Site:
         stage = re.fullmatch(r"stage-([1-9][0-9]{0,3})\.txt", page)
         return self._text(self._reference(chain, int(stage[1]))) if stage and options.reference else None
 
-    def _of_comparisons(self, path: str, rest: str) -> bytes | None:
-        found = self._compare.view(rest)
+    def _of_others(self, path: str, rest: str) -> bytes | None:
+        found = self._others[path.partition("/")[0]].view(rest)
         return None if found is None else self._page(found[0], path, view=found[1])
 
     def _reference(self, chain: str, position: int) -> str | None:

@@ -157,6 +157,8 @@ def test_empty_tables_are_pages_that_say_what_to_run(tmp_path: Path) -> None:
         "chains/index.html",
         "trajectories/index.html",
         "compare/index.html",
+        "money/index.html",
+        "money/samples.html",
     }
     assert "prchain mine" in shown["index.html"]
     assert "prchain chains build" in shown["chains/index.html"]
