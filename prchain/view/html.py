@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from prchain.view.places import ASSETS, CHAINS, COMPARE, FUNNEL, MONEY, TRAJECTORIES, root_of
+from prchain.view.places import ASSETS, CHAINS, COMPARE, FUNNEL, LABELS, MONEY, TRAJECTORIES, root_of
 from prchain.view.texts import marked
 
 if TYPE_CHECKING:
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of every page: scripts and styles of our own files, and nothing else from anywhere."""
+FORM_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
+"""Where pages hold a form: it may be sent to where they are from."""
 
 _GOOD = frozenset(
     "accepted accepted_prefix ready proved selected landed kept counted passed chained frozen converged built".split()  # noqa: SIM905
-)
-_BAD = frozenset("rejected tampered f2p_failed p2p_broken earlier_broken state_broken failed error broken".split())  # noqa: SIM905
+) | {"keep"}
+_BAD = frozenset("rejected drop tampered f2p_failed p2p_broken earlier_broken state_broken failed error broken".split())  # noqa: SIM905
 _DULL = frozenset("running not_reached none imported retired unlinked not_chosen superseded unscored".split())  # noqa: SIM905
 
 
@@ -76,12 +78,14 @@ def _words(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def page(template: str, path: str, values: dict[str, Any]) -> bytes:
-    """The page at `path` of a template; `values` are clean."""
+def page(template: str, path: str, values: dict[str, Any], *, forms: bool = False) -> bytes:
+    """The page at `path` of a template; `values` are clean. `forms`: it may hold one."""
     root = root_of(path)
-    folders = {"chains": CHAINS, "rollouts": TRAJECTORIES, "compare": COMPARE, "money": MONEY}
+    folders = {"chains": CHAINS, "rollouts": TRAJECTORIES, "compare": COMPARE, "money": MONEY, "labels": LABELS}
     places = {"home": root + FUNNEL} | {name: f"{root}{folder}/{FUNNEL}" for name, folder in folders.items()}
-    known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "policy": POLICY, "section": template}
+    known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "section": template}
+    # Without a referrer, browsers send a form as from nowhere.
+    known |= {"policy": FORM_POLICY if forms else POLICY, "referrer": "same-origin" if forms else "no-referrer"}
     return _environment().get_template(f"{template}.html.j2").render(**known, **values).encode("utf-8", "replace")
 
 

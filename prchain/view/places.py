@@ -11,6 +11,7 @@ TRAJECTORIES = "trajectories"
 COUNTED = "counted"
 COMPARE = "compare"
 MONEY = "money"
+LABELS = "labels"
 ASSETS = "assets"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

@@ -15,6 +15,7 @@ from prchain.core.errors import UsageError
 from prchain.view import chains, facets, funnel, html, patches, proofs, rollouts, samples, shown, tasks
 from prchain.view.comparisons import ComparePages
 from prchain.view.diffs import whole_text
+from prchain.view.labels import LabelPages, labelled_chain
 from prchain.view.money import MoneyPages
 from prchain.view.options import ViewOptions
 from prchain.view.places import (
@@ -23,6 +24,7 @@ from prchain.view.places import (
     COMPARE,
     COUNTED,
     FUNNEL,
+    LABELS,
     MONEY,
     TRAJECTORIES,
     chain_page,
@@ -31,6 +33,7 @@ from prchain.view.places import (
 )
 from prchain.view.texts import Cleaner
 from prchain.view.trees import ChainTrees
+from sql.labels import write_label
 from sql.store import Store
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, Validation
 from trajectories.provenance import read_provenance, repository_of
@@ -56,7 +59,9 @@ class Site:
         secrets: tuple[str, ...] = (),
         *,
         once: bool = False,
+        labeller: str | None = None,
     ) -> None:
+        """`labeller` is who may mark chains; None: nobody, and no page has a form."""
         self._store = store
         self._options = options
         self._folders = (mirrors, data_dir)
@@ -65,7 +70,10 @@ class Site:
         self._read: dict[str, Any] = {}
         self._last: TrajectoryReport | None = None
         pages = (store, options.repository, self._shown, self._known)
-        self._others = {COMPARE: ComparePages(*pages), MONEY: MoneyPages(*pages)}
+        own_notes = options.reference or labeller is not None  # a form without its note would take the note back
+        self._labels = LabelPages(store, options.repository, self._known, notes=own_notes)
+        self._others = {COMPARE: ComparePages(*pages), MONEY: MoneyPages(*pages), LABELS: self._labels}
+        self.labeller = labeller
 
     def _known(self, name: str, read: Callable[[], _T]) -> _T:
         if not self._once:
@@ -173,6 +181,22 @@ class Site:
         names += [f"text-{ordinal}.txt" for ordinal in rollouts.long_messages(self._report(trajectory))]
         yield from (trajectory_page(trajectory, name) for name in names)
 
+    # ---- the one thing that is written
+
+    def label(self, path: str, label: str, note: str) -> bool:
+        """Store what the labeller says of the chain of a form at `path`; an empty `label` takes it back. False where
+        there is no such form.
+
+        Raises `UsageError` for a label or a note that cannot be, `StoreError`.
+        """
+        name = labelled_chain(path)
+        chain = None if name is None else self._chain_ids().get(name)
+        if chain is None or self.labeller is None:
+            return False
+        with self._store.transaction() as tx:
+            write_label(tx, chain, self.labeller, label or None, note)
+        return True
+
     # ---- their bytes
 
     def render(self, path: str) -> bytes | None:
@@ -194,7 +218,8 @@ class Site:
             return None
 
     def _page(self, template: str, path: str, **values: Any) -> bytes:
-        return html.page(template, path, {name: self._clean.value(value) for name, value in values.items()})
+        clean = {name: self._clean.value(value) for name, value in values.items()}
+        return html.page(template, path, clean, forms=self.labeller is not None)
 
     def _text(self, text: str | None) -> bytes | None:
         return None if text is None else self._clean.text(text).encode("utf-8", "replace")
@@ -229,7 +254,8 @@ class Site:
             return None
         options, folders = self._options, self._folders
         if page == FUNNEL:
-            return self._page("chain", path, view=chains.chain_view(self._store, chain, options, *folders))
+            view = chains.chain_view(self._store, chain, options, *folders)
+            return self._page("chain", path, view=view, labels=self._labels.of_chain(chain), labeller=self.labeller)
         if page == "task.html":
             return self._page("task", path, view=tasks.task_view(self._store, chain, options, *folders))
         if page == "proof.html":
@@ -260,7 +286,11 @@ class Site:
             start = next((place for place, row in enumerate(found, start=1) if slug(row.id) == after), 0)
         if name != FUNNEL and not start:
             return None
-        rows = [{"row": row, "page": chain_page(row.id)} for row in found[start : start + ROWS]]
+        labels = self._labels.by_chain()
+        rows = [
+            {"row": row, "page": chain_page(row.id), "labels": labels.get(row.id, ())}
+            for row in found[start : start + ROWS]
+        ]
         more = start + ROWS < len(found)
         following = _after(found[start + ROWS - 1].id) if more else None
         return self._page("chains", path, rows=rows, total=len(found), start=start, next=following)

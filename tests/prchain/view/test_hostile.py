@@ -159,6 +159,7 @@ def test_empty_tables_are_pages_that_say_what_to_run(tmp_path: Path) -> None:
         "compare/index.html",
         "money/index.html",
         "money/samples.html",
+        "labels/index.html",
     }
     assert "prchain mine" in shown["index.html"]
     assert "prchain chains build" in shown["chains/index.html"]

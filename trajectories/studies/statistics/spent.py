@@ -16,7 +16,6 @@ from sqlalchemy import case, func, literal_column, select
 from sql.store import Transaction
 from sql.tables import LlmCall
 
-
 _DAY = func.substr(LlmCall.started_at, literal_column("1"), literal_column("10"))
 """Without parameters: PostgreSQL must see that what is told is what is grouped by."""
 
