@@ -23,7 +23,7 @@ def test_an_export_leaves_out_what_people_would_drop_and_counts_it(tmp_path: Pat
             write_label(tx, "c2", "bob", DROP)
         taken = {}
         for wanted in LabelFilter:
-            rows, report = run_export(world, tmp_path, labels=wanted)
+            rows, report = run_export(world, tmp_path, labels=wanted, duplicates="keep")
             taken[str(wanted)] = ({row["metadata"]["chain_id"] for row in rows}, dict(report.left_out))
         assert taken["any"] == ({"c1", "c2", "c3"}, {})
         assert taken["undropped"] == ({"c1", "c3"}, {"unlabelled": 1})
