@@ -153,6 +153,7 @@ def build(
 
 def _print_estimate(run: TaskRun, as_json: bool, *, review: bool, screen: bool) -> None:
     count, estimate, unread = run.estimate()
+    unlabelled = run.pending().unlabelled
     for task in unread:
         say(f"{task.unit.key}: not counted, {task.outcome}: {task.reason}", err=True)
 
@@ -160,11 +161,13 @@ def _print_estimate(run: TaskRun, as_json: bool, *, review: bool, screen: bool) 
         say(f"{counted(count, 'task')} to write: {counted(estimate.calls, 'call')} if every text is clean at once")
         say(f"  {estimate.words()}")
         more = "three more calls, a query six" if review else "three more calls"
+        if unlabelled:
+            say(f"  {counted(unlabelled, 'chain')} left out by --labels")
         say(f"  each text that leaks takes up to {more}; nothing has been asked or spent")
         if screen:
             say("  and every chain is worth a task: one that is not costs its first call alone")
 
-    present(as_json, {"tasks": count, **asdict(estimate), "unread": len(unread)}, print_text)
+    present(as_json, {"tasks": count, **asdict(estimate), "unread": len(unread), "unlabelled": unlabelled}, print_text)
 
 
 @tasks.command("list")
