@@ -468,10 +468,12 @@ def test_a_canary_that_passes_on_the_base_is_not_used(tmp_path: Path) -> None:
 
 def test_canaries_that_are_in_the_way_of_tests_are_not_used(tmp_path: Path) -> None:
     source = "taken = []\n\n\ndef take(name):\n    taken.append(name)\n    return len(taken)\n"
-    # unittest runs tests by their names, and canaries have new ones in each run.
+    # unittest runs tests by their names; canaries have the end of another test's, and so come before z.
+    names = (f"{letter}_n{letter}" for letter in "abcdefghijklm")
+    others = test_file("cart", **dict.fromkeys(names, "self.assertEqual(this.total([]), 0)"))
     tests = test_file("till", z="self.assertEqual(this.take('z'), 1)", zz="self.assertEqual(this.take('zz'), 2)")
     changes: dict[int, Changes] = {1: {"till/till.py": source, "tests/test_till.py": tests}}
-    with stage_world(tmp_path, changes=changes) as world:
+    with stage_world(tmp_path, changes=changes, start={"tests/test_others.py": others}) as world:
         single = world.add_chain((1,), strategy="single")
         assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
         (stage,) = world.stages(single)
