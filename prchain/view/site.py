@@ -72,7 +72,11 @@ class Site:
         pages = (store, options.repository, self._shown, self._known)
         own_notes = options.reference or labeller is not None  # a form without its note would take the note back
         self._labels = LabelPages(store, options.repository, self._known, notes=own_notes)
-        self._others = {COMPARE: ComparePages(*pages), MONEY: MoneyPages(*pages), LABELS: self._labels}
+        self._others: dict[str, ComparePages | MoneyPages | LabelPages] = {
+            COMPARE: ComparePages(*pages),
+            MONEY: MoneyPages(*pages),
+            LABELS: self._labels,
+        }
         self.labeller = labeller
 
     def _known(self, name: str, read: Callable[[], _T]) -> _T:

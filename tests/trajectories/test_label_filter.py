@@ -11,7 +11,8 @@ from sql.labels import DROP, KEEP, LabelFilter, write_label
 from tests.trajectories.sampleworld import sample_world
 from tests.trajectories.test_export import run_export
 from trajectories.export.options import ExportOptions
-from trajectories.export.paired import SETS, _candidate_pairs, _set_options
+from trajectories.export.paired import _candidate_pairs, _set_options
+from trajectories.export.pairs import SETS
 
 
 def test_an_export_leaves_out_what_people_would_drop_and_counts_it(tmp_path: Path) -> None:

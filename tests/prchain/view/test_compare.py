@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prchain.view import comparisons
-from prchain.view.comparisons import ComparePages, compare_view
+from prchain.view.comparisons import ComparePages, SidesView, compare_view
 from prchain.view.divergence import acts, nearest, shared_steps
 from prchain.view.options import ViewOptions
 from prchain.view.samples import samples_view
@@ -142,6 +142,13 @@ def test_a_chain_with_one_sample_that_is_shown_has_no_comparison(world: SampleWo
     assert "compare.html" not in body
 
 
+def sides_of(pages: ComparePages, name: str) -> SidesView:
+    found = pages.view(name)
+    assert found is not None and found[0] == "sides"
+    view: SidesView = found[1]
+    return view
+
+
 def two_models(world: SampleWorld, chains: int) -> None:
     for number in range(chains):
         chain = world.chain(f"{number:016x}", length=1, first=number + 1)
@@ -169,8 +176,8 @@ def test_groups_and_pairs_are_those_of_evaluate(world: SampleWorld) -> None:
     ]
     [pair] = view.pairs
     assert (pair.page, pair.instances) == ("compare/1-2.html", 4)
-    _, sides = compare_pages(world.store).view("1-2.html") or ("", None)
-    assert sides is not None and sides.names == ("one", "other")
+    sides = sides_of(compare_pages(world.store), "1-2.html")
+    assert sides.names == ("one", "other")
     for row, measure in zip(sides.measures, ("resolved", "steps", "calls", "redundant"), strict=False):
         told = found.measures[measure]
         assert (row.one, row.other, row.difference, row.low, row.high, row.cliffs_delta) == (
@@ -197,8 +204,8 @@ def test_stages_of_a_pair_are_paged_by_key_and_many_conversations_are_not_read(
     monkeypatch.setattr(comparisons, "_MOST_READ", 9)
     two_models(world, 5)
     own = compare_pages(world.store)
-    _, first = own.view("1-2.html") or ("", None)
-    _, second = own.view(first.next) or ("", None)
+    first = sides_of(own, "1-2.html")
+    second = sides_of(own, str(first.next))
     assert list(own.pages()) == ["compare/index.html", "compare/1-2.html", f"compare/{first.next}"]
     assert [row.chain for row in (*first.rows, *second.rows)] == [f"{number:016x}" for number in range(5)]
     assert (second.start, second.next, first.unread) == (3, None, 10)
@@ -207,7 +214,7 @@ def test_stages_of_a_pair_are_paged_by_key_and_many_conversations_are_not_read(
 
 def test_a_pair_links_to_trajectories_that_are_shown_alone(world: SampleWorld) -> None:
     two_models(world, 1)
-    _, view = compare_pages(world.store, frozenset({f"{0:015x}1"})).view("1-2.html") or ("", None)
+    view = sides_of(compare_pages(world.store, frozenset({f"{0:015x}1"})), "1-2.html")
     assert view.rows[0].sides[0].links == () and len(view.rows[0].sides[1].links) == 1
 
 

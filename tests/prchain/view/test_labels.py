@@ -49,11 +49,11 @@ def post(
     fields: dict[str, str] | str,
     path: str = f"/t0ken/chains/{CHAIN}/label",
     kind: str = "application/x-www-form-urlencoded",
-    **headers: str | None,
+    headers: dict[str, str | None] | None = None,
 ) -> tuple[int, str]:
     """Status, and where it leads or what it says."""
     own = f"127.0.0.1:{server.server_address[1]}"
-    sent = {"Host": own, "Origin": f"http://{own}", "Content-Type": kind, **headers}
+    sent = {"Host": own, "Origin": f"http://{own}", "Content-Type": kind, **(headers or {})}
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=10)
     body = fields if isinstance(fields, str) else urlencode(fields)
     connection.request("POST", path, body, {name: value for name, value in sent.items() if value is not None})
@@ -90,7 +90,7 @@ def test_a_form_stores_a_label_and_leads_back_to_the_page(world: SampleWorld, se
     ],
 )
 def test_a_form_of_elsewhere_is_refused(world: SampleWorld, server: ViewServer, headers: dict[str, str | None]) -> None:
-    assert post(server, {"label": "drop", "note": ""}, **headers)[0] == 403
+    assert post(server, {"label": "drop", "note": ""}, headers=headers)[0] == 403
     assert stored(world) == []
 
 

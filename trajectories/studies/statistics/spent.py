@@ -86,9 +86,9 @@ def all_spent(tx: Transaction) -> Iterator[Spent]:
         .group_by(*keys)
         .order_by(*keys)
     )
-    for subject, purpose, model, day, calls, unpriced, usd, *tokens in tx.connection.execute(query):
+    for subject, purpose, model, day, calls, unpriced, usd, tokens_in, tokens_out in tx.connection.execute(query):
         known = float(usd)
-        counts = (int(calls), int(unpriced), known, *map(int, tokens))
+        counts = (int(calls), int(unpriced), known, int(tokens_in), int(tokens_out))
         yield Spent(subject, purpose, None if unpriced else known, model, day, *counts)
 
 
