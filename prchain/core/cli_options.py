@@ -227,10 +227,7 @@ def proof_option(command: _Command) -> _Command:
 
 def labels_option(command: _Command) -> _Command:
     """Add ``--labels``; the values are those of `sql.labels.LabelFilter`."""
-    words = (
-        "By what people say of chains in `prchain view --label`: those that nobody would drop; or of these those that "
-        "somebody would keep."
-    )
+    words = "Of chains nobody labelled drop; kept: and one keep."
     kind = click.Choice(["any", "undropped", "kept"])
     return option("--labels", type=kind, default="any", show_default=True, heading=WHICH, help=words)(command)
 

@@ -103,8 +103,8 @@ _SHARED_SHOWN = 5
     default="",
     heading="Loss",
     help="Leave these out of the loss, too: tool_errors (a tool refused), command_errors (a command failed, but for "
-    "tests and grep), unfounded_claims (says that tests pass without having seen it), guidance. faulty=off: "
-    "malformed, empty and refused ones are under it.",
+    "tests and grep), unfounded_claims (says that tests pass without having seen it), guidance; or "
+    "not: faulty=off.",
 )
 @told_options(ExportOptions, "refinements", "guidance", "grounded", "reasoning", "max_tokens", "too_long", "tokenizer")
 @told_options(ExportOptions, "validation", "split_by", "overlap")
