@@ -16,9 +16,9 @@ from sqlalchemy import Column, ForeignKeyConstraint, Table, UniqueConstraint
 from sqlalchemy import types as kinds
 
 import sql.tables as all_tables
-from sql.tables import Base, asked, chained, curated, guided, imported, lined, mined, proved, rolled
+from sql.tables import Base, asked, chained, curated, guided, imported, labelled, lined, mined, proved, rolled
 
-MODULES = (mined, lined, chained, imported, proved, rolled, curated, guided, asked)
+MODULES = (mined, lined, chained, imported, labelled, proved, rolled, curated, guided, asked)
 """In the order in which the data flows."""
 
 _WIDTH = 120

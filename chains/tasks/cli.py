@@ -17,6 +17,7 @@ from prchain.core.cli_options import (
     choice_option,
     db_option,
     json_option,
+    labels_option,
     limit_option,
     option,
     repository_option,
@@ -52,6 +53,7 @@ def tasks() -> None:
 @repository_option
 @chain_option
 @limit_option("Only the N best chains; those that are done count.")
+@labels_option
 @spending_options("Chains")
 @option("--retry", is_flag=True, heading=WHICH, help="Write those anew that were rejected.")
 @option("--renew", is_flag=True, heading=WHICH, help="Write those anew that other prompts or another model wrote.")
@@ -85,6 +87,7 @@ def build(
     repository: str | None,
     chain: str | None,
     limit: int | None,
+    labels: str,
     workers: int | None,
     budget: float | None,
     dry_run: bool,
@@ -118,12 +121,15 @@ def build(
     from chains.tasks.run import TaskRunOptions, open_run
     from chains.tasks.run_report import print_run, run_row
     from chains.tasks.screening import LEAST_WORTH
+    from sql.labels import LabelFilter
 
     settings = Settings.load(db=db, workers=workers)
     if least_worth is not None and not screen:
         raise UsageError("--least-worth is what --screen goes by; give both")
     least = (least_worth or LEAST_WORTH) if screen else None
-    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew, review, names, least)
+    options = TaskRunOptions(
+        strategy, repository, limit, chain, retry, renew, review, names, least, LabelFilter(labels)
+    )
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, budget_usd=budget, progress=progress) as run,
@@ -136,13 +142,18 @@ def build(
     present(as_json, run_row(report, spending), print_run, report, spending)
     if not as_json and report.ready:
         say_next("environments validate")
+    if report.unlabelled and not as_json:
+        say(f"{counted(report.unlabelled, 'chain')} left out by --labels {labels}")
     tried = report.standing or report.results
     nothing = "no task is ready" if tried else "no chain is chosen; `prchain chains build` chooses them"
+    if report.unlabelled and not tried:
+        nothing = f"--labels {labels} leaves out every chain"
     end_command(done=report.done, good=report.ready, nothing=nothing)
 
 
 def _print_estimate(run: TaskRun, as_json: bool, *, review: bool, screen: bool) -> None:
     count, estimate, unread = run.estimate()
+    unlabelled = run.pending().unlabelled
     for task in unread:
         say(f"{task.unit.key}: not counted, {task.outcome}: {task.reason}", err=True)
 
@@ -150,11 +161,13 @@ def _print_estimate(run: TaskRun, as_json: bool, *, review: bool, screen: bool) 
         say(f"{counted(count, 'task')} to write: {counted(estimate.calls, 'call')} if every text is clean at once")
         say(f"  {estimate.words()}")
         more = "three more calls, a query six" if review else "three more calls"
+        if unlabelled:
+            say(f"  {counted(unlabelled, 'chain')} left out by --labels")
         say(f"  each text that leaks takes up to {more}; nothing has been asked or spent")
         if screen:
             say("  and every chain is worth a task: one that is not costs its first call alone")
 
-    present(as_json, {"tasks": count, **asdict(estimate), "unread": len(unread)}, print_text)
+    present(as_json, {"tasks": count, **asdict(estimate), "unread": len(unread), "unlabelled": unlabelled}, print_text)
 
 
 @tasks.command("list")

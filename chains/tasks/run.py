@@ -46,6 +46,7 @@ from prchain.core.runs import DEFECT, Tell, UnitResult, run_units
 from prchain.core.secrets.scrub import scrub_mined
 from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, ChainUnit, find_chain, resolved, selected_ids
+from sql.labels import LabelFilter, fits, labels_by_chain
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import READY
@@ -72,6 +73,8 @@ class TaskRunOptions(ChainChoice):
     least_worth: int | None = None
     """Have every chain screened before anything is written for it, and write the tasks of those of this worth, 1 to 5,
     or more. The prompt is then one of those of the task."""
+    labels: LabelFilter = LabelFilter.ANY
+    """What people have to say of a chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class PendingTasks:
     """Outcome to number of tasks that are kept."""
     outdated: int
     """How many of these were written with other prompts or by another model."""
+    unlabelled: int = 0
+    """How many chains `TaskRunOptions.labels` leaves out."""
 
 
 @contextmanager
@@ -153,9 +158,14 @@ class TaskRun:
         with self._store.reading() as tx:
             if resolved(tx, options.strategy) == IMPORTED:
                 raise UsageError("imported tasks have the queries of their publishers; there is nothing to write")
-            chain_ids = selected_ids(tx, options.strategy, options.repository, options.limit)
+            every = selected_ids(tx, options.strategy, options.repository)
             if options.chain is not None:
-                chain_ids = [_selected_id(tx, options.chain, options.strategy)]
+                every = [_selected_id(tx, options.chain, options.strategy)]
+            labels = labels_by_chain(tx)
+            fitting = [chain_id for chain_id in every if fits(labels, chain_id, options.labels)]
+            if options.chain is not None and not fitting:
+                raise UsageError(f"people's labels leave chain {every[0]} out of --labels {options.labels}")
+            chain_ids = fitting[: options.limit]
             tasks = stored_tasks(tx)
             standing = {
                 chain_id: tasks[chain_id]
@@ -171,7 +181,10 @@ class TaskRun:
         )
         counts = Counter(stored_task.outcome for stored_task in standing.values())
         return PendingTasks(
-            tuple(units), dict(counts), sum(self._outdated(stored_task) for stored_task in standing.values())
+            tuple(units),
+            dict(counts),
+            sum(self._outdated(stored_task) for stored_task in standing.values()),
+            len(every) - len(fitting),
         )
 
     def estimate(self) -> tuple[int, CostEstimate, tuple[UnitResult[TaskUnit], ...]]:
@@ -202,7 +215,13 @@ class TaskRun:
         pending = self.pending()
         result = run_units(self, pending.units, workers=workers, progress=self._progress, secrets=self._secrets)
         return TaskRunReport(
-            result.results, result.left, result.stopped, pending.standing, pending.outdated, dict(self._refused)
+            result.results,
+            result.left,
+            result.stopped,
+            pending.standing,
+            pending.outdated,
+            dict(self._refused),
+            pending.unlabelled,
         )
 
     # ---- the work on one chain

@@ -29,6 +29,8 @@ class TaskRunReport(RunResult[Any]):
     """How many of them other prompts or another model wrote."""
     refused: Mapping[Finder, int] = field(default_factory=dict)
     """How many texts the leak check and the reviewer refused in this run, each."""
+    unlabelled: int = 0
+    """How many chains ``--labels`` leaves out."""
 
     @property
     def standing(self) -> int:
@@ -79,6 +81,7 @@ def run_row(report: TaskRunReport, spending: Spending) -> dict[str, Any]:
         "stood_before": report.standing,
         "stood_before_as": dict(report.before),
         "outdated": report.outdated,
+        "unlabelled": report.unlabelled,
         "refused_texts": {finder: report.refused.get(finder, 0) for finder in get_args(Finder)},
         "left": report.left,
         "stopped": report.stopped,

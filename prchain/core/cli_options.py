@@ -225,6 +225,13 @@ def proof_option(command: _Command) -> _Command:
     return option("--proof", type=kind, default="any", show_default=True, heading=WHICH, help=words)(command)
 
 
+def labels_option(command: _Command) -> _Command:
+    """Add ``--labels``; the values are those of `sql.labels.LabelFilter`."""
+    words = "Of chains nobody labelled drop; kept: and one keep."
+    kind = click.Choice(["any", "undropped", "kept"])
+    return option("--labels", type=kind, default="any", show_default=True, heading=WHICH, help=words)(command)
+
+
 def chain_option(command: _Command) -> _Command:
     """Add ``--chain``; the parameter is None where it was not given."""
     words = "Of one chain only, by its id or its beginning."

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     heading=WHICH,
     help="No line of a reference patch, for pages of held-out tasks; nor judges' words, proofs' logs, unused replies.",
 )
+@option("--label", metavar="NAME", help="Under this name, let chains be marked to be kept or dropped, with a note.")
 @option("--host", default="127.0.0.1", show_default=True, metavar="NAME", help="The address to serve at.")
 @option("--port", type=click.IntRange(0, 65535), default=0, help="Its port.  [default: a free one]")
 @json_option
@@ -40,36 +41,46 @@ def view(
     limit: int | None,
     no_reasoning: bool,
     no_reference: bool,
+    label: str | None,
     host: str,
     port: int,
     as_json: bool,
     db: str | None,
 ) -> None:
-    """Show the database as pages: the funnel, chains, tasks, proofs, trajectories and patches.
+    """Show the database as pages: the funnel, chains, tasks, proofs, rollouts, comparisons, money.
 
     Without --out they are served on this machine, at the address that is printed, until Ctrl-C. With --out they are
-    files: send the folder to a colleague, or put it into a bucket. Nothing is written to the database, and no page
-    loads anything from elsewhere. Secrets and e-mail addresses are replaced as in an export.
+    files: send the folder to a colleague, or put it into a bucket. No page loads anything from elsewhere, and nothing
+    is written to the database, but for labels with --label, which `tasks build --labels` and `export --labels` go by.
+    Secrets and e-mail addresses are replaced as in an export.
 
     \b
     Example:
       prchain view
+      prchain view --label ann
       prchain view --out pages --outcome accepted --no-reference
     """
     from prchain.core.console.progress import open_progress
     from prchain.core.console.terminal import present, say
+    from prchain.core.errors import UsageError
     from prchain.core.settings import Settings
     from prchain.view.facets import counted_repositories
     from prchain.view.folder import write_site
     from prchain.view.options import ViewOptions
     from prchain.view.server import ViewServer
     from prchain.view.site import Site
+    from sql.labels import labeller_name
     from sql.store import Store
 
     settings = Settings.load(db=db)
     options = ViewOptions(repository, outcome, limit, not no_reasoning, not no_reference)
-    with closing(Store.open_for_reading(settings.db)) as store:
-        site = Site(store, options, settings.mirrors_dir, settings.data_dir, settings.secrets, once=out is not None)
+    labeller = None if label is None else labeller_name(label)
+    if labeller is not None and out is not None:
+        raise UsageError("chains are marked on pages that are served: leave out --out, or --label")
+    opened = Store.open_for_reading(settings.db) if labeller is None else Store.open(settings.db, create=False)
+    with closing(opened) as store:
+        folders = (settings.mirrors_dir, settings.data_dir)
+        site = Site(store, options, *folders, settings.secrets, once=out is not None, labeller=labeller)
         counted_repositories(store, repository)  # an unknown one is told before anything is made
         if out is not None:
             with open_progress(secrets=settings.secrets) as progress:

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from prchain.view.places import ASSETS, CHAINS, FUNNEL, TRAJECTORIES, root_of
+from prchain.view.places import ASSETS, CHAINS, COMPARE, FUNNEL, LABELS, MONEY, TRAJECTORIES, root_of
 from prchain.view.texts import marked
 from prchain.view.tones import tone
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of every page: scripts and styles of our own files, and nothing else from anywhere."""
+FORM_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
+"""Where pages hold a form: it may be sent to where they are from."""
 
 
 def usd(value: float | None) -> str:
@@ -32,6 +34,11 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {int(seconds % 60)} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def mean(value: float | None) -> str:
+    """A mean as tables show it; a dash where there is none."""
+    return "-" if value is None else f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  loaded with the first page
@@ -44,7 +51,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    found.filters.update(tone=tone, usd=usd, duration=duration, marked=marked, words=_words, subject=_subject)
+    filters = {"tone": tone, "usd": usd, "duration": duration, "mean": mean}
+    found.filters.update(filters, marked=marked, words=_words, subject=_subject)
     return found
 
 
@@ -57,11 +65,14 @@ def _words(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def page(template: str, path: str, values: dict[str, Any]) -> bytes:
-    """The page at `path` of a template; `values` are clean."""
+def page(template: str, path: str, values: dict[str, Any], *, forms: bool = False) -> bytes:
+    """The page at `path` of a template; `values` are clean. `forms`: it may hold one."""
     root = root_of(path)
-    places = {"home": root + FUNNEL, "chains": f"{root}{CHAINS}/{FUNNEL}", "rollouts": f"{root}{TRAJECTORIES}/{FUNNEL}"}
-    known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "policy": POLICY, "section": template}
+    folders = {"chains": CHAINS, "rollouts": TRAJECTORIES, "compare": COMPARE, "money": MONEY, "labels": LABELS}
+    places = {"home": root + FUNNEL} | {name: f"{root}{folder}/{FUNNEL}" for name, folder in folders.items()}
+    known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "section": template}
+    # Without a referrer, browsers send a form as from nowhere.
+    known |= {"policy": FORM_POLICY if forms else POLICY, "referrer": "same-origin" if forms else "no-referrer"}
     return _environment().get_template(f"{template}.html.j2").render(**known, **values).encode("utf-8", "replace")
 
 

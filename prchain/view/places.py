@@ -9,6 +9,9 @@ FUNNEL = "index.html"
 CHAINS = "chains"
 TRAJECTORIES = "trajectories"
 COUNTED = "counted"
+COMPARE = "compare"
+MONEY = "money"
+LABELS = "labels"
 ASSETS = "assets"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -24,7 +27,7 @@ def slug(name: str) -> str:
 
 
 def chain_page(chain: str, page: str = FUNNEL) -> str:
-    """A page of a chain: its own, ``task.html`` or ``proof.html``."""
+    """A page of a chain: its own, ``task.html``, ``proof.html`` or ``compare.html``."""
     return f"{CHAINS}/{slug(chain)}/{page}"
 
 

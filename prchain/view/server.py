@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hmac
 import logging
+import re
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from prchain.core.errors import PrchainError, UsageError
-from prchain.view.html import POLICY
+from prchain.view.html import FORM_POLICY, POLICY
 from prchain.view.places import FUNNEL
 from prchain.view.site import Site
 
@@ -20,13 +21,16 @@ _ANY = {"", "0.0.0.0", "::"}
 """Stand for all addresses of a machine."""
 
 _HEADERS = {
-    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+
+_FORM = "application/x-www-form-urlencoded"
+_LONGEST_FORM = 32_768
+"""Bytes; a note of as many characters as one may have takes less."""
 
 
 class ViewServer(ThreadingHTTPServer):
@@ -79,16 +83,63 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self._answer()
 
-    def _answer(self) -> None:
-        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        if host.lower() not in self.server.names or (origin is not None and origin.lower() != f"http://{host.lower()}"):
-            self._send(HTTPStatus.FORBIDDEN, b"this server answers pages of its own only\n")
+    def do_POST(self) -> None:
+        """A form of a chain's page: who sends it, from a page of ours, knows the token."""
+        self.close_connection = True  # what is left of a body that is refused is not read
+        if self.server.site.labeller is None:
+            self._send(HTTPStatus.NOT_IMPLEMENTED, b"nothing is written here; prchain view --label NAME takes labels\n")
             return
+        path = self._asked()
+        if path is None:
+            return
+        fields = self._form()
+        if fields is None:
+            self._send(HTTPStatus.BAD_REQUEST, b"this is no form of a chain's page\n")
+            return
+        try:
+            stored = self.server.site.label(path, fields["label"], fields["note"])
+        except UsageError as error:
+            self._send(HTTPStatus.BAD_REQUEST, f"{error}\n".encode("utf-8", "replace"))
+        except PrchainError as error:
+            log.warning("%s: %s", path, error)
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, f"the label was not stored: {error.name}\n".encode())
+        else:
+            if stored:
+                self._send(HTTPStatus.SEE_OTHER, b"stored\n", location=f"{FUNNEL}#labels")
+            else:
+                self._send(HTTPStatus.NOT_FOUND, b"no such chain\n")
+
+    def _form(self) -> dict[str, str] | None:
+        """The fields of a form; None where the body is none."""
+        length = self.headers.get("Content-Length", "")
+        if self.headers.get_content_type() != _FORM or not re.fullmatch("[0-9]{1,6}", length):
+            return None
+        if int(length) > _LONGEST_FORM:
+            return None
+        body = self.rfile.read(int(length)).decode("ascii", "replace")
+        try:
+            found = parse_qs(body, keep_blank_values=True, max_num_fields=8, errors="replace")
+        except ValueError:
+            return None
+        return {name: values[0] for name, values in found.items()} if set(found) == {"label", "note"} else None
+
+    def _asked(self) -> str | None:
+        """The path of the page that is asked for; None where the request was refused."""
+        host, origin = self.headers.get("Host", "").lower(), self.headers.get("Origin")
+        is_ours = origin.lower() == f"http://{host}" if origin is not None else self.command != "POST"
+        if host not in self.server.names or not is_ours:
+            self._send(HTTPStatus.FORBIDDEN, b"this server answers pages of its own only\n")
+            return None
         token, _, path = unquote(urlsplit(self.path).path).lstrip("/").partition("/")
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode()):
             self._send(HTTPStatus.NOT_FOUND, b"no such page; open the address that prchain view printed\n")
+            return None
+        return path or FUNNEL
+
+    def _answer(self) -> None:
+        path = self._asked()
+        if path is None:
             return
-        path = path or FUNNEL
         try:
             body = self.server.site.render(path)
         except PrchainError as error:
@@ -100,9 +151,23 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(HTTPStatus.OK, body, kind_of(path))
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+    def _send(
+        self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8", location: str | None = None
+    ) -> None:
         self.send_response(status)
-        for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+        forms = self.server.site.labeller is not None
+        headers = {
+            **_HEADERS,
+            "Content-Security-Policy": f"{FORM_POLICY if forms else POLICY}; frame-ancestors 'none'",
+            "Referrer-Policy": "same-origin" if forms else "no-referrer",
+            "Content-Type": kind,
+            "Content-Length": str(len(body)),
+        }
+        if location is not None:
+            headers["Location"] = location
+        if self.close_connection:
+            headers["Connection"] = "close"
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -73,6 +73,13 @@ def every_id(tx: Transaction, options: ViewOptions) -> list[str]:
     return [str(id_) for (id_,) in rows if shown is None or id_ in shown]
 
 
+def shown_of_chain(tx: Transaction, chain_id: str, shown: frozenset[str] | None) -> list[str]:
+    """The ids of the trajectories over a chain that a view shows (`shown_ids`), in the order of lists."""
+    query = select(Trajectory.id).where(Trajectory.chain_id == chain_id).order_by(*ORDER)
+    ids = [str(id_) for (id_,) in tx.connection.execute(query)]
+    return [id_ for id_ in ids if shown is None or id_ in shown]
+
+
 def list_page(
     tx: Transaction, options: ViewOptions, after: str | None, most: int
 ) -> tuple[Sequence[ShownTrajectory], bool]:

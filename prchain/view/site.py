@@ -12,12 +12,28 @@ from typing import Any, TypeVar
 
 from chains.chain_report import ListedChain
 from prchain.core.errors import UsageError
-from prchain.view import chains, facets, funnel, html, patches, proofs, rollouts, shown, tasks
+from prchain.view import chains, facets, funnel, html, patches, proofs, rollouts, samples, shown, tasks
+from prchain.view.comparisons import ComparePages
 from prchain.view.diffs import whole_text
+from prchain.view.labels import LabelPages, labelled_chain
+from prchain.view.money import MoneyPages
 from prchain.view.options import ViewOptions
-from prchain.view.places import ASSETS, CHAINS, COUNTED, FUNNEL, TRAJECTORIES, chain_page, slug, trajectory_page
+from prchain.view.places import (
+    ASSETS,
+    CHAINS,
+    COMPARE,
+    COUNTED,
+    FUNNEL,
+    LABELS,
+    MONEY,
+    TRAJECTORIES,
+    chain_page,
+    slug,
+    trajectory_page,
+)
 from prchain.view.texts import Cleaner
 from prchain.view.trees import ChainTrees
+from sql.labels import write_label
 from sql.store import Store
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, Validation
 from trajectories.provenance import read_provenance, repository_of
@@ -43,7 +59,9 @@ class Site:
         secrets: tuple[str, ...] = (),
         *,
         once: bool = False,
+        labeller: str | None = None,
     ) -> None:
+        """`labeller` is who may mark chains; None: nobody, and no page has a form."""
         self._store = store
         self._options = options
         self._folders = (mirrors, data_dir)
@@ -51,6 +69,15 @@ class Site:
         self._once = once
         self._read: dict[str, Any] = {}
         self._last: TrajectoryReport | None = None
+        pages = (store, options.repository, self._shown, self._known)
+        own_notes = options.reference or labeller is not None  # a form without its note would take the note back
+        self._labels = LabelPages(store, options.repository, self._known, notes=own_notes)
+        self._others: dict[str, ComparePages | MoneyPages | LabelPages] = {
+            COMPARE: ComparePages(*pages),
+            MONEY: MoneyPages(*pages),
+            LABELS: self._labels,
+        }
+        self.labeller = labeller
 
     def _known(self, name: str, read: Callable[[], _T]) -> _T:
         if not self._once:
@@ -100,6 +127,8 @@ class Site:
             ids = shown.every_id(tx, self._options)
         for trajectory in ids:
             yield from self._trajectory_pages(trajectory)
+        for section in self._others.values():
+            yield from section.pages()
 
     def _facet_pages(self, facet: facets.Facet) -> Iterator[str]:
         yield facet.page
@@ -126,14 +155,17 @@ class Site:
         yield from (_after(found[place - 1].id) for place in range(ROWS, len(found), ROWS))
 
     def _chain_pages(self, chain: str) -> Iterator[str]:
+        visible = self._shown()
         with self._store.reading() as tx:
             has_task, has_proof = tx.count(Task, chain_id=chain), tx.count(Validation, chain_id=chain)
             stages = [position for (position,) in tx.rows(ChainStage, "position", chain_id=chain)]
+            compared = samples.samples_pages(tx, chain, visible)
         yield chain_page(chain)
         if has_task:
             yield chain_page(chain, "task.html")
         if has_proof:
             yield from (chain_page(chain, name) for name in ("proof.html", "tests.txt"))
+        yield from (chain_page(chain, name) for name in compared)
         if self._options.reference:
             yield from (chain_page(chain, f"stage-{position}.txt") for position in stages)
 
@@ -153,6 +185,22 @@ class Site:
         names += [f"text-{ordinal}.txt" for ordinal in rollouts.long_messages(self._report(trajectory))]
         yield from (trajectory_page(trajectory, name) for name in names)
 
+    # ---- the one thing that is written
+
+    def label(self, path: str, label: str, note: str) -> bool:
+        """Store what the labeller says of the chain of a form at `path`; an empty `label` takes it back. False where
+        there is no such form.
+
+        Raises `UsageError` for a label or a note that cannot be, `StoreError`.
+        """
+        name = labelled_chain(path)
+        chain = None if name is None else self._chain_ids().get(name)
+        if chain is None or self.labeller is None:
+            return False
+        with self._store.transaction() as tx:
+            write_label(tx, chain, self.labeller, label or None, note)
+        return True
+
     # ---- their bytes
 
     def render(self, path: str) -> bytes | None:
@@ -162,6 +210,7 @@ class Site:
             CHAINS: self._of_chains,
             TRAJECTORIES: self._of_trajectories,
             COUNTED: self._of_facets,
+            **dict.fromkeys(self._others, self._of_others),
         }
         try:
             if path == FUNNEL:
@@ -173,7 +222,8 @@ class Site:
             return None
 
     def _page(self, template: str, path: str, **values: Any) -> bytes:
-        return html.page(template, path, {name: self._clean.value(value) for name, value in values.items()})
+        clean = {name: self._clean.value(value) for name, value in values.items()}
+        return html.page(template, path, clean, forms=self.labeller is not None)
 
     def _text(self, text: str | None) -> bytes | None:
         return None if text is None else self._clean.text(text).encode("utf-8", "replace")
@@ -208,15 +258,23 @@ class Site:
             return None
         options, folders = self._options, self._folders
         if page == FUNNEL:
-            return self._page("chain", path, view=chains.chain_view(self._store, chain, options, *folders))
+            view = chains.chain_view(self._store, chain, options, *folders)
+            return self._page("chain", path, view=view, labels=self._labels.of_chain(chain), labeller=self.labeller)
         if page == "task.html":
             return self._page("task", path, view=tasks.task_view(self._store, chain, options, *folders))
         if page == "proof.html":
             return self._page("proof", path, view=proofs.proof_view(self._store, chain, options))
+        if page.startswith("compare"):
+            found = samples.samples_view(self._store, chain, page, self._shown())
+            return None if found is None else self._page("samples", path, view=found)
         if page == "tests.txt":
             return self._text(proofs.all_tests(self._store, chain))
         stage = re.fullmatch(r"stage-([1-9][0-9]{0,3})\.txt", page)
         return self._text(self._reference(chain, int(stage[1]))) if stage and options.reference else None
+
+    def _of_others(self, path: str, rest: str) -> bytes | None:
+        found = self._others[path.partition("/")[0]].view(rest)
+        return None if found is None else self._page(found[0], path, view=found[1])
 
     def _reference(self, chain: str, position: int) -> str | None:
         trees = ChainTrees(self._store, chain, *self._folders)
@@ -232,7 +290,11 @@ class Site:
             start = next((place for place, row in enumerate(found, start=1) if slug(row.id) == after), 0)
         if name != FUNNEL and not start:
             return None
-        rows = [{"row": row, "page": chain_page(row.id)} for row in found[start : start + ROWS]]
+        labels = self._labels.by_chain()
+        rows = [
+            {"row": row, "page": chain_page(row.id), "labels": labels.get(row.id, ())}
+            for row in found[start : start + ROWS]
+        ]
         more = start + ROWS < len(found)
         following = _after(found[start + ROWS - 1].id) if more else None
         return self._page("chains", path, rows=rows, total=len(found), start=start, next=following)
@@ -249,8 +311,11 @@ class Site:
         report = self._report(trajectory)
         if page == FUNNEL:
             view = rollouts.trajectory_view(report, repository, options)
-            chain = view.report.chain_id and chain_page(view.report.chain_id)
-            return self._page("trajectory", path, view=view, chain=chain)
+            chain, compared = view.report.chain_id and chain_page(view.report.chain_id), None
+            if view.report.chain_id:
+                with self._store.reading() as tx:
+                    compared = samples.samples_page_of(tx, view.report.chain_id, trajectory, visible)
+            return self._page("trajectory", path, view=view, chain=chain, compared=compared)
         if page == "data.js":
             data = rollouts.conversation(self._store, report, repository, options, *folders)
             return _script(self._clean.value(data))

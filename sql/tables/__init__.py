@@ -30,6 +30,7 @@ from sql.tables.curated import (
 )
 from sql.tables.guided import PrmFinding, PrmWindow
 from sql.tables.imported import ImportedTask
+from sql.tables.labelled import ChainLabel
 from sql.tables.lined import Lineage, LineageLanding, LineageWalk
 from sql.tables.mined import (
     ArchivedPage,
@@ -69,6 +70,7 @@ __all__ = [
     "Candidate",
     "Chain",
     "ChainBuild",
+    "ChainLabel",
     "ChainStage",
     "Citation",
     "ClosingReference",

@@ -107,6 +107,7 @@ class TestBuild:
             "stood_before": 1,
             "stood_before_as": {"ready": 1},
             "outdated": 0,
+            "unlabelled": 0,
             "refused_texts": {"check": 0, "review": 0},
             "left": 0,
             "stopped": None,

@@ -18,6 +18,7 @@ from prchain.core.cli_options import (
     db_option,
     given,
     json_option,
+    labels_option,
     option,
     proof_option,
     repository_option,
@@ -102,12 +103,13 @@ _SHARED_SHOWN = 5
     default="",
     heading="Loss",
     help="Leave these out of the loss, too: tool_errors (a tool refused), command_errors (a command failed, but for "
-    "tests and grep), unfounded_claims (says that tests pass without having seen it), guidance.",
+    "tests and grep), unfounded_claims (says that tests pass without having seen it), guidance; or "
+    "not: faulty=off.",
 )
-@option("--unmask", metavar="LIST", default="", heading="Loss", help="Put these under loss: faulty.")
 @told_options(ExportOptions, "refinements", "guidance", "grounded", "reasoning", "max_tokens", "too_long", "tokenizer")
 @told_options(ExportOptions, "validation", "split_by", "overlap")
 @proof_option
+@labels_option
 @db_option
 @json_option
 @click.pass_context
@@ -124,8 +126,8 @@ def export(
     scaffold: str,
     predictions: Given,
     mask: str,
-    unmask: str,
     proof: str,
+    labels: str,
     db: str | None,
     as_json: bool,
     **flags: Any,
@@ -143,9 +145,9 @@ def export(
       prchain export --format swift --recipe swift --out sft.jsonl --at-most 500
       prchain export --pairs short-long --out sft.jsonl --max-tokens 65536
     """
+    from sql.labels import LabelFilter
     from sql.strength import ProofFilter
     from trajectories.export.format import PredictionFormat
-    from trajectories.export.masks import DEFAULT_MASKS
     from trajectories.outcomes import KEPT
 
     settings = Settings.load(db=db)
@@ -159,15 +161,15 @@ def export(
         _export_predictions(settings, chosen, out, outcome, which, strategy, of, force=force, as_json=as_json)
         return
     outcomes = frozenset(_words(outcome)) or KEPT
-    masks = DEFAULT_MASKS | _masks(mask, "--mask")
     options = ExportOptions(
         outcomes=outcomes,
         repository=repository,
         strategy=strategy,
         model=model,
-        masks=masks - _masks(unmask, "--unmask"),
+        masks=_masks(mask),
         scaffolds=frozenset(_words(scaffold)) or None,
         proof=ProofFilter(proof),
+        labels=LabelFilter(labels),
         **given(flags),
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
@@ -371,10 +373,13 @@ def _words(text: str) -> list[str]:
     return [word for word in text.replace(",", " ").split() if word]
 
 
-def _masks(text: str, option: str) -> Any:
-    from trajectories.export.masks import Mask
+def _masks(text: str) -> Any:
+    from trajectories.export.masks import DEFAULT_MASKS, Mask
 
-    for word in _words(text):
-        if word not in MASKS:
-            raise UsageError(f"{option} takes {', '.join(MASKS)}, and {word!r} is none of them")
-    return frozenset(Mask(word) for word in _words(text))
+    off = {f"{mask}=off": mask for mask in sorted(DEFAULT_MASKS)}
+    words = _words(text)
+    for word in words:
+        if word not in MASKS and word not in off:
+            raise UsageError(f"--mask takes {', '.join([*MASKS, *off])}, and {word!r} is none of them")
+    masked = DEFAULT_MASKS | {Mask(word) for word in words if word in MASKS}
+    return masked - {off[word] for word in words if word in off}

@@ -8,6 +8,7 @@ from typing import Literal
 
 from prchain.core.errors import UsageError
 from prchain.core.told import Within, told
+from sql.labels import LabelFilter
 from sql.strength import ProofFilter
 from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
 from trajectories.export.recipe import Recipe
@@ -179,6 +180,8 @@ class ExportOptions:
     )
     proof: ProofFilter = ProofFilter.ANY
     """What the proofs of the exported stages have to be worth."""
+    labels: LabelFilter = LabelFilter.ANY
+    """What people have to say of the chain."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.validation < 1:

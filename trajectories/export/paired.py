@@ -13,7 +13,7 @@ from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TRE
 from trajectories.export.format import Format
 from trajectories.export.options import ExportOptions
 from trajectories.export.pairs import HOW, SAME_IN_BOTH, SETS, CandidatePair, rejection_sampling, short_long
-from trajectories.export.reading import BENCHMARK, ExportCandidate, branch_ids, candidates, last_turns
+from trajectories.export.reading import BENCHMARK, UNLABELLED, ExportCandidate, branch_ids, candidates, last_turns
 from trajectories.export.selection import SampleSelection
 from trajectories.extensions import extended_prefixes
 from trajectories.outcomes import FINAL, KEPT
@@ -78,14 +78,14 @@ def _candidate_pairs(
     if options.pairs == "short-long":
         wanted = candidates(tx, options)
         found = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
-        found = _without_benchmarks(found, options, left_out)
+        found = _allowed(found, options, left_out)
         groups = short_long(found, extended_prefixes(tx), unique=options.duplicates == "trees")
         in_pairs = {it.id for group in groups for pair in group for it in pair}
         left_out.update({EXTENDED: rest} if (rest := sum(it.id not in in_pairs for it in found)) else {})
     else:
         wanted = candidates(tx, replace(options, pairs="none", outcomes=FINAL))
         found = [it for it in wanted if options.scaffolds is not None or it.scaffold not in PRIVILEGED]
-        found = _without_benchmarks(found, options, left_out)
+        found = _allowed(found, options, left_out)
         groups = rejection_sampling(found, last_turns(tx), branch_ids(tx), options.seed)
         kept_chains = {group[0].second.chain_id for group in groups}
         without = {it.chain_id for it in found if it.outcome not in KEPT} - kept_chains
@@ -93,12 +93,12 @@ def _candidate_pairs(
     return groups
 
 
-def _without_benchmarks(
-    found: Sequence[ExportCandidate], options: ExportOptions, left_out: Counter[str]
-) -> list[ExportCandidate]:
+def _allowed(found: Sequence[ExportCandidate], options: ExportOptions, left_out: Counter[str]) -> list[ExportCandidate]:
     allowed = [it for it in found if options.benchmarks or not it.benchmark]
-    left_out.update({BENCHMARK: rest} if (rest := len(found) - len(allowed)) else {})
-    return allowed
+    labelled = [it for it in allowed if it.labelled]
+    held_back = {BENCHMARK: len(found) - len(allowed), UNLABELLED: len(allowed) - len(labelled)}
+    left_out.update({reason: count for reason, count in held_back.items() if count})
+    return labelled
 
 
 def _exportable(

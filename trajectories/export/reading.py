@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 
 from sql.benchmarks import benchmark_chains
 from sql.chosen import selected_ids
+from sql.labels import fits, labels_by_chain
 from sql.store import Transaction
 from sql.tables import (
     Chain,
@@ -50,6 +51,9 @@ REFINED = "refined"
 BENCHMARK = "benchmark"
 """Its task was imported from a data set that is there to measure models, or is the same as one that was."""
 
+UNLABELLED = "unlabelled"
+"""People would drop its chain, or nobody would keep it, and ``--labels`` goes by that."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExportCandidate:
@@ -76,6 +80,8 @@ class ExportCandidate:
     options_hash: str = ""
     benchmark: bool = False
     """See `BENCHMARK`."""
+    labelled: bool = True
+    """See `UNLABELLED`."""
     imported: bool = False
     """Whether others made it: it has no chain."""
     trees: bytes | None = None
@@ -127,7 +133,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
         query = query.where(Trajectory.scaffold.in_(sorted(options.scaffolds)))
     of_strategy = None if options.strategy is None else set(selected_ids(tx, options.strategy))
     found: dict[str, ExportCandidate] = {}
-    barred = benchmark_chains(tx)
+    barred, labels = benchmark_chains(tx), labels_by_chain(tx)
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
         imported = row.chain_id is None
         name = repository_of(row.told_repository) if imported else f"{row.owner}/{row.name}"
@@ -159,6 +165,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             row.length or 0,
             sys.intern(row.options_hash),
             row.chain_id in barred,
+            fits(labels, row.chain_id or "", options.labels),
             imported,
         )
     columns = ("trajectory_id", "position", "end_tree", "attempts")

@@ -17,6 +17,7 @@ from trajectories.export.options import ExportOptions
 from trajectories.export.pairs import longest_extensions
 from trajectories.export.reading import (
     BENCHMARK,
+    UNLABELLED,
     ExportCandidate,
     candidates,
     chain_works,
@@ -74,16 +75,18 @@ class SampleSelection:
         # Told a part of the reference's process graph: whoever imitates that learns to know what nobody said.
         undisclosed = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
         unbarred = [it for it in undisclosed if options.benchmarks or not it.benchmark]
+        labelled = [it for it in unbarred if it.labelled]
         strengths, imported = read_strengths(tx), imported_chains(tx)
         found = [
             it
-            for it in unbarred
+            for it in labelled
             if it.chain_id in imported or meets(strengths.get(it.chain_id, {}), options.proof, range(1, it.stages + 1))
         ]
         held_back = {
             DISCLOSED: len(wanted) - len(undisclosed),
             BENCHMARK: len(undisclosed) - len(unbarred),
-            WEAK_PROOF: len(unbarred) - len(found),
+            UNLABELLED: len(unbarred) - len(labelled),
+            WEAK_PROOF: len(labelled) - len(found),
         }
         self._held_back = {reason: count for reason, count in held_back.items() if count and only is None}
         self._groups, self._reasons = _groups(tx, found, options) if only is None else ([[it] for it in only], {})

@@ -18,7 +18,7 @@ from prchain.view.options import ViewOptions
 from prchain.view.site import Site
 from sql.json_text import JsonText, as_stored
 from sql.store import Store, Transaction
-from sql.tables import Base
+from sql.tables import Base, Chain, ChainLabel, TrajectoryMessage
 from tests.databases import open_new
 from tests.prchain.view.pagereader import data_of, read_page, target
 from tests.trajectories.demoworld import Ran
@@ -49,10 +49,13 @@ def spoil(tx: Transaction) -> set[str]:
                 continue
             if column.type.python_type is str:
                 length = getattr(column.type, "length", None)
-                values[column.name] = LONG[:length] if length else LONG if column.name == "content" else HOSTILE
+                values[column.name] = LONG[:length] if length else HOSTILE
                 spoiled.add(f"{table.name}.{column.name}")
         if values:
             tx.connection.execute(update(table).values(values))
+    # Texts that pages cut, and files of their own for the whole: each costs as much as a page.
+    long = update(TrajectoryMessage).where(TrajectoryMessage.ordinal % 16 == 1).values(content=LONG)
+    tx.connection.execute(long)
     _spoil_json(tx, spoiled)
     return spoiled
 
@@ -84,7 +87,11 @@ def spoiled(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = finished_demo.copied(tmp_path_factory.mktemp("hostile") / "here")
     with closing(Store.open(str(folder / "prchain.db"), create=False)) as store:
         with store.transaction() as tx:
-            assert len(spoil(tx)) > 60
+            label = {"label": "keep", "note": "", "labelled_at": "2026-01-01T00:00:00Z"}
+            chains = [chain for (chain,) in tx.rows(Chain, "id")]
+            names = [HOSTILE[place : place + 64] for place in (0, 40)]
+            tx.upsert(ChainLabel, [{"chain_id": it, "labeller": name, **label} for it in chains for name in names])
+            assert "chain_labels.note" in (spoiled := spoil(tx)) and len(spoiled) > 60
         site = Site(store, ViewOptions(), folder / "mirrors", folder, once=True)
         yield store, {path: site.render(path) or b"" for path in site.pages()}
 
@@ -156,10 +163,15 @@ def test_empty_tables_are_pages_that_say_what_to_run(tmp_path: Path) -> None:
         "assets/view.js",
         "chains/index.html",
         "trajectories/index.html",
+        "compare/index.html",
+        "money/index.html",
+        "money/samples.html",
+        "labels/index.html",
     }
     assert "prchain mine" in shown["index.html"]
     assert "prchain chains build" in shown["chains/index.html"]
     assert "prchain rollouts run" in shown["trajectories/index.html"]
+    assert "prchain rollouts run" in shown["compare/index.html"]
 
 
 def test_lists_are_paged_by_key(tmp_path: Path) -> None:

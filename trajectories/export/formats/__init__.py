@@ -23,7 +23,7 @@ def chosen_format(name: str, options: ExportOptions) -> Format:
     if found.loss is None and options.rows == "conversations" and not options.masks_nothing:
         raise UsageError(
             f"{name} cannot leave turns out of the loss: write one row a turn with --rows turns ({found.turns_hint}), "
-            "or put every turn under loss with --unmask faulty --rejected keep (or drop)"
+            "or put every turn under loss with --mask faulty=off --rejected keep (or drop)"
         )
     if options.recipe not in (None, name):
         raise UsageError(f"--recipe {options.recipe} trains on --format {options.recipe}, not on {name}")

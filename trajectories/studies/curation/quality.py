@@ -9,18 +9,18 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import select
 
 from prchain.core.console.terminal import counted, say, say_prose, say_table
-from sql.store import Store, Transaction
+from sql.store import Store
 from sql.tables import Chain, Repository, Trajectory
 from trajectories.agents.steps.redundancy import exploration
 from trajectories.curation.graphs.svg import spread_svg
-from trajectories.model import EntryKind
+from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import ACCEPTED
 from trajectories.privileged import CURATED, DISCLOSED
 from trajectories.rows import read_entries
@@ -94,15 +94,19 @@ def quality_pairs(store: Store, repository: str | None = None) -> QualityPairs:
                 first[kind].setdefault(chain_id, name)
                 repositories[chain_id] = f"{owner}/{repo}"
         pairs = tuple(
-            QualityPair(chain_id, repositories[chain_id], _measured(tx, plain), _measured(tx, first[CURATED][chain_id]))
+            QualityPair(
+                chain_id,
+                repositories[chain_id],
+                *(measured(name, read_entries(tx, name)) for name in (plain, first[CURATED][chain_id])),
+            )
             for chain_id, plain in first[PLAIN].items()
             if chain_id in first[CURATED]
         )
     return QualityPairs(accepted, {kind: len(chains) for kind, chains in first.items()}, pairs)
 
 
-def _measured(tx: Transaction, trajectory_id: str) -> MeasuredTrajectory:
-    entries = read_entries(tx, trajectory_id)
+def measured(trajectory_id: str, entries: Sequence[Entry]) -> MeasuredTrajectory:
+    """The measures of a trajectory, from its conversation. Pure."""
     looks = exploration(entries)
     tokens = [entry.tokens_out for entry in entries if entry.kind is EntryKind.TURN]
     known = [count for count in tokens if count is not None]

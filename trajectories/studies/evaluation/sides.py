@@ -16,6 +16,8 @@ MEASURES: Mapping[str, Callable[[InstanceRun], float | None]] = {
     RESOLVED: lambda run: 100.0 * run.resolved,
     "steps": lambda run: run.steps,
     "calls": lambda run: run.calls,
+    "tokens_in": lambda run: run.tokens_in,
+    "tokens_out": lambda run: run.tokens_out,
     "redundant": lambda run: None if run.redundant is None else 100.0 * run.redundant,
     "usd": lambda run: run.usd,
 }

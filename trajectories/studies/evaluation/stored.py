@@ -8,7 +8,7 @@ reason, stands apart under its name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from sql.tables import (
     Verdict,
 )
 from trajectories.agents.steps.redundancy import exploration
-from trajectories.model import EntryKind
+from trajectories.model import Entry, EntryKind
 from trajectories.options import DEFAULTS
 from trajectories.outcomes import (
     ACCEPTED,
@@ -226,13 +226,20 @@ def with_views(tx: Transaction, runs: Collection[EvaluatedRun]) -> list[Evaluate
     """The runs with the share of their views of files that showed nothing new; reads their conversations."""
     found, shares = [], dict[tuple[str, int], float | None]()
     for name in sorted({it.trajectory for it in runs if it.trajectory}):
-        entries = read_entries(tx, name)
-        for position in {entry.position for entry in entries}:
-            own = exploration([entry for entry in entries if entry.position == position])
-            shares[name, position] = own.redundant_share
+        for position, share in redundant_shares(read_entries(tx, name)).items():
+            shares[name, position] = share
     for it in runs:
         found.append(replace(it, run=replace(it.run, redundant=shares.get((it.trajectory, it.run.position)))))
     return found
+
+
+def redundant_shares(entries: Sequence[Entry]) -> dict[int, float | None]:
+    """Stage to the share of its views of files that showed nothing new; None where it looked at none. Pure."""
+    positions = dict.fromkeys(entry.position for entry in entries)
+    return {
+        position: exploration([entry for entry in entries if entry.position == position]).redundant_share
+        for position in positions
+    }
 
 
 def _outcomes(tx: Transaction, wanted: Collection[str]) -> dict[tuple[str, int], tuple[str, int]]:
@@ -270,7 +277,7 @@ def _stages(
         if outcome not in FINAL or (not attempts and outcome not in OF_THE_AGENT):
             continue
         result = tests.get((name, position, attempts))
-        resolved = is_resolved(result, outcome) and outcome != SUSPECTED
+        resolved = stage_resolved(result, outcome)
         broke, began = broken.get((name, position, attempts), (None, None))
         said = outcome != SUSPECTED and (result is not None or outcome in {ACCEPTED, REJECTED} | OF_THE_AGENT)
         found[name, position] = InstanceRun(
@@ -288,6 +295,11 @@ def _stages(
             began_broken=began,
         )
     return found
+
+
+def stage_resolved(tests: str | None, outcome: str) -> bool:
+    """Whether an evaluation counts a stage as resolved; `tests` is the grade of its last attempt. Pure."""
+    return is_resolved(tests, outcome) and outcome != SUSPECTED
 
 
 def _usd(stage: Any) -> float | None:

@@ -11,13 +11,16 @@ from trajectories.studies.evaluation.sides import Sides
 
 _WIDTH = 80
 _LONGEST_NAME = 28
-_MEASURES = {
+MEASURES: Mapping[str, tuple[str, str]] = {
     "resolved": ("resolved", "%"),
     "steps": ("steps", ""),
     "calls": ("calls of tools", ""),
+    "tokens_in": ("tokens in", ""),
+    "tokens_out": ("tokens out", ""),
     "redundant": ("redundant views", "%"),
     "usd": ("USD", ""),
 }
+"""What is compared, with its name for people and its unit."""
 
 
 def print_evaluation(row: Mapping[str, Any]) -> None:
@@ -151,7 +154,7 @@ def print_sides(found: Sides, one: str, other: str) -> None:
             "" if it.mann_whitney_p is None else f"{it.mann_whitney_p:.4f}",
             "" if it.cliffs_delta is None else f"{it.cliffs_delta:.2f}",
         )
-        for name, (head, unit) in _MEASURES.items()
+        for name, (head, unit) in MEASURES.items()
         if (it := found.measures[name]).difference is not None
     ]
     say_table(("mean of", "one", "other", "apart", "95%", "U p", "delta"), rows, most=_WIDTH)

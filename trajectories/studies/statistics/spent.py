@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sqlalchemy import case, func, select
+from sqlalchemy import case, func, literal_column, select
 
 from sql.store import Transaction
 from sql.tables import LlmCall
+
+_DAY = func.substr(LlmCall.started_at, literal_column("1"), literal_column("10"))
+"""Without parameters: PostgreSQL must see that what is told is what is grouped by."""
 
 
 class Spent(NamedTuple):
@@ -23,6 +26,16 @@ class Spent(NamedTuple):
     subject: str
     purpose: str
     usd: float | None
+    model: str = ""
+    day: str = ""
+    """On which they began, in UTC."""
+    calls: int = 0
+    unpriced: int = 0
+    """Those of them whose price is not known."""
+    known: float = 0.0
+    """What the others cost."""
+    tokens_in: int = 0
+    tokens_out: int = 0
 
 
 @dataclass(slots=True)
@@ -56,16 +69,27 @@ class SpentSum:
 
 
 def all_spent(tx: Transaction) -> Iterator[Spent]:
-    """All paid calls, summed by subject and purpose. Calls in flight and lost ones count with their reservations."""
+    """All paid calls, summed by subject, purpose, model and day. Calls in flight and lost ones count with their
+    reservations."""
     amount = func.coalesce(LlmCall.usd, LlmCall.reserved_usd)
+    keys = (LlmCall.subject, LlmCall.purpose, LlmCall.model, _DAY)
     query = (
-        select(LlmCall.subject, LlmCall.purpose, func.sum(amount), func.sum(case((amount.is_(None), 1), else_=0)))
+        select(
+            *keys,
+            func.count(),
+            func.sum(case((amount.is_(None), 1), else_=0)),
+            func.coalesce(func.sum(amount), 0.0),
+            func.coalesce(func.sum(LlmCall.tokens_in), 0),
+            func.coalesce(func.sum(LlmCall.tokens_out), 0),
+        )
         .where(LlmCall.state != "released")
-        .group_by(LlmCall.subject, LlmCall.purpose)
-        .order_by(LlmCall.subject, LlmCall.purpose)
+        .group_by(*keys)
+        .order_by(*keys)
     )
-    for subject, purpose, usd, unpriced in tx.connection.execute(query):
-        yield Spent(subject, purpose, None if unpriced else float(usd))
+    for subject, purpose, model, day, calls, unpriced, usd, tokens_in, tokens_out in tx.connection.execute(query):
+        known = float(usd)
+        counts = (int(calls), int(unpriced), known, int(tokens_in), int(tokens_out))
+        yield Spent(subject, purpose, None if unpriced else known, model, day, *counts)
 
 
 def shared_out(
@@ -82,7 +106,7 @@ def shared_out(
     groups: dict[str, SpentSum] = {}
     rest = SpentSum()
     for spent in costs:
-        found = _groups_of(spent.subject, trajectories, chains, repositories)
+        found = groups_of_subject(spent.subject, trajectories, chains, repositories)
         for name, parts in Counter(found).items():
             groups.setdefault(name, SpentSum()).add(spent, parts / len(found))
         if not found:
@@ -90,12 +114,13 @@ def shared_out(
     return groups, rest
 
 
-def _groups_of(
+def groups_of_subject(
     subject: str,
     trajectories: Mapping[str, str],
     chains: Mapping[str, Sequence[str]],
     repositories: Mapping[str, Sequence[str]],
 ) -> Sequence[str]:
+    """The groups that a call is for, as `shared_out` takes them; none where it is for nothing that they hold. Pure."""
     if subject in repositories:
         return repositories[subject]
     # An id is the beginning of a subject, or stands behind the name of what asked (``replay/``, ``coverage/``).

@@ -46,7 +46,7 @@ PAPER: Mapping[str, float] = {
 """The paper's figures: ``tokens`` and ``tool_calls`` are means, ``stages`` is the maximum, the others are counts."""
 
 
-_UNTOLD = and_(Trajectory.scaffold != DISCLOSED, Trajectory.chain_id.is_not(None))
+UNTOLD = and_(Trajectory.scaffold != DISCLOSED, Trajectory.chain_id.is_not(None))
 """A condition: the trajectory is of ours, and counts."""
 
 
@@ -97,7 +97,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
         spent.add(cost)
     samples = _samples(tx)
     views = _views(tx)
-    usd: list[float | None] = [cost for (cost,) in tx.connection.execute(select(Trajectory.usd).where(_UNTOLD))]
+    usd: list[float | None] = [cost for (cost,) in tx.connection.execute(select(Trajectory.usd).where(UNTOLD))]
     total = None if None in usd else sum(cost or 0.0 for cost in usd)
     return {
         "pull_requests": tx.count(PullRequest),
@@ -144,7 +144,7 @@ def _query_checks(tx: Transaction) -> dict[str, dict[str, int]]:
 
 
 def _counts(tx: Transaction, column: Any) -> dict[str, int]:
-    query = select(column, func.count()).where(_UNTOLD).group_by(column).order_by(column)
+    query = select(column, func.count()).where(UNTOLD).group_by(column).order_by(column)
     return {str(name): int(count) for name, count in tx.connection.execute(query)}
 
 
@@ -154,7 +154,7 @@ def _kept_messages(*columns: Any) -> Any:
         select(*columns)
         .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
         .where(
-            _UNTOLD,
+            UNTOLD,
             not_extended(),
             Trajectory.outcome.in_(sorted(KEPT)),
             TrajectoryMessage.position <= Trajectory.accepted,
@@ -230,7 +230,7 @@ def _stages(tx: Transaction) -> dict[str, int]:
     """The number of kept trajectories by number of accepted stages."""
     query = (
         select(Trajectory.accepted, func.count())
-        .where(_UNTOLD, not_extended(), Trajectory.outcome.in_(sorted(KEPT)))
+        .where(UNTOLD, not_extended(), Trajectory.outcome.in_(sorted(KEPT)))
         .group_by(Trajectory.accepted)
         .order_by(Trajectory.accepted)
     )
@@ -247,7 +247,7 @@ def _not_copied() -> Any:
 
 def _of_the_untold() -> Any:
     """A condition: a verdict is of a trajectory that counts."""
-    return Verdict.trajectory_id.in_(select(Trajectory.id).where(_UNTOLD))
+    return Verdict.trajectory_id.in_(select(Trajectory.id).where(UNTOLD))
 
 
 def _acceptance(tx: Transaction) -> list[dict[str, Any]]:
