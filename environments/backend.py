@@ -9,13 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from environments.images.plans import WORKDIR, ImagePlan
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.suites.runner import PIPED, TestCommand
 from environments.suites.runners import RUNNERS
-from prchain.core.settings import Settings
+
+if TYPE_CHECKING:
+    from prchain.core.settings import Settings
 
 PATIENCE = 10
 """Seconds that a backend has to show whether it works."""

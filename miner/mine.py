@@ -19,7 +19,7 @@ from miner.git_rows import WHOLE, PullRequestSelection
 from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
 from miner.source import ApiUsage, Forge, Source, Wanted
-from miner.sources import SOURCES
+from miner.sources import AUTO, GIT, SOURCES
 from miner.sources.github import forge_at
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.errors import BadAnswer, DiskFull, ForgeError, PrchainError, RepositoryNotFound, StoreError
@@ -32,10 +32,6 @@ from sql.outcomes import MINED, UNCHANGED
 from sql.repositories import new_repository
 from sql.store import Store
 from sql.tables import Cursor, IncompletePart, Landing, PullRequest, Repository
-
-GIT = "git"
-AUTO = "auto"
-"""The words of `MineOptions.source` beside the names of `miner.sources`."""
 
 
 @dataclass(frozen=True, slots=True)

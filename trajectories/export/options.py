@@ -8,7 +8,7 @@ from typing import Literal
 
 from prchain.core.errors import UsageError
 from prchain.core.told import Within, told
-from sql.strength import ProofFilter
+from sql.proof_filter import ProofFilter
 from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
 from trajectories.export.recipe import Recipe
 from trajectories.outcomes import KEPT
