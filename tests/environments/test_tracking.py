@@ -233,6 +233,16 @@ def _swap_for_a_file(path: Path) -> None:
     path.write_text("no link any more")
 
 
+def _swap_for_a_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("d/b")
+
+
+def _swap_for_a_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 @pytest.mark.parametrize(
     ("change", "all_files"),
     [
@@ -248,8 +258,8 @@ def _swap_for_a_file(path: Path) -> None:
         (lambda folder: (folder / "n").write_text("counts"), True),
         (lambda folder: (folder / "d" / "b").unlink(), True),
         (lambda folder: _swap_for_a_file(folder / "link"), True),
-        (lambda folder: ((folder / "a").unlink(), (folder / "a").symlink_to("d/b")), True),
-        (lambda folder: ((folder / "a").unlink(), os.mkfifo(folder / "a")), True),
+        (lambda folder: _swap_for_a_link(folder / "a"), True),
+        (lambda folder: _swap_for_a_fifo(folder / "a"), True),
     ],
 )
 def test_all_files_are_gone_through_only_where_others_count_than_before(
@@ -260,7 +270,12 @@ def test_all_files_are_gone_through_only_where_others_count_than_before(
     scene.settle()
     looks: list[FileListing] = []
     follow = scene.tracker._follow
-    monkeypatch.setattr(scene.tracker, "_follow", lambda listing: (looks.append(listing), follow(listing)))
+
+    def seen(listing: FileListing) -> None:
+        looks.append(listing)
+        follow(listing)
+
+    monkeypatch.setattr(scene.tracker, "_follow", seen)
     change(scene.folder)
     for _ in range(2):  # what is young is read once more
         assert scene.tracker.take() == scene.extracted()
