@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
@@ -27,8 +26,8 @@ from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say_content, say_next
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 
 if TYPE_CHECKING:
     from chains.options import BuildOptions, Strategy
@@ -218,9 +217,9 @@ def build(
     )
     # A run makes hundreds of thousands of signs and lines, and hardly any reference cycles to collect.
     gc.set_threshold(200_000, 20, 50)
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     with (
-        closing(Store.open(settings.db, create=False)) as store,
+        opened_store(settings.db) as store,
         open_progress(secrets=settings.secrets) as progress,
     ):
         builder = ChainBuilder(store, mirrors=settings.mirrors_dir, progress=progress, options=options)
@@ -306,9 +305,9 @@ def yield_(repository: str | None, db: str | None, as_json: bool) -> None:
     from chains.history import repositories
     from chains.yields import EVERYTHING, print_yields, repository_yields, yields_row
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     with (
-        closing(Store.open(settings.db, create=False)) as store,
+        opened_store(settings.db) as store,
         open_progress(secrets=settings.secrets) as progress,
     ):
         with store.reading() as tx:
@@ -368,7 +367,7 @@ def list_chains(
     """
     from chains.chain_report import find_chains, other_strategies, print_chains
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         rows = find_chains(store, strategy, retired=retired, repository=repository)
         others = other_strategies(store, strategy)
     total = len(rows)
@@ -423,9 +422,9 @@ def lineage(
         raise UsageError(
             f"{repository!r} is not OWNER/NAME or OWNER/NAME#N; quote it, a shell may take # for a comment"
         )
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     with (
-        closing(Store.open(settings.db, create=False)) as store,
+        opened_store(settings.db) as store,
         open_progress(secrets=settings.secrets) as progress,
     ):
         report, page = traced_page(
@@ -473,8 +472,8 @@ def show(chain: str, with_lines: bool, reference: bool, stage: int | None, db: s
 
     if stage is not None and (with_lines or not reference):
         raise UsageError("--stage prints the reference patch of one stage; give --reference, and leave --diff out")
-    settings = Settings.load(db=db)
-    with closing(Store.open(settings.db, create=False)) as store:
+    settings = load_settings(db=db)
+    with opened_store(settings.db) as store:
         report = chain_report(store, chain)
         stages = tuple(one for one in report.stages if stage in (None, one.position))
         if not stages:

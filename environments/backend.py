@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from environments.images.plans import WORKDIR, ImagePlan
 from environments.programs.host import host_folder, install_on_host, is_whole
@@ -18,7 +18,9 @@ from environments.programs.program import AgentProgram
 from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
 from environments.suites.runner import PIPED, TestCommand
 from environments.suites.runners import RUNNERS
-from prchain.core.settings import Settings
+
+if TYPE_CHECKING:
+    from prchain.core.settings import Settings
 
 PATIENCE = 10
 """Seconds that a backend has to show whether it works."""

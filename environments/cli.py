@@ -29,13 +29,15 @@ from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import present, say, say_next
 from prchain.core.endings import end_command
 from prchain.core.errors import ImageMissing, UsageError
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 
 NO_CHAIN = "no chain was chosen; `prchain chains build` does"
 
 if TYPE_CHECKING:
     from prchain.core.llm.gateway import Gateway
+    from prchain.core.settings import Settings
+    from sql.store import Store
 
 
 def _chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,9 +98,9 @@ def build(
     from environments.report import BuildHelp, print_builds
     from environments.sandboxes import leftovers
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     with ExitStack() as stack:
-        store = stack.enter_context(closing(Store.open(settings.db, create=False)))
+        store = stack.enter_context(opened_store(settings.db))
         progress = stack.enter_context(open_progress(secrets=settings.secrets))
         gateway = _gateway(stack, settings, store, repair, budget)
         provider = stack.enter_context(closing(Provider(settings, store=store, gateway=gateway)))
@@ -153,8 +155,8 @@ def list_(repository: str | None, everybody: bool, db: str | None, as_json: bool
     from environments.proofs.proof_rows import own_images
     from environments.report import failed_builds, image_rows, print_images
 
-    settings = Settings.load(db=db)
-    with closing(Store.open(settings.db, create=False)) as store, _engine(settings) as engine:
+    settings = load_settings(db=db)
+    with opened_store(settings.db) as store, _engine(settings) as engine:
         found = [image for image in list_images(engine) if _is_of(image.repository, repository)]
         layers = list_layers(engine) if repository is None else []
         failed = [
@@ -196,9 +198,9 @@ def prune(
     from environments.proofs.proof_rows import forget_images, needed_images, own_images
     from environments.report import image_rows, print_pruned
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     before = datetime.now(UTC) - timedelta(days=older_than) if older_than is not None else None
-    with closing(Store.open(settings.db, create=False)) as store, _engine(settings) as engine:
+    with opened_store(settings.db) as store, _engine(settings) as engine:
         with store.reading() as tx:
             keep = frozenset() if every else needed_images(tx)
             own = own_images(tx)
@@ -226,7 +228,7 @@ def gc(everybody: bool, db: str | None, as_json: bool) -> None:
     """
     from environments.report import print_leftovers
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     found: dict[str, bool] = {}
     # Backends without an engine come first, so that they are cleared even where no engine answers.
     for backend in sorted(BACKENDS.values(), key=lambda backend: backend.needs_image):
@@ -257,7 +259,7 @@ def base(suite: str, name: str | None, mirror: str | None, db: str | None, as_js
     """
     from environments.images.base_image import make_base_image
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     name = name or f"prchain-base:{suite}"
     with _engine(settings) as engine:
         image_id = make_base_image(engine, name, suite=suite, mirror=mirror)
@@ -279,7 +281,7 @@ def interpreters(db: str | None, as_json: bool) -> None:
     from environments.images.interpreters.offered import Interpreters
     from environments.report import interpreter_rows, print_interpreters
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     with _engine(settings) as engine:
         there = Interpreters(BuildSettings.of(settings))
         try:
@@ -357,7 +359,7 @@ def validate(
     from environments.proofs.validations import ValidationChoice, open_run
     from environments.report import BuildHelp, print_validations, validation_rows
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     chosen = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
     if stage_images and not chosen.needs_image:
         raise UsageError("--stage-images needs a backend that needs images, as docker does")
@@ -395,7 +397,7 @@ def show(chain: str, tests: bool, db: str | None, as_json: bool) -> None:
     """
     from environments.proofs.proof_report import print_proof, proof_report
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         report = proof_report(store, chain, tests=tests)
     present(as_json, report, print_proof, report)
 

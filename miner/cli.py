@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import gc
 import re
-from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from miner.funnel import funnel, not_mined, print_funnel, replaced_words, trajectories_of_others
-from miner.git_rows import PullRequestSelection
-from miner.mine import AUTO, GIT, MineOptions, RepositoryReport, open_run
-from miner.missing import LackingMirror
-from miner.pull_request_page import find_pull_request, print_pull_request
-from miner.repositories import RepositorySpec, read_list
-from miner.sources import SOURCES
+from miner.sources import AUTO, GIT, SOURCES
 from prchain.core.cli_options import choice_option, db_option, json_option, workers_option
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next
 from prchain.core.endings import end_command, say_end
 from prchain.core.errors import UsageError
-from prchain.core.runs import RunResult
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
 from prchain.core.timestamps import FORMAT, stamp
-from sql.store import Store
+from sql.opening import opened_store
+
+if TYPE_CHECKING:
+    from miner.mine import RepositoryReport
+    from miner.missing import LackingMirror
+    from miner.repositories import RepositorySpec
+    from prchain.core.runs import RunResult
 
 
 @click.command()
@@ -75,12 +73,16 @@ def mine(
       prchain mine repos.txt --source git
       GITHUB_TOKEN=... prchain mine repos.txt --since 2024-01-01
     """
+    from miner.git_rows import PullRequestSelection
+    from miner.mine import MineOptions, open_run
+    from miner.repositories import read_list
+
     since = _time(since) if since is not None else None
     if rescan and (source == GIT or from_archive):
         raise UsageError("--rescan reads the API anew; leave out --source git and --from-archive")
     if recheck_days is not None and (source == GIT or from_archive):
         raise UsageError("--recheck-days reads the API; leave out --source git and --from-archive")
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     if source in SOURCES and not from_archive and (lacks := SOURCES[source].lacks(settings)):
         raise UsageError(f"--source {source} needs {lacks}, or use --source {GIT}")
     # A run makes rows by the hundred thousand and hardly a cycle; looking for cycles among them cost a seventh of it.
@@ -106,6 +108,8 @@ def _time(text: str) -> str:
 
 
 def _print_reports(specs: list[RepositorySpec], run_result: RunResult[RepositorySpec], as_json: bool) -> None:
+    from miner.mine import RepositoryReport
+
     reports_by_spec = {
         result.unit: result.detail or RepositoryReport(result.unit, result.outcome, result.reason)
         for result in run_result.results
@@ -121,6 +125,8 @@ def _print_reports(specs: list[RepositorySpec], run_result: RunResult[Repository
 
 
 def _print_each(reports: list[RepositoryReport]) -> None:
+    from miner.funnel import replaced_words
+
     for report in reports:
         name = report.spec.full_name
         requests = report.graphql_requests + report.rest_requests
@@ -179,7 +185,9 @@ def status(repository: str | None, db: str | None, as_json: bool) -> None:
       prchain status
       prchain status pallets/click --json
     """
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    from miner.funnel import funnel, not_mined, print_funnel, trajectories_of_others
+
+    with opened_store(load_settings(db=db).db) as store:
         rows = funnel(store, repository)
         failed = not_mined(store) if repository is None else []
         imported = trajectories_of_others(store) if repository is None else 0
@@ -197,9 +205,11 @@ def show(pull_request: str, db: str | None, as_json: bool) -> None:
     Example:
       prchain show 'pallets/click#1000'
     """
+    from miner.pull_request_page import find_pull_request, print_pull_request
+
     match = re.fullmatch(r"([^/\s#]+/[^/\s#]+)#(\d{1,9})", pull_request.strip())
     if match is None:
         raise UsageError(f"{pull_request!r} is not OWNER/NAME#N; quote it, a shell may take # for a comment")
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         page = find_pull_request(store, match[1], int(match[2]))
     present(as_json, page, print_pull_request, page)

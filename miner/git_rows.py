@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, or_, select, update
@@ -16,7 +16,7 @@ from prchain.core.ahead import ahead
 from prchain.core.git import GitRepository, RawChange
 from prchain.core.secrets.scrub import Counts, redact_mined
 from prchain.core.storable import clean_text
-from prchain.core.timestamps import FORMAT
+from prchain.core.timestamps import of_unix
 from sql.store import Transaction
 from sql.tables import Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim
 
@@ -52,11 +52,6 @@ _FILE_COLUMNS = (
 )
 
 
-def utc(seconds: int) -> str:
-    """Unix seconds as UTC ISO 8601."""
-    return time.strftime(FORMAT, time.gmtime(seconds))
-
-
 @dataclass(frozen=True, slots=True)
 class ApiState:
     """What an earlier reading of the API says of one pull request."""
@@ -90,7 +85,7 @@ class PullRequestSelection:
         history = facts.history
         chosen = set(facts.refs.heads)
         if self.since is not None:
-            chosen = {number for number in chosen if utc(history.commit_times[_last(facts, number)]) >= self.since}
+            chosen = {number for number in chosen if of_unix(history.commit_times[_last(facts, number)]) >= self.since}
         if self.limit is not None:
             chosen = set(sorted(chosen)[-self.limit :] if self.limit else [])
         return chosen
@@ -218,8 +213,8 @@ def _write_commits(
             repository_id,
             history.shas[commit],
             _stored(history.authors[commit][0], replaced),
-            utc(history.author_times[commit]),
-            utc(history.commit_times[commit]),
+            of_unix(history.author_times[commit]),
+            of_unix(history.commit_times[commit]),
             len(history.parents[commit]),
             _stored(history.message(commit), replaced),
         )
@@ -238,6 +233,7 @@ def _stored(text: str, replaced: Counts | None = None) -> str:
     return redact_mined(clean_text(text), counts=replaced).rstrip("\n")
 
 
+@lru_cache(1000)
 def _branch(name: str) -> str:
     # A name can be what a merge message says, which is any text of any length.
     return _stored(name)[:255]
@@ -261,7 +257,7 @@ def _landing(repository_id: int, facts: GitFacts, landed: LandingCandidate) -> t
         history.shas[landed.base],
         history.shas[landed.commit],
         facts.refs.heads.get(landed.number),
-        utc(history.commit_times[landed.commit]),
+        of_unix(history.commit_times[landed.commit]),
         _stored(history.subject(landed.commit)),
         landed.position,
         landed.claim,

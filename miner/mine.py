@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -19,7 +20,7 @@ from miner.git_rows import WHOLE, PullRequestSelection
 from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
 from miner.source import ApiUsage, Forge, Source, Wanted
-from miner.sources import SOURCES
+from miner.sources import AUTO, GIT, SOURCES
 from miner.sources.github import forge_at
 from prchain.core.console.progress import SILENT, Progress
 from prchain.core.errors import BadAnswer, DiskFull, ForgeError, PrchainError, RepositoryNotFound, StoreError
@@ -32,10 +33,6 @@ from sql.outcomes import MINED, UNCHANGED
 from sql.repositories import new_repository
 from sql.store import Store
 from sql.tables import Cursor, IncompletePart, Landing, PullRequest, Repository
-
-GIT = "git"
-AUTO = "auto"
-"""The words of `MineOptions.source` beside the names of `miner.sources`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +184,11 @@ class Miner:
                 self._note_run(run_id, known_row[0])
             elif work.error is not None and not spec.is_path:
                 return
-        self._read_git(spec, run_id, work)
-        if work.repository_id is not None:
-            self._cite(work.repository_id, work)
+        with ThreadPoolExecutor(1, "missing") as threads:
+            looking = self._read_git(spec, run_id, work, threads)
+            if work.repository_id is not None:
+                self._cite(work.repository_id, work)
+            work.missing = looking.result()
 
     def _source(self, spec: RepositorySpec) -> Source[Any]:
         """The source of the repository's host."""
@@ -251,7 +250,10 @@ class Miner:
         self._settle_rest(work.repository_id, work)
         self._cite(work.repository_id, work)
 
-    def _read_git(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
+    def _read_git(
+        self, spec: RepositorySpec, run_id: int, work: _Work, threads: ThreadPoolExecutor
+    ) -> Future[LackingMirror | None]:
+        """Store the history; what the mirror lacks is looked for from then on, by git on another core."""
         task = self._progress.task(f"{spec.full_name}: git history")
         try:
             task.phase("fetching")
@@ -266,7 +268,7 @@ class Miner:
             work.git_read = True
             work.changed = work.changed or reading.changed
             url = None if spec.is_path else redact(spec.location)
-            work.missing = missing.look(self._store, work.repository_id, repository, url, forge.pull_heads)
+            looking = threads.submit(missing.look, self._store, work.repository_id, repository, url, forge.pull_heads)
             if self._options.line_counts:
                 reading.count_lines()
                 work.changed = work.changed or reading.changed
@@ -274,6 +276,7 @@ class Miner:
         except PrchainError:
             task.done("failed")
             raise
+        return looking
 
     def _open(self, spec: RepositorySpec, repository_id: int | None, forge: Forge) -> GitRepository:
         if spec.is_path:

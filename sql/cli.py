@@ -9,7 +9,8 @@ import click
 
 from prchain.core.cli_options import db_option, json_option
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 
 
 def _queries(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -44,7 +45,6 @@ def sql(
       prchain sql --csv --query "SELECT * FROM citation_edges WHERE counted = 1"
     """
     from sql import named, output
-    from sql.store import Store
 
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other")
@@ -68,13 +68,10 @@ def sql(
         return
     chosen = named.find_query(name) if name is not None else None
     parameters = _parameters(values)
-    store = Store.open(Settings.load(db=db).db, create=False)
-    try:
+    with opened_store(load_settings(db=db).db) as store:
         running = named.run_query(store, chosen, parameters) if chosen else named.run_sql(store, query or "")
         with running as result:
             write(result.columns, result.rows, sys.stdout)
-    finally:
-        store.close()
 
 
 def _parameters(values: tuple[str, ...]) -> dict[str, str]:

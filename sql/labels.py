@@ -1,33 +1,19 @@
-"""What people say of chains, and what is asked of it by those that choose chains."""
+"""What people say of chains."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from prchain.core.errors import UsageError
 from prchain.core.storable import clean_text
 from prchain.core.timestamps import now
+from sql.label_filter import LABELS
 from sql.store import Transaction
 from sql.tables import ChainLabel
-
-KEEP, DROP = "keep", "drop"
-LABELS = (KEEP, DROP)
 
 LONGEST_NAME = 64
 LONGEST_NOTE = 2_000
 """Characters."""
-
-
-class LabelFilter(StrEnum):
-    """What ``--labels`` asks of a chain."""
-
-    ANY = "any"
-    UNDROPPED = "undropped"
-    """Nobody marked it `DROP`."""
-    KEPT = "kept"
-    """Somebody marked it `KEEP`, and nobody `DROP`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +64,3 @@ def labels_by_chain(tx: Transaction) -> dict[str, set[str]]:
     for chain, label in tx.rows(ChainLabel, "chain_id", "label"):
         found.setdefault(chain, set()).add(label)
     return found
-
-
-def fits(labels: Mapping[str, Iterable[str]], chain_id: str, wanted: LabelFilter) -> bool:
-    """Whether a chain with these labels is one that the filter asks for. Pure."""
-    own = set(labels.get(chain_id, ()))
-    if wanted is LabelFilter.ANY:
-        return True
-    return DROP not in own and (wanted is LabelFilter.UNDROPPED or KEEP in own)

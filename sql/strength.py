@@ -14,6 +14,7 @@ from typing import Any, Self
 from prchain.core.console.terminal import counted, say
 from prchain.core.errors import UsageError
 from sql.outcomes import PROVED
+from sql.proof_filter import ProofFilter
 from sql.store import Transaction
 from sql.tables import ChainStage, ImportedTask, StageTests
 
@@ -34,16 +35,6 @@ class Worth(StrEnum):
     """Most of the work can be undone, and no test says so; or names with nothing behind them pass."""
     STRONG = "strong"
     """At least half of the undoings were caught."""
-
-
-class ProofFilter(StrEnum):
-    """What ``--proof`` asks of every stage; each asks for what stands before it, too."""
-
-    ANY = "any"
-    OWN = "own"
-    """An F2P test is left that no import alone has hidden."""
-    CAUGHT = "caught"
-    """The proof is `Worth.STRONG`."""
 
 
 class UndoingKind(StrEnum):

@@ -59,6 +59,35 @@ def test_importing_any_module_writes_nothing_connects_nowhere_and_prints_nothing
     assert sorted(path.name for path in tmp_path.iterdir()) == [".env", "prchain.toml"]
 
 
+HELP_OF_EVERYTHING = """
+import sys, click
+from prchain.cli import cli, run
+
+def pages(group, words):
+    yield words
+    if isinstance(group, click.Group):
+        with click.Context(group) as context:
+            for name in group.list_commands(context):
+                yield from pages(group.get_command(context, name), [*words, name])
+
+found = list(pages(cli, []))
+for words in found:
+    assert run([*words, "--help"]) == 0, words
+print('LOADED', len(found), *sorted({name.partition('.')[0] for name in sys.modules}))
+"""
+
+
+def test_no_page_of_help_imports_what_only_a_running_command_needs(tmp_path: Path) -> None:
+    pages, *loaded = python(HELP_OF_EVERYTHING, tmp_path).rpartition("LOADED ")[2].split()
+    assert int(pages) > 40
+    assert "pydantic" in loaded  # settings of observers are told by it
+    heavy = {
+        *("sqlalchemy", "alembic", "psycopg", "pydantic_settings", "networkx", "jinja2", "docker", "openai", "httpx2"),
+        *("genai_prices", "github", "git", "requests", "rich", "spellchecker", "scipy", "pyarrow", "tokenizers"),
+    }
+    assert not heavy & set(loaded)
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_imports_neither_stages_nor_heavy_packages(arguments: list[str], tmp_path: Path) -> None:
     code = (

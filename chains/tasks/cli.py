@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -28,8 +27,8 @@ from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 
 if TYPE_CHECKING:
     from chains.tasks.query import SaidNames
@@ -121,9 +120,9 @@ def build(
     from chains.tasks.run import TaskRunOptions, open_run
     from chains.tasks.run_report import print_run, run_row
     from chains.tasks.screening import LEAST_WORTH
-    from sql.labels import LabelFilter
+    from sql.label_filter import LabelFilter
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     if least_worth is not None and not screen:
         raise UsageError("--least-worth is what --screen goes by; give both")
     least = (least_worth or LEAST_WORTH) if screen else None
@@ -189,7 +188,7 @@ def list_(strategy: str | None, repository: str | None, outcome: str | None, db:
     """
     from chains.tasks.report import list_tasks, print_tasks
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         rows = list_tasks(store, strategy, repository, outcome)
     present(as_json, rows, print_tasks, rows)
 
@@ -212,8 +211,8 @@ def show(task: str, reference: bool, db: str | None, as_json: bool) -> None:
     from chains.reference_patches import reference_patches, with_reference
     from chains.tasks.report import PatchedTaskStage, print_task, task_report
 
-    settings = Settings.load(db=db)
-    with closing(Store.open(settings.db, create=False)) as store:
+    settings = load_settings(db=db)
+    with opened_store(settings.db) as store:
         report = task_report(store, task)
         mirrors = settings.mirrors_dir
         references = reference_patches(store, report.chain_id, report.stages, mirrors) if reference else []

@@ -46,8 +46,9 @@ from prchain.core.secrets.scrub import redact, scrub_mined
 from sql.benchmarks import benchmark_chains
 from sql.chosen import LAST, resolved
 from sql.outcomes import PROVED, READY, SELECTED
+from sql.proof_filter import ProofFilter
 from sql.store import Store, Transaction
-from sql.strength import ProofFilter, Strength, doubts, meeting, read_strengths, strength_row
+from sql.strength import Strength, doubts, meeting, read_strengths, strength_row
 from sql.tables import ChainStage, Citation, LlmCall, Selection, StageTests, Task
 
 NO_TASK = "without a task"

@@ -46,7 +46,8 @@ from prchain.core.runs import DEFECT, Tell, UnitResult, run_units
 from prchain.core.secrets.scrub import scrub_mined
 from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, ChainUnit, find_chain, resolved, selected_ids
-from sql.labels import LabelFilter, fits, labels_by_chain
+from sql.label_filter import LabelFilter, fits
+from sql.labels import labels_by_chain
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import READY

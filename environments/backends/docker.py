@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from environments.backend import PATIENCE, Backend, Usable
 from environments.images.base_image import NAME
@@ -22,7 +22,9 @@ from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
 from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox, SandboxConfig
 from prchain.core.errors import PrchainError
-from prchain.core.settings import Settings
+
+if TYPE_CHECKING:
+    from prchain.core.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

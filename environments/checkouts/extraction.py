@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Protocol
@@ -120,6 +120,16 @@ class TreeCollector:
         self._caches: set[bytes] = set()
         self._top = top
         self._is_folder = False
+
+    @property
+    def taken(self) -> Mapping[bytes, TreeEntry]:
+        """What was taken so far, that in caches among it."""
+        return self._entries
+
+    @property
+    def caches(self) -> Collection[bytes]:
+        """The folders that have shown the tag of a cache so far."""
+        return self._caches
 
     def take(self, member: Member) -> None:
         path = self._below_top(member.path)

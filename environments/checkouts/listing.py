@@ -82,24 +82,46 @@ class FileListing:
     records: bytes
     files: Mapping[bytes, ListedFile]
     fresh: frozenset[bytes]
+    since: float
+    """Facts from then on are fresh."""
 
     @classmethod
-    def parse(cls, output: bytes) -> FileListing:
-        """Raises `ValueError` for what is no listing, or one that was cut off."""
+    def parse(cls, output: bytes, before: FileListing | None = None) -> FileListing:
+        """Raises `ValueError` for what is no listing, or one that was cut off.
+
+        What an earlier listing of the folder, `before`, holds is looked at no more: the same files are the same objects
+        in both. It is returned itself where nothing has changed since and nothing in it is fresh.
+        """
         now, _, records = output.partition(b"\0")
+        since = float(now) - _TICK
+        if before is not None and before.since > since:
+            before = None  # a clock that was set back: facts may be fresh once more
+        if before is not None and not before.fresh and before.records == records:
+            return before
         *parts, end, rest = records.split(b"\0")
         if (end, rest) != (b"end", b"") or len(parts) % 3:
             raise ValueError("the listing is cut off")
-        facts, paths, targets = parts[0::3], parts[1::3], parts[2::3]
-        if not all(map(_FACTS.match, facts)) or any(map(_LEADS_OUT.search, paths)):
-            raise ValueError("the listing is none")
-        since = b"%.10f" % (float(now) - _TICK)
-        fresh = frozenset(fact for fact in facts if fact[fact.rfind(b" ") + 1 :] >= since)
-        return cls(records, dict(zip(paths, map(ListedFile, paths, facts, targets), strict=True)), fresh)
+        known = before.files if before else {}
+        may_be_fresh = set(before.fresh) if before else set()
+        files: dict[bytes, ListedFile] = {}
+        for fact, path, target in zip(parts[0::3], parts[1::3], parts[2::3], strict=True):
+            listed = known.get(path)
+            if listed is None or listed.facts != fact or listed.target != target:
+                if not _FACTS.match(fact) or _LEADS_OUT.search(path):
+                    raise ValueError("the listing is none")
+                listed = ListedFile(path, fact, target)
+                may_be_fresh.add(fact)
+            files[path] = listed
+        first = b"%.10f" % since
+        fresh = frozenset(fact for fact in may_be_fresh if fact[fact.rfind(b" ") + 1 :] >= first)
+        return cls(records, files, fresh, since)
 
 
-def list_files(sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = ()) -> FileListing | None:
-    """List what is below `workdir`, without the folders to be left out (paths below it).
+def list_files(
+    sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = (), before: FileListing | None = None
+) -> FileListing | None:
+    """List what is below `workdir`, without the folders to be left out (paths below it); `before` as in
+    `FileListing.parse`.
 
     None where that is not possible: the folder is gone or a link, part of it may not be read, files vanish while they
     are listed, or the image's `find` is not GNU's.
@@ -111,7 +133,7 @@ def list_files(sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = ()
         result = sandbox.exec(command, cwd=workdir, timeout=_PATIENCE, output_limit=_MOST)
         if result.exit_code == 0 and not result.omitted:
             try:
-                return FileListing.parse(result.output)
+                return FileListing.parse(result.output, before)
             except ValueError:
                 continue
     return None

@@ -55,7 +55,10 @@ class Tracker:
         self._known = _blobs_of(self._start)
         self._blobs: dict[bytes, str] = {}
         self._tags: dict[bytes, bytes] = {}
-        self._records: bytes | None = None
+        self._caches: frozenset[bytes] = frozenset()
+        self._listing: FileListing | None = None
+        self._unsettled: set[bytes] = set()
+        """Files of the tree that may have changed without a trace since they were read."""
         self._tree = ""
         self._entries: dict[bytes, TreeEntry] = {}
 
@@ -64,12 +67,13 @@ class Tracker:
 
         The first tree is a full extraction, and so is one where much has changed or files have several names.
         """
-        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        listing = list_files(self._sandbox, self._workdir, self._unlisted, self._listing)
         if listing is None or not self._tree:
             return self._extract(listing).tree
-        if listing.records != self._records:
+        if listing is not self._listing:
             try:
-                self._follow(listing)
+                if not self._follow_contents(listing):
+                    self._follow(listing)
             except (_TooMuchError, ExtractionFailed):
                 return self._extract(listing).tree
         return self._tree
@@ -106,6 +110,7 @@ class Tracker:
             for listed in listing.files.values():
                 collector.take(self._member(listed))
             entries = collector.finish()
+            caches = frozenset(collector.caches)
             new = {listed.path: listed for listed in spool.new if listed.path in entries}
             blobs = dict(self._blobs)
             for path, content, size in self._read(new.values()):
@@ -114,21 +119,79 @@ class Tracker:
             spool.save()
             changes: dict[bytes, TreeEntry | None] = dict.fromkeys(self._entries.keys() - entries.keys())
             changes |= {path: entry for path, entry in entries.items() if self._entries.get(path) != entry}
-            self._settle(self._store.edit(self._tree, changes), entries, blobs, listing)
+            self._settle(self._store.edit(self._tree, changes), entries, blobs, listing, caches)
+
+    def _follow_contents(self, listing: FileListing) -> bool:
+        """Make the tree of a listing in which the same files count as before, and some have other contents; False where
+        it is not sure that they do. Nearly all steps are such, and most files need no look. Raises as `_follow`."""
+        before = self._listing
+        if before is None:
+            return False
+        changed = [listed for path, listed in listing.files.items() if before.files.get(path) is not listed]
+        gone = before.files.keys() - listing.files.keys()
+        unread = {path: listing.files[path] for path in self._unsettled - gone} | {it.path: it for it in changed}
+        if not self._entries.keys().isdisjoint(gone) or any(map(_is_tag, (*gone, *unread))):
+            return False
+        with self._rules, _Spool(self._store, self._known, self._blobs) as spool:
+            collector = TreeCollector(self._start, self._rules, spool, _TOP)
+            for listed in unread.values():
+                collector.take(self._member(listed))
+            entries = {
+                path: entry
+                for path, entry in collector.taken.items()
+                if path in self._entries or not any(above in self._caches for above in folders_above(path))
+            }
+            if entries.keys() != self._entries.keys() & unread.keys() or not all(
+                self._is_plain(before, path) and entry.mode in (FILE, EXECUTABLE) for path, entry in entries.items()
+            ):
+                return False
+            for path, content, size in self._read([it for it in spool.new if it.path in entries]):
+                entries[path] = TreeEntry(entries[path].mode, spool.add(content, size))
+            spool.save()
+        changes: dict[bytes, TreeEntry | None] = {
+            path: entry for path, entry in entries.items() if self._entries[path] != entry
+        }
+        if changes:
+            self._tree = self._store.edit(self._tree, changes)
+        self._entries = {**self._entries, **entries}
+        self._known |= _blobs_of(entries)
+        for path, entry in entries.items():
+            self._blobs.pop(before.files[path].facts, None)
+            if (facts := listing.files[path].facts) not in listing.fresh:
+                self._blobs[facts] = entry.blob
+        self._unsettled = {path for path in entries if listing.files[path].facts in listing.fresh}
+        self._listing = listing
+        if any(listed.path not in before.files for listed in changed):
+            self._unlist(listing)
+        return True
+
+    def _is_plain(self, before: FileListing, path: bytes) -> bool:
+        """Whether a path of the tree was a file, in the last listing, too."""
+        listed = before.files.get(path)
+        return listed is not None and listed.kind == b"f" and self._entries[path].mode in (FILE, EXECUTABLE)
 
     def _settle(
-        self, tree: str, entries: dict[bytes, TreeEntry], blobs: Mapping[bytes, str], listing: FileListing | None
+        self,
+        tree: str,
+        entries: dict[bytes, TreeEntry],
+        blobs: Mapping[bytes, str],
+        listing: FileListing | None,
+        caches: frozenset[bytes] = frozenset(),
     ) -> None:
         """Keep what the next tree is compared with, except files that may change without a trace."""
-        self._tree, self._entries = tree, entries
+        self._tree, self._entries, self._listing, self._caches = tree, entries, listing, caches
         self._known |= _blobs_of(entries)
         if listing is None:
-            self._records, self._blobs, self._tags = None, {}, {}
+            self._blobs, self._tags, self._unsettled = {}, {}, set()
             return
         settled_facts = {listed.facts for listed in listing.files.values()} - listing.fresh
         self._blobs = {facts: blob for facts, blob in blobs.items() if facts in settled_facts}
         self._tags = {facts: tag for facts, tag in self._tags.items() if facts in settled_facts}
-        self._records = None if listing.fresh else listing.records
+        self._unsettled = {
+            path
+            for path, listed in listing.files.items()
+            if listed.facts not in self._blobs and (entry := entries.get(path)) and entry.mode in (FILE, EXECUTABLE)
+        }
         self._unlist(listing)
 
     def _unlist(self, listing: FileListing) -> None:
@@ -144,7 +207,6 @@ class Tracker:
         many = [folder for folder, count in hidden.most_common(room) if count >= _UNLISTED_FROM]
         if many:
             self._unlisted += tuple(many)
-            self._records = None
 
     def _member(self, listed: ListedFile) -> Member:
         path = b"%s/%s" % (_TOP, listed.path)
@@ -166,7 +228,7 @@ class Tracker:
         new = {
             path: listed
             for path, listed in listing.files.items()
-            if path.endswith(b"/" + CACHE_TAG)
+            if _is_tag(path)
             and listed.kind == b"f"
             and path not in self._start
             and listed.facts not in self._tags
@@ -246,6 +308,10 @@ class _Rules:
         if self._rules is None:
             self._rules = self._git.enter_context(IgnoreRules(*self._source))
         return self._rules
+
+
+def _is_tag(path: bytes) -> bool:
+    return path.endswith(b"/" + CACHE_TAG)
 
 
 def _blobs_of(entries: Mapping[bytes, TreeEntry]) -> set[str]:

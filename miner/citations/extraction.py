@@ -12,7 +12,7 @@ from miner.citations.markdown import Layout, inside, read_layout
 from miner.citations.model import Citation, Kind, Relation, Syntax
 from miner.citations.relations import joined, read_relation
 from miner.citations.subjects import branch_names, own_number, own_tail, quoted_relation, tail_relation
-from miner.citations.syntaxes import CitationMatch, find_candidates
+from miner.citations.syntaxes import CitationMatch, find_candidates, names_only
 from miner.citations.urls import UrlForm
 
 _SNIPPET = 160
@@ -85,6 +85,8 @@ def extract(
     repository = repository.lower()
     if kind == "branch":
         return _read_branch(text, repository, own)
+    if own is not None and names_only(text, own, urls):
+        return []
     candidates = find_candidates(text, urls)
     if not candidates:
         return []

@@ -20,6 +20,7 @@ _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.
 _LONGEST_NAME = 142
 
 _HASH = re.compile(r"#" + _NUMBER)
+_NAMED_HASH = re.compile(r"[A-Za-z0-9_./-]#[1-9]")
 _GH = re.compile(r"(?<![\w/.@-])(?:[Gg][Hh]-|GH(?:#| #?))" + _NUMBER)
 _WORD = re.compile(
     r"(?<![\w/.@#-])(?:[Pp][Rr](?:s?(?:[ -]|#|: )|(?=[0-9]{3}))"
@@ -66,6 +67,10 @@ def _spots(text: str, urls: UrlForm) -> Iterator[CitationMatch]:
     searched."""
     if "#" in text:
         yield from _hashes(text)
+    yield from _others(text, urls)
+
+
+def _others(text: str, urls: UrlForm) -> Iterator[CitationMatch]:
     if _has_any(text, urls.hints):
         yield from _urls(text, urls)
     if "GH" in text or "gh-" in text or "Gh-" in text:
@@ -172,6 +177,19 @@ def _ends_well(text: str, end: int) -> bool:
     if following == "_":
         return not later.isalnum()
     return not following.isalnum() and following != "…" and not (following in (".", "-") and later.isdigit())
+
+
+def names_only(text: str, number: int, urls: UrlForm) -> bool:
+    """Whether ``#number`` is all that a text may cite, told without a look at what stands around it.
+
+    So it is in the messages of most landings.
+    """
+    return (
+        "#" in text
+        and all(found == str(number) for found in _HASH.findall(text))
+        and not _NAMED_HASH.search(text)
+        and next(_others(text, urls), None) is None
+    )
 
 
 def may_cite(text: str, urls: UrlForm) -> bool:

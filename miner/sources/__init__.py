@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from miner.source import SourceKind
+from typing import TYPE_CHECKING
+
 from prchain.core.catalogue import Catalogue
 
-SOURCES = Catalogue[SourceKind](__name__, "SOURCE")
+if TYPE_CHECKING:
+    from miner.source import SourceKind
+
+AUTO = "auto"
+"""In place of a source: a forge's where the settings have what it needs, else git alone."""
+
+GIT = "git"
+"""In place of a source: git alone."""
+
+SOURCES: Catalogue[SourceKind] = Catalogue(__name__, "SOURCE")

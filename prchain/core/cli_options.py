@@ -219,7 +219,7 @@ def repository_option(command: _Command) -> _Command:
 
 
 def proof_option(command: _Command) -> _Command:
-    """Add ``--proof``; the values are those of `sql.strength.ProofFilter`."""
+    """Add ``--proof``; the values are those of `sql.proof_filter.ProofFilter`."""
     words = "Only what is proved so. own: by tests that no import alone hid; caught: and undoing the work shows."
     kind = click.Choice(["any", "own", "caught"])
     return option("--proof", type=kind, default="any", show_default=True, heading=WHICH, help=words)(command)

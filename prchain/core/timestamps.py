@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import cache
 
 FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 """Sorts as it reads, on every database."""
@@ -16,3 +17,14 @@ def now() -> str:
 def stamp(time: datetime) -> str:
     """A time of four digits of year; one without a zone is taken for UTC."""
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).strftime(FORMAT).zfill(20)
+
+
+def of_unix(seconds: int) -> str:
+    """The time of so many seconds since 1970, which are not negative."""
+    days, rest = divmod(seconds, 86_400)
+    return f"{_day(days)}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}Z"
+
+
+@cache
+def _day(days: int) -> str:
+    return f"{datetime(1970, 1, 1) + timedelta(days):%Y-%m-%d}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +20,16 @@ from prchain.core.cli_options import (
 from prchain.core.console.terminal import counted, present, say
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 from sql.outcomes import READY
-from sql.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chains.tasks.export import TaskExportOptions
     from prchain.core.code.needs import Interface
+    from prchain.core.settings import Settings
     from trajectories.export.tasks.harbor.export import HarborOptions, Steps
     from trajectories.export.tasks.harbor.folder import Network
 
@@ -132,10 +132,11 @@ def export(
     )
     from chains.tasks.harness import OmittedStage, harness_lines
     from chains.tasks.record import TaskRecord
-    from sql.strength import ProofFilter, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.strength import say_proofs
     from trajectories.export.tasks.harbor.export import HarborOptions
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     if form == "harbor":
         options = TaskExportOptions(strategy, outcome, interface, retired, solvable, ProofFilter(proof))
         _export_folders(
@@ -150,7 +151,7 @@ def export(
     left_out: list[UnreadableTask] = []
     ungraded: list[OmittedStage] = []
     unsolvable: list[TaskRecord] = []
-    with closing(Store.open(settings.db, create=False)) as store:
+    with opened_store(settings.db) as store:
         options = TaskExportOptions(strategy, outcome, interface, retired, solvable, ProofFilter(proof))
         say_proofs(*proofs_of_tasks(store, options), noun="task")
         tasks = records(store, settings.mirrors_dir, options, left_out.append, unsolvable.append)
@@ -225,7 +226,7 @@ def _export_folders(
         raise UsageError(f"{out} is there and not empty; --force writes over the tasks in it")
     unread: list[UnreadableTask] = []
     with (
-        closing(Store.open(settings.db, create=False)) as store,
+        opened_store(settings.db) as store,
         open_export(store, settings, out, harbor, force=force) as export,
     ):
         tasks = records(store, settings.mirrors_dir, options, unread.append)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from chains.imports.forms import FORMS
 from prchain.core.cli_options import CatalogueOption, db_option, json_option
 from prchain.core.console.terminal import counted, present, say
 from prchain.core.endings import end_command
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 
 if TYPE_CHECKING:
     from chains.imports.reading import ReadRow
@@ -66,7 +65,7 @@ def import_(
     from chains.imports.reading import read_instances
     from prchain.imports.trees import EngineTrees
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     told = 0
 
     def tell(row: ReadRow) -> None:
@@ -75,7 +74,7 @@ def import_(
         if told <= _MOST_TOLD:
             say(str(row), err=True)
 
-    with closing(Store.open(settings.db)) as store, EngineTrees(settings.environments_engine) as trees:
+    with opened_store(settings.db, create=True) as store, EngineTrees(settings.environments_engine) as trees:
         taken = trees if images else None
         importer = Importer(store, settings.data_dir, settings.mirrors_dir, repositories, taken)
         report = importer.run(read_instances(path, source=source, form=form), tell, training=training)

@@ -10,7 +10,8 @@ from typing import Any
 
 from prchain.view.places import FUNNEL, LABELS, chain_page, slug
 from sql.chosen import repository_ids
-from sql.labels import KEEP, GivenLabel, read_labels
+from sql.label_filter import KEEP
+from sql.labels import GivenLabel, read_labels
 from sql.store import Store, Transaction
 from sql.tables import Chain
 from trajectories.studies.guidance.agreement import agreement_of

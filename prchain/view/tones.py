@@ -9,7 +9,7 @@ from environments.suites.outcomes import EARLIER_BROKEN, F2P_FAILED, P2P_BROKEN,
 from environments.suites.testlogs import Status
 from miner.outcomes import OUTCOMES as OF_PULL_REQUESTS
 from prchain.view.facets import NONE_YET
-from sql.labels import DROP, KEEP
+from sql.label_filter import DROP, KEEP
 from sql.outcomes import PROVED, READY, SELECTED
 from trajectories.curation.graphs.outcomes import BUILT as GRAPHS
 from trajectories.outcomes import (
@@ -32,7 +32,18 @@ GOING_ON = frozenset({LANDED, CHAINED, FROZEN, SELECTED, READY, PROVED, *GRAPHS,
 
 _GOOD = GOING_ON | {USABLE, BUILT, PASSED, COUNTED, KEEP}
 _BAD = frozenset(
-    {REJECTED, STATE_BROKEN, TAMPERED, F2P_FAILED, P2P_BROKEN, EARLIER_BROKEN, Status.failed, Status.error, DROP, "broken"}
+    {
+        REJECTED,
+        STATE_BROKEN,
+        TAMPERED,
+        F2P_FAILED,
+        P2P_BROKEN,
+        EARLIER_BROKEN,
+        Status.failed,
+        Status.error,
+        DROP,
+        "broken",
+    }
 )
 _DULL = frozenset(
     {RUNNING, NOT_REACHED, SUPERSEDED, UNSCORED, *WITHOUT_CHAIN, RETIRED, UNLINKED, NOT_CHOSEN, NONE_YET, "none"}

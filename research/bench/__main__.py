@@ -15,6 +15,7 @@ from research.bench import (
     export_bench,
     git_bench,
     github_bench,
+    help_bench,
     import_bench,
     prefix_bench,
     prm_bench,
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "prm",
             "prefix",
             "comments",
+            "help",
         ],
         help="run one of the benches",
     )
@@ -77,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += chains_bench.run(pulls=options.chained)
     if options.only in (None, "prefix"):
         measures += prefix_bench.run(steps=options.steps)
+    if options.only == "help":
+        measures += help_bench.run()
     if options.only == "comments":
         measures += comments_bench.run()
     if options.only == "entities":

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from prchain.core.errors import UsageError
-from sql.labels import DROP, KEEP, LabelFilter, write_label
+from sql.label_filter import DROP, KEEP, LabelFilter
+from sql.labels import write_label
 from tests.chains.taskworld import FakeModel, crowd, mined
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +219,93 @@ def test_a_change_costs_two_commands_and_no_archive(scene: Scene) -> None:
     tree = scene.tracker.take()
     assert (scene.box.commands, scene.box.archives) == (2, 0)
     assert tree == scene.extracted() != scene.start
+
+
+def _cache(folder: Path) -> None:
+    (folder / "kept").mkdir()
+    (folder / "kept" / "CACHEDIR.TAG").write_bytes(CACHE_SIGNATURE)
+    (folder / "kept" / "last").write_text("1")
+    (folder / "old.log").write_text("x")
+
+
+def _swap_for_a_file(path: Path) -> None:
+    path.unlink()
+    path.write_text("no link any more")
+
+
+def _swap_for_a_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("d/b")
+
+
+def _swap_for_a_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "all_files"),
+    [
+        (lambda folder: (folder / "a").write_text("changed\n"), False),
+        (lambda folder: (folder / "d" / "b").chmod(0o755), False),
+        (lambda folder: (folder / "d" / "b").rename(folder / "a"), True),
+        (lambda folder: (folder / "new.log").write_text("junk"), False),
+        (lambda folder: (folder / "old.log").unlink(), False),
+        (lambda folder: (folder / "kept" / "last").write_text("2"), False),
+        (lambda folder: (folder / "kept" / "more").write_text("2"), False),
+        (lambda folder: (folder / "kept" / "CACHEDIR.TAG").unlink(), True),
+        (lambda folder: (folder / "kept" / "CACHEDIR.TAG").write_text("another"), True),
+        (lambda folder: (folder / "n").write_text("counts"), True),
+        (lambda folder: (folder / "d" / "b").unlink(), True),
+        (lambda folder: _swap_for_a_file(folder / "link"), True),
+        (lambda folder: _swap_for_a_link(folder / "a"), True),
+        (lambda folder: _swap_for_a_fifo(folder / "a"), True),
+    ],
+)
+def test_all_files_are_gone_through_only_where_others_count_than_before(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object], all_files: bool
+) -> None:
+    _cache(scene.folder)
+    scene.settle()
+    scene.settle()
+    looks: list[FileListing] = []
+    follow = scene.tracker._follow
+
+    def seen(listing: FileListing) -> None:
+        looks.append(listing)
+        follow(listing)
+
+    monkeypatch.setattr(scene.tracker, "_follow", seen)
+    change(scene.folder)
+    for _ in range(2):  # what is young is read once more
+        assert scene.tracker.take() == scene.extracted()
+    assert bool(looks) is all_files
+    assert scene.box.archives == 2  # the test's own
+
+
+def test_a_listing_that_goes_on_from_another_is_the_same(scene: Scene) -> None:
+    scene.settle()
+    before = list_files(scene.box, str(scene.folder))
+    assert before is not None and not before.fresh
+    again = list_files(scene.box, str(scene.folder), before=before)
+    assert again is before
+    (scene.folder / "a").write_text("changed\n")
+    (scene.folder / "d" / "b").unlink()
+    (scene.folder / "n").symlink_to("a")
+    box = Lying(scene.folder)
+    plain = list_files(box, str(scene.folder))
+    assert plain is not None and plain.fresh
+    box.answer = box.heard
+    after = list_files(box, str(scene.folder), before=before)
+    assert after == plain
+    assert after.files[b"d/e/run"] is before.files[b"d/e/run"] is not plain.files[b"d/e/run"]
+
+
+def test_facts_are_fresh_again_where_the_clock_went_back() -> None:
+    young = GOOD.replace(b"1600000000.0", b"1699999999.0")
+    settled = FileListing.parse(young)
+    assert not settled.fresh
+    assert FileListing.parse(young.replace(b"1700000000.5", b"1699999999.0"), settled).fresh
 
 
 def test_a_renamed_folder_is_not_read_again(scene: Scene) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from miner.citations import extract, is_dependency_bump, looks_like_release_notes, own_number
+from miner.citations import extract, extraction, is_dependency_bump, looks_like_release_notes, own_number
 from miner.citations.model import Kind
+from miner.citations.syntaxes import names_only
 from tests.growth import assert_linear
 from tests.miner.gitworld import GITHUB
 
@@ -112,6 +115,21 @@ def test_any_text_gives_ordered_disjoint_spans_and_the_same_answer_twice(
         assert len(citation.snippet) <= 160
         assert "\n" not in citation.snippet
         assert own is None or citation.number != own or citation.repository != REPOSITORY
+
+
+@given(texts | st.lists(pieces | st.just("#3 "), max_size=6).map("".join), st.sampled_from(["commit", "markdown"]))
+@example("Merge pull request #3 from me/fix-3\n\nCloses #3, see (#3).", "commit")
+@example("Fix it (#3)\n\no/r#3 and acme/rocket#3", "commit")
+@example("#3\ncloses #3 #30", "commit")
+def test_the_fast_look_for_ones_own_number_changes_nothing(text: str, kind: Kind) -> None:
+    fast = extract(text, REPOSITORY, kind=kind, urls=GITHUB.urls, own=3)
+    with patch.object(extraction, "names_only", return_value=False):
+        assert extract(text, REPOSITORY, kind=kind, urls=GITHUB.urls, own=3) == fast
+
+
+def test_most_messages_of_landings_name_their_own_number_only() -> None:
+    assert names_only("Merge pull request #3 from me/fix-3\n\nMend the parser (#3)", 3, GITHUB.urls)
+    assert not names_only("Merge pull request #3 from me/fix-3\n\nFollow-up to #2", 3, GITHUB.urls)
 
 
 @given(texts)

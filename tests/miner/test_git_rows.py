@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from miner import git_rows
 from miner.git_facts import ApiKnowledge, read, read_refs
-from miner.git_rows import ApiState, PullRequestSelection, settle_without_history, utc, write
+from miner.git_rows import ApiState, PullRequestSelection, settle_without_history, write
 from prchain.core.git import GitRepository
 from sql.store import Store
 from sql.tables import Base, Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim, Repository
@@ -251,18 +251,6 @@ def test_commits_of_a_head_that_was_replaced_go_and_shared_ones_stay(store: Stor
     world.pull(2, world.commit(None, {"src/a.py": "3"}, "anew", parents=[lower]))
     store_world(store, world)
     assert {sha for (sha,) in rows(store, Commit, "sha")} == set(world.shas([lower, world.refs["refs/pull/2/head"]]))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "1970-01-01T00:00:00Z"),
-        (1_600_000_000, "2020-09-13T12:26:40Z"),
-        (253_402_300_799, "9999-12-31T23:59:59Z"),
-    ],
-)
-def test_times_are_utc(seconds: int, text: str) -> None:
-    assert utc(seconds) == text
 
 
 def test_a_selection_says_what_the_user_wrote() -> None:

@@ -7,15 +7,19 @@ import os
 import re
 import shlex
 import subprocess
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from miner import citation_rows, missing
 from miner.cli import mine, show, status
 from miner.missing import missing_files
+from prchain.core.errors import IncompleteRepository
 from prchain.core.git import GitRepository
-from sql.tables import Landing, LandingFile
+from sql.tables import Citation, Landing, LandingFile
 from tests.miner.gitworld import World, git, lines
 from tests.miner.test_mine import Lab, build, lab
 
@@ -74,6 +78,40 @@ def test_each_landing_counts_the_missing_files_of_its_base_and_its_patch(lab: La
     assert report.error is None and report.missing is not None
     assert report.missing.contents == len(missing)
     assert report.missing.landings == sum(n > 0 for *_, n in stored)
+
+
+def test_citations_are_read_while_git_looks_for_what_is_missing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = threading.Event()
+    look, rebuild = missing.look, citation_rows.rebuild
+
+    def late_look(*arguments: Any) -> missing.LackingMirror | None:
+        assert reading.wait(60), "citations wait for it"
+        return look(*arguments)
+
+    def told_rebuild(*arguments: Any) -> int:
+        reading.set()
+        return rebuild(*arguments)
+
+    monkeypatch.setattr(missing, "look", late_look)
+    monkeypatch.setattr(citation_rows, "rebuild", told_rebuild)
+    world = build(lab.folder)
+    drop(world, "main:src/3.py")
+    report = lab.mine(world)
+    assert report.error is None and report.missing is not None and report.missing.contents == 1
+
+
+def test_citations_are_kept_where_looking_for_what_is_missing_fails(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise IncompleteRepository("a tree is missing")
+
+    world = build(lab.folder)
+    monkeypatch.setattr(missing, "look", fails)
+    report = lab.mine(world)
+    assert report.error == "a tree is missing"
+    found = lab.rows(Citation, "source", "target")
+    monkeypatch.undo()
+    assert lab.mine(world).error is None
+    assert found == lab.rows(Citation, "source", "target") != []
 
 
 def test_trees_of_forked_branches_are_counted_by_themselves(lab: Lab) -> None:

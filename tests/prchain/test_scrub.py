@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.core.secrets.credentials import JWT, TOKEN_KINDS
+from prchain.core.secrets.credentials import JWT, TOKEN_KINDS, may_hold_tokens
+from prchain.core.secrets.randomness import is_random
 from prchain.core.secrets.scrub import (
     EMAIL,
     REDACTED,
@@ -72,6 +73,43 @@ def test_a_secret_is_found_whatever_stands_around_it(
     text = drawn(form, seed)
     if REDACTED in redact_mined(text):
         assert text not in redact_mined(f"{before}\n{text}\n{after}")
+
+
+def searched(text: str) -> list[tuple[str, str]]:
+    """What a search for every kind, one after the other, finds of a text that nobody has looked at before."""
+    return [
+        (kind.name, found[0])
+        for kind in (*TOKEN_KINDS, JWT)
+        for found in kind.pattern.finditer(text)
+        if is_random(found["body"], bits=kind.bits, mixed=kind.mixed)
+    ]
+
+
+PIECES = st.one_of(
+    st.text(ALPHABET + " -_.:/@=\"'\n", max_size=30),
+    st.builds(drawn, st.sampled_from([form for _, form in SECRETS]), SEEDS),
+    st.sampled_from([kind.pattern for kind in (*TOKEN_KINDS, JWT)]).flatmap(st.from_regex),
+    st.sampled_from(LOOK_ALIKES),
+)
+
+
+@given(st.lists(PIECES, min_size=1, max_size=4), st.sampled_from(["", " ", "\n", "/"]))
+def test_the_fast_look_lets_no_text_pass_that_holds_a_token(pieces: list[str], between: str) -> None:
+    text = between.join(pieces)
+    assert may_hold_tokens(text) or not searched(text)
+
+
+@pytest.mark.parametrize(
+    "form", ["xoxb-1-{62:10}", "AKIA{32:16}", "aws_secret_key = {64:40}", "SK: awsSecretKey:\t{64:40}"]
+)
+def test_the_fast_look_stops_at_the_shortest_tokens(form: str) -> None:
+    texts = [drawn(form, seed) for seed in range(20)]
+    assert [text for text in texts if searched(text)] == [text for text in texts if may_hold_tokens(text)] != []
+
+
+def test_the_fast_look_passes_over_prose() -> None:
+    prose = ("", "fix the parser", "Merge pull request #12 from someone/documentation-of-tokens\n\nSee docs/index.")
+    assert not any(map(may_hold_tokens, prose))
 
 
 @given(

@@ -16,6 +16,7 @@ from research.bench import (
     comments_bench,
     entities_bench,
     git_bench,
+    help_bench,
     import_bench,
     placing_bench,
     prefix_bench,
@@ -54,6 +55,13 @@ def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[s
     assert figures["edges"] == 20_000 and figures["pull requests in the largest component"] > 500
     assert 300 < figures["chains"] < 1000 and figures["total confidence"] > figures["chains"] * 0.6
     assert 30 < figures["peak memory of edges to chains"] < chains_bench.EVIDENCE_PEAK_GOAL
+
+
+def test_the_help_bench_names_the_slowest_page() -> None:
+    figures = {measure.name: measure for measure in help_bench.run([("view",), ("rollouts", "run")], rounds=1)}
+    assert figures["pages"].value == 2
+    assert figures["the slowest page"].note == "prchain rollouts run --help"
+    assert 0 < figures["prchain --version"].value < figures["the slowest page"].value < 60
 
 
 @pytest.mark.whole

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from prchain.core.errors import UsageError
-from sql.labels import DROP, KEEP, LabelFilter, fits, labeller_name, labels_by_chain, read_labels, write_label
+from sql.label_filter import DROP, KEEP, LabelFilter, fits
+from sql.labels import labeller_name, labels_by_chain, read_labels, write_label
 from tests.trajectories.sampleworld import sample_world
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sql.proof_filter import ProofFilter
 from sql.strength import (
-    ProofFilter,
     Strength,
     UndoingKind,
     UndoingOutcome,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sql.labels import DROP, KEEP, LabelFilter, write_label
+from sql.label_filter import DROP, KEEP, LabelFilter
+from sql.labels import write_label
 from tests.trajectories.sampleworld import sample_world
 from tests.trajectories.test_export import run_export
 from trajectories.export.options import ExportOptions

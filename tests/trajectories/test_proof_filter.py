@@ -10,8 +10,9 @@ from environments.proofs.proof_rows import ChainProof, StageProof, write_proof, 
 from environments.suites.outcomes import ClassifiedTests
 from prchain.core.errors import UsageError
 from sql.outcomes import PROVED
+from sql.proof_filter import ProofFilter
 from sql.store import Store
-from sql.strength import ProofFilter, Strength, UndoingKind, UndoingOutcome, Undone, meeting
+from sql.strength import Strength, UndoingKind, UndoingOutcome, Undone, meeting
 from tests.trajectories.graphworld import graph_world
 from tests.trajectories.rolloutworld import STAGES, rollout_world
 from tests.trajectories.sampleworld import sample_world

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,13 +29,14 @@ from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next, tally
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 from trajectories.curation.graphs.options import GraphOptions
 from trajectories.curation.windows.cli import run
 
 if TYPE_CHECKING:
     from prchain.core.llm.ledger import Spending
+    from prchain.core.settings import Settings
     from trajectories.curation.graphs.forecast import GraphForecast
     from trajectories.curation.graphs.run import GraphReport, PendingGraphs
 
@@ -106,10 +106,11 @@ def graphs(
       prchain curate graphs 5f0c --from 81c2
     """
     from environments.backends import chosen_backend
-    from sql.strength import ProofFilter, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.strength import say_proofs
     from trajectories.curation.graphs.run import GraphChoice, open_run
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
     options = GraphOptions(backend=where.name, **given(flags))
     if trajectory is not None and (options.carry != "agent" or stage is not None):
@@ -140,7 +141,7 @@ def _trajectory(settings: Settings, prefix: str | None) -> str | None:
 
     if prefix is None:
         return None
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+    with opened_store(settings.db) as store, store.reading() as tx:
         return find_trajectory(tx, prefix)
 
 
@@ -225,7 +226,7 @@ def list_(
     from trajectories.curation.windows.report import list_curated
     from trajectories.rollouts.report import print_trajectories
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         if graphs:
             found = list_graphs(store, repository, chain, outcome)
             present(as_json, found, print_graphs, found)
@@ -256,7 +257,7 @@ def show(name: str, svg: Path | None, db: str | None, as_json: bool) -> None:
     from trajectories.curation.graphs.svg import graph_svg
     from trajectories.curation.windows.report import curated_page, find_shown, print_windows
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         graph, trajectory = find_shown(store, name)
         if graph is None:
             if svg is not None:

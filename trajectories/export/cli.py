@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +26,14 @@ from prchain.core.cli_options import (
 from prchain.core.console.terminal import counted, present, say, say_some, tally
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 from trajectories.export.formats import FORMATS
 from trajectories.export.options import ExportOptions, PredictionChoice
 
 if TYPE_CHECKING:
     from prchain.core.keyed import Given
+    from prchain.core.settings import Settings
     from trajectories.export.export import ExportReport
     from trajectories.export.format import PredictionFormat
 
@@ -145,12 +145,12 @@ def export(
       prchain export --format swift --recipe swift --out sft.jsonl --at-most 500
       prchain export --pairs short-long --out sft.jsonl --max-tokens 65536
     """
-    from sql.labels import LabelFilter
-    from sql.strength import ProofFilter
+    from sql.label_filter import LabelFilter
+    from sql.proof_filter import ProofFilter
     from trajectories.export.format import PredictionFormat
     from trajectories.outcomes import KEPT
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     chosen = FORMATS[form]
     _check_options(context, form, predictions=isinstance(chosen, PredictionFormat))
     if str(out) == "-" and as_json:
@@ -209,7 +209,8 @@ def _export_samples(
     settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool
 ) -> None:
     from prchain.core.console.progress import open_progress
-    from sql.strength import ProofFilter, doubt_words, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.strength import doubt_words, say_proofs
     from trajectories.export.export import VALIDATION, export_to, set_paths
     from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format
@@ -227,7 +228,7 @@ def _export_samples(
         ]
         check_inputs(written, _inputs(settings, options))
     with (
-        closing(Store.open(settings.db, create=False)) as store,
+        opened_store(settings.db) as store,
         open_progress(secrets=settings.secrets) as progress,
     ):
         with store.reading() as tx:
@@ -327,7 +328,7 @@ def _export_predictions(
         check_inputs([out], _inputs(settings))
     outcomes = frozenset(_words(outcome)) or FINAL
     left_out: list[MissingPrediction] = []
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx, Files(force=force) as files:
+    with opened_store(settings.db) as store, store.reading() as tx, Files(force=force) as files:
         check_requested(tx, outcomes=outcomes, **which)
         writer = JsonLines(StandardOutput() if to_stdout else files.open(out))
         found = form.rows(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trajectories.export.samples import Sample
+if TYPE_CHECKING:
+    from trajectories.export.samples import Sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Literal
 
 from prchain.core.errors import UsageError
 from prchain.core.told import Within, told
-from sql.labels import LabelFilter
-from sql.strength import ProofFilter
+from sql.label_filter import LabelFilter
+from sql.proof_filter import ProofFilter
 from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
 from trajectories.export.recipe import Recipe
 from trajectories.outcomes import KEPT

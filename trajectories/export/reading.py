@@ -14,7 +14,8 @@ from sqlalchemy import func, select
 
 from sql.benchmarks import benchmark_chains
 from sql.chosen import selected_ids
-from sql.labels import fits, labels_by_chain
+from sql.label_filter import fits
+from sql.labels import labels_by_chain
 from sql.store import Transaction
 from sql.tables import (
     Chain,

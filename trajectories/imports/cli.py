@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from prchain.core.cli_options import db_option, json_option
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, tally
 from prchain.core.endings import end_command
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 
 if TYPE_CHECKING:
     from trajectories.imports.importing import TrajectoryImportReport
@@ -44,7 +43,7 @@ def import_(path: Path, form: str, source: str | None, licence: str | None, db: 
     """
     from trajectories.imports.importing import TrajectoryImporter
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     told = 0
 
     def tell(line: str) -> None:
@@ -53,7 +52,7 @@ def import_(path: Path, form: str, source: str | None, licence: str | None, db: 
         if told <= _MOST_TOLD:
             say(line, err=True)
 
-    with closing(Store.open(settings.db)) as store, open_progress(secrets=settings.secrets) as progress:
+    with opened_store(settings.db, create=True) as store, open_progress(secrets=settings.secrets) as progress:
         importer = TrajectoryImporter(store, source=source, licence=licence, secrets=settings.secrets)
         report = importer.run(path, tell, progress)
     if told > _MOST_TOLD:

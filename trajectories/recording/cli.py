@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +15,12 @@ from prchain.core.cli_options import Command, budget_option, db_option, json_opt
 from prchain.core.console.terminal import counted, dollars, present, say, tally
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
 from prchain.core.storable import clean_text
-from sql.store import Store
+from sql.opening import opened_store
 
 if TYPE_CHECKING:
+    from prchain.core.settings import Settings
     from trajectories.recording.recorder import ProgramRecorder
 
 
@@ -68,10 +68,10 @@ def record(
 
     if repository is not None and not _REPOSITORY.fullmatch(repository):
         raise UsageError(f"--repository is OWNER/NAME, not {repository[:80]!r}")
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     run = uuid.uuid4().hex
     with (
-        closing(Store.open(settings.db)) as store,
+        opened_store(settings.db, create=True) as store,
         open_gateway(settings, store, [PURPOSE], budget_usd=budget, run=run) as gateway,
     ):
         agent = clean_text(name or Path(command[0]).name)[:255]

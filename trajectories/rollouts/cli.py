@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +34,8 @@ from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next, tally
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError
-from prchain.core.settings import PurposeSettings, Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 from trajectories.agents.observers.flags import observer_options, observer_specs
 from trajectories.imports.cli import import_
 from trajectories.model import NO_LIMITS, AgentLimits
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from prchain.core.keyed import Given
     from prchain.core.llm.gateway import CostEstimate
     from prchain.core.llm.ledger import Spending
+    from prchain.core.settings import Settings
     from trajectories.rollouts.extend import PendingExtensions
     from trajectories.rollouts.forecast import Forecast
     from trajectories.rollouts.otherwise import OtherRollouts
@@ -121,12 +121,13 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --agent temperature=1
     """
-    from sql.strength import ProofFilter, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.strength import say_proofs
     from trajectories.rollouts.otherwise import other_rollouts, other_words
     from trajectories.rollouts.run import RolloutChoice, open_run
     from trajectories.sums import hidden_tests
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     if like is None:
         options = _options(settings, flags, unsafe=unsafe)
     else:
@@ -163,6 +164,7 @@ def run(
 
 def _options(settings: Settings, flags: dict[str, Any], *, unsafe: bool) -> RolloutOptions:
     """The options from the flags; for the agent's replies its settings fill in where no flag is given."""
+    from prchain.core.settings import PurposeSettings
     from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 
     where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
@@ -187,7 +189,7 @@ def _stored_options(settings: Settings, like: str, flags: Mapping[str, Any], *, 
         typed.append("--as-paper")
     if typed:
         raise UsageError(f"--like takes all options of {like}; leave out {', '.join(sorted(typed))}")
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+    with opened_store(settings.db) as store, store.reading() as tx:
         options = options_like(tx, like)
     chosen_backend(options.backend, unsafe=unsafe)
     return options
@@ -201,7 +203,7 @@ def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
     name, _, step = branch.partition(":")
     if not step.isdecimal():
         raise UsageError(f"--branch takes a trajectory and a step, as in 81c2:17, not {branch!r}")
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+    with opened_store(settings.db) as store, store.reading() as tx:
         return find_trajectory(tx, name), int(step)
 
 
@@ -337,7 +339,7 @@ def extend(
     from trajectories.outcomes import KEPT
     from trajectories.rollouts.extend import ChangedOptions, open_extension
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     where = None if backend is None else chosen_backend(backend, unsafe=unsafe).name
     changed = ChangedOptions(stage_limits.given, chain_limits.given, agent.get("temperature"), where)
     with (
@@ -449,7 +451,7 @@ def list_(
     """
     from trajectories.rollouts.report import list_trajectories, print_trajectories
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         rows = list_trajectories(store, repository, chain, outcome, scaffold)
     present(as_json, rows, print_trajectories, rows)
 
@@ -475,8 +477,8 @@ def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str
 
     if step is not None and (messages or brief):
         raise UsageError("--step prints the patch of one step; leave --messages and --brief out")
-    settings = Settings.load(db=db)
-    with closing(Store.open(settings.db, create=False)) as store:
+    settings = load_settings(db=db)
+    with opened_store(settings.db) as store:
         if step is not None:
             diff = step_diff(store, trajectory, step, mirrors=settings.mirrors_dir, data_dir=settings.data_dir)
             present(as_json, diff.row(), print_step_diff, diff)
@@ -504,6 +506,6 @@ def audit(repository: str | None, chain: str | None, trajectory: str | None, db:
     """
     from trajectories.audit.report import audit_store, print_audit
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         report = audit_store(store, trajectory, chain, repository)
     present(as_json, report.row(), print_audit, report)

@@ -23,8 +23,9 @@ from prchain.core.runs import RunResult, Tell, UnitResult, run_units
 from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
+from sql.proof_filter import ProofFilter
 from sql.store import Store
-from sql.strength import ProofFilter, doubts, meeting, require_proof
+from sql.strength import doubts, meeting, require_proof
 from sql.tables import Chain
 from trajectories.agents.observers.setup import make_observers
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT

@@ -178,9 +178,50 @@ Replace = Callable[[str, str], str]
 """From the name of a kind, and a secret of it, to what comes into its place."""
 
 
-def without_tokens(text: str, replace: Replace, *kinds: TokenKind) -> str:
-    """A text in which tokens are replaced: those of services, and of the other kinds that are given."""
-    for kind in (*TOKEN_KINDS, *kinds):
+_WORDS = re.compile("[!-~]{16,}")
+"""Every token ends in such a word, and most are one: no alphabet of a body holds a blank, and the shortest token, which
+is Slack's with one number, has 17 characters."""
+
+_DRAWN = re.compile("[A-Z0-9]")
+"""The word holds one of these: a body of small letters alone mixes no kinds. Where `TokenKind.mixed` is 0, its alphabet
+or the numbers before it see to that."""
+
+_APART = ("ecret", "ECRET")
+"""In the signs of the kind whose body a blank may part from them."""
+
+
+def _grouped() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    signs = dict.fromkeys(sign for kind in (*TOKEN_KINDS, JWT) for sign in kind.signs)
+    left = [sign for sign in signs if not any(part in sign for part in _APART)]
+    groups = []
+    for shared in ("_", "gl", ""):
+        groups.append((shared, tuple(sign for sign in left if shared in sign)))
+        left = [sign for sign in left if shared not in sign]
+    return tuple(groups)
+
+
+_TOGETHER = _grouped()
+"""The other signs, in groups with what all of a group hold: a text without that is searched for none of them."""
+
+
+def may_hold_tokens(text: str) -> bool:
+    """Whether a text may hold a token of `TOKEN_KINDS`, or a `JWT`; most texts do not, and this tells them fast."""
+    words = " ".join(_WORDS.findall(text))
+    if not words or not _DRAWN.search(words):
+        return False
+    for shared, signs in _TOGETHER:
+        if shared in words:
+            for sign in signs:
+                if sign in words:
+                    return True
+    return any(sign in text for sign in _APART)
+
+
+def without_tokens(text: str, replace: Replace, *, jwt: bool = False) -> str:
+    """A text in which tokens of services are replaced, and with `jwt` signed claims of any, too."""
+    if not may_hold_tokens(text):
+        return text
+    for kind in (*TOKEN_KINDS, JWT) if jwt else TOKEN_KINDS:
         for sign in kind.signs:
             if sign in text:
                 text = kind.pattern.sub(partial(_replaced, kind, replace), text)

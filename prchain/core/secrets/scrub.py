@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from functools import partial
 
-from prchain.core.secrets.credentials import JWT, Replace, without_logins, without_passwords, without_tokens
+from prchain.core.secrets.credentials import Replace, without_logins, without_passwords, without_tokens
 from prchain.core.secrets.private_keys import SIGN as KEY_SIGN
 from prchain.core.secrets.private_keys import without_private_keys
 from prchain.core.storable import clean_text
@@ -57,7 +57,7 @@ def replace_secrets(text: str, replace: Replace) -> str:
     """Return a text of others in which `replace` has put something into the place of each that looks like a secret."""
     if KEY_SIGN in text:
         text = without_private_keys(text, lambda key: replace(PRIVATE_KEY, key))
-    return without_passwords(without_tokens(text, replace, JWT), replace)
+    return without_passwords(without_tokens(text, replace, jwt=True), replace)
 
 
 def redact_reply(text: str, secrets: tuple[str, ...]) -> str:

@@ -18,7 +18,8 @@ from prchain.view.labels import pairs_of
 from prchain.view.options import ViewOptions
 from prchain.view.server import ViewServer
 from prchain.view.site import Site
-from sql.labels import DROP, KEEP, GivenLabel, read_labels, write_label
+from sql.label_filter import DROP, KEEP
+from sql.labels import GivenLabel, read_labels, write_label
 from tests.databases import new_database, open_new
 from tests.prchain.view.pagereader import read_page
 from tests.trajectories.sampleworld import SampleWorld

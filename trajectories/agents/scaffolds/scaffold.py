@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from environments.sandboxes.sandbox import LaidFolder, Sandbox
-from prchain.core.git.trees import TreeStore
-from prchain.core.leaks.finding import Finding
-from prchain.core.llm.gateway import Gateway
-from sql.store import Transaction
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import RolloutOptions
+
+if TYPE_CHECKING:
+    from environments.sandboxes.sandbox import LaidFolder, Sandbox
+    from prchain.core.git.trees import TreeStore
+    from prchain.core.leaks.finding import Finding
+    from prchain.core.llm.gateway import Gateway
+    from sql.store import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class AttemptResult:
     """The stage's outcome, where the scaffold itself gives the attempt up: then no verdict is asked for."""
 
 
-Record = Callable[[Transaction], None]
+Record = Callable[["Transaction"], None]
 """Writes an observer's rows within the caller's transaction; called with the same rows again after a kill."""
 
 

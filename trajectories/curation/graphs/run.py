@@ -30,8 +30,9 @@ from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
+from sql.proof_filter import ProofFilter
 from sql.store import Store, Transaction
-from sql.strength import ProofFilter, doubts, meeting, require_proof
+from sql.strength import doubts, meeting, require_proof
 from sql.tables import ChainStage, GraphRow, StageTests, Task, TaskStage
 from trajectories.curation.graphs.bench import Bench
 from trajectories.curation.graphs.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts

@@ -28,7 +28,7 @@ from prchain.core.cli_options import (
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_next, tally
 from prchain.core.endings import end_command
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
 from trajectories.agents.observers.flags import observer_options, observer_specs
 from trajectories.curation.windows.options import WindowOptions
 from trajectories.options import RolloutOptions
@@ -95,10 +95,11 @@ def run(
       prchain curate run --dry-run
       prchain curate run 5f0c --budget 20
     """
-    from sql.strength import ProofFilter, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.strength import say_proofs
     from trajectories.curation.windows.run import CurationChoice, open_run
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     where = BACKENDS.named(backend or settings.environments_backend or DEFAULT)
     observers = observer_specs(flags)
     options = WindowOptions(**windows)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from trajectories.curation.graphs.graph import ProcessGraph
+if TYPE_CHECKING:
+    from trajectories.curation.graphs.graph import ProcessGraph
 
 
 class Premature(StrEnum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,8 +28,8 @@ from prchain.core.cli_options import (
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, tally
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 from trajectories.options import RolloutOptions
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def nodes(repository: str | None, out: Path | None, db: str | None, as_json: boo
     """
     from trajectories.studies.curation.node_study import study_nodes
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         found = study_nodes(store, repository)
     _show("nodes", found, out, as_json=as_json)
 
@@ -111,7 +110,7 @@ def quality(repository: str | None, out: Path | None, db: str | None, as_json: b
     """
     from trajectories.studies.curation.quality import study_quality
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         found = study_quality(store, repository)
     _show("quality", found, out, as_json=as_json)
 
@@ -148,7 +147,7 @@ def coverage(
     from trajectories.studies.curation.coverage import study_coverage
     from trajectories.studies.curation.coverage_run import open_coverage
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_coverage(settings, repository=repository, model=model, budget_usd=budget, progress=progress) as runner,
@@ -237,7 +236,7 @@ def disclosure(
     from trajectories.studies.curation.disclosure import study_disclosure
     from trajectories.studies.curation.disclosure_run import DisclosureChoice, open_disclosure
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
     wanted = tuple(it for it in Bundle if not bundles or it in bundles)
     choice = DisclosureChoice(strategy, repository, limit, chain, wanted, validation)
@@ -336,6 +335,6 @@ def baselines(
     """
     from trajectories.studies.curation.baselines import study_baselines
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         found = study_baselines(store, repository, model, passes=passes, seed=seed)
     _show("baselines", found, out, as_json=as_json)

@@ -23,10 +23,11 @@ from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, say_prose, say_some, tally
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError, no_room
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 
 if TYPE_CHECKING:
+    from prchain.core.settings import Settings
     from sql.store import Transaction
     from trajectories.studies.evaluation.evaluation import By
     from trajectories.studies.evaluation.graded_runs import GradedReport
@@ -112,7 +113,7 @@ def evaluate(
     from trajectories.studies.evaluation.stored import TaskSet, chains_of, evaluated_runs, with_views
     from trajectories.studies.evaluation.tables import print_evaluation, print_sides
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     numbers = _numbers(ks)
     for out in (svg, predictions):
         _require_place(out, force=force)
@@ -129,7 +130,7 @@ def evaluate(
                 chosen_groups([*stored, *(it for it in planned if model in (None, it.model))], by, *compare)
 
         graded, report = _graded(settings, where.name, tasks, others, require_groups)
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+    with opened_store(settings.db) as store, store.reading() as tx:
         chains = chains_of(tx, tasks)
         runs = [*evaluated_runs(tx, chains, model), *(it for it in graded if model in (None, it.model))]
         row = evaluation(runs, by=by, ks=numbers)
@@ -186,7 +187,7 @@ def _graded(
     predictions = list(read_predictions(file, lines.append))
     bad = len(lines)
     with (
-        closing(Store.open(settings.db, create=False)) as store,
+        opened_store(settings.db) as store,
         open_progress(secrets=settings.secrets) as progress,
     ):
         with store.reading() as tx:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,12 +13,13 @@ from prchain.core.cli_options import Group, db_option, json_option, repository_o
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, tally
 from prchain.core.endings import end_command
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 from trajectories.agents.observers.flags import prm_option, prm_spec
 from trajectories.studies.guidance.sweeps.cli import sweep
 
 if TYPE_CHECKING:
+    from prchain.core.settings import Settings
     from trajectories.studies.guidance.stored import ReadingChoice
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -86,7 +86,7 @@ def replay(
     from trajectories.studies.guidance.report_replay import print_replay, replay_row
     from trajectories.studies.guidance.stored import ReadingChoice
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     kind = _kind(prm)
     assert isinstance(kind, PrmKind)
     chosen = kind.chosen
@@ -134,7 +134,7 @@ def _scored(settings: Settings, choice: ReadingChoice, labels: Sequence[Any]) ->
     from trajectories.studies.guidance.label_file import check_windows, settled
     from trajectories.studies.guidance.stored import known_windows, stored_readings
 
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+    with opened_store(settings.db) as store, store.reading() as tx:
         check_windows(labels, known_windows(tx))
         found = stored_readings(tx, choice)
     return {name: asdict(score) for name, score in scores(found, settled(labels).labels).items()}
@@ -160,7 +160,7 @@ def compare(one: str, other: str, db: str | None, as_json: bool) -> None:
     from trajectories.studies.guidance.report_replay import reading_choice
     from trajectories.studies.guidance.stored import stored_readings
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store, store.reading() as tx:
+    with opened_store(load_settings(db=db).db) as store, store.reading() as tx:
         first, second = (stored_readings(tx, reading_choice(tx, name)) for name in (one, other))
     overall, categories = suboptimal_kappa(first, second), category_kappas(first, second)
     row = {"suboptimal": asdict(overall), "categories": {name: asdict(it) for name, it in categories.items()}}
@@ -194,7 +194,7 @@ def report(repository: str | None, difficulty: Path | None, db: str | None, as_j
     from trajectories.studies.guidance.report import print_prm_report, prm_report
 
     minutes = None if difficulty is None else read_minutes(difficulty)
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    with opened_store(load_settings(db=db).db) as store:
         row = prm_report(store, repository=repository, minutes=minutes)
     present(as_json, row, print_prm_report, row)
 
@@ -236,8 +236,8 @@ def labels(
 
     if beginnings and (trajectory or outcome or variant):
         raise UsageError("--beginnings compares all rollouts; it takes no --trajectory, --outcome or --variant")
-    settings = Settings.load(db=db)
-    with closing(Store.open(settings.db, create=False)) as store:
+    settings = load_settings(db=db)
+    with opened_store(settings.db) as store:
         if beginnings:
             counts: Any = write_pairs(store, out, benchmarks=benchmarks, force=force, secrets=settings.secrets)
         else:

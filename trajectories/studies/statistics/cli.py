@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ import click
 from prchain.core.cli_options import db_option, json_option
 from prchain.core.console.terminal import present
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 
 if TYPE_CHECKING:
     from trajectories.studies.statistics.groups import GroupKind
@@ -56,11 +55,11 @@ def stats(by: GroupKind | None, steps: str | None, domains: Path | None, db: str
     from trajectories.studies.statistics.stats import print_stats
     from trajectories.studies.statistics.stats import stats as figures
 
-    settings = Settings.load(db=db)
+    settings = load_settings(db=db)
     if by is None and (steps or domains):
         raise UsageError(f"{'--steps' if steps else '--domains'} is of groups: give --by, too")
     chosen = STEPS if steps is None else read_steps(steps)
     told = None if domains is None else read_domains(domains)
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+    with opened_store(settings.db) as store, store.reading() as tx:
         row = figures(tx) if by is None else grouped_stats(tx, by, steps=chosen, domains=told)
     present(as_json, row, print_stats if by is None else print_grouped, row)

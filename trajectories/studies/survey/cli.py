@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,8 @@ from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import present
 from prchain.core.endings import end_command, say_end
 from prchain.core.errors import UsageError, no_room
-from prchain.core.settings import Settings
-from sql.store import Store
+from prchain.core.loading import load_settings
+from sql.opening import opened_store
 from trajectories.studies.survey.options import SurveyOptions
 
 NOTHING = "no landed pull request with tests can be drawn; `prchain mine` mines repositories"
@@ -74,14 +73,14 @@ def survey(
     from trajectories.studies.survey.run import run_survey
 
     options = SurveyOptions(**given(flags))
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     chosen = chosen_backend(backend or settings.environments_backend, unsafe=unsafe).of(settings)
     if budget is not None and not repair:
         raise UsageError("--budget is what repairs may cost; give --repair, too")
     if svg is not None:
         _require_drawing(svg)
     with (
-        closing(Store.open(settings.db, create=False)) as store,
+        opened_store(settings.db) as store,
         open_progress(secrets=settings.secrets) as progress,
     ):
         report, proved = run_survey(

@@ -21,7 +21,7 @@ from prchain.core.cli_options import (
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import counted, present, say, tally
 from prchain.core.endings import end_command, say_causes, say_end
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
 
 if TYPE_CHECKING:
     from trajectories.studies.verdicts.calibrate import Calibrator, Orders
@@ -90,7 +90,7 @@ def calibrate(
     from trajectories.studies.verdicts.calibrate import CalibrationOptions, open_run
     from trajectories.studies.verdicts.report import print_summary, spent, summary
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     options = CalibrationOptions(strategy, repository, limit, repeats, orders)
     with (
         open_progress(secrets=settings.secrets) as progress,

@@ -27,7 +27,7 @@ from prchain.core.cli_options import (
 )
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import present, say, say_next, tally
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
 from trajectories.agents.observers.flags import sweep_option
 from trajectories.model import AgentLimits
 from trajectories.options import RolloutOptions
@@ -101,7 +101,7 @@ def sweep(
     from trajectories.rollouts.run import RolloutChoice
     from trajectories.studies.guidance.sweeps.sweep import open_sweep, settings_of
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     names = settings_of(variants)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
     options = RolloutOptions(backend=where.name, min_length=1, **given(flags))

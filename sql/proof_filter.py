@@ -1,0 +1,15 @@
+"""Which proofs a command works with, by what they are worth (`sql.strength`)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ProofFilter(StrEnum):
+    """What ``--proof`` asks of every stage; each asks for what stands before it, too."""
+
+    ANY = "any"
+    OWN = "own"
+    """An F2P test is left that no import alone has hidden."""
+    CAUGHT = "caught"
+    """The proof is `sql.strength.Worth.STRONG`."""
