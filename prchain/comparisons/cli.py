@@ -140,9 +140,9 @@ def _require_tasks(settings: Settings, paper: str) -> None:
     from sql.tables import ImportedTask, Repository
 
     with closing(Store.open(settings.db)) as store, store.reading() as tx:
-        if paper == "davinci" and not tx.rows(Repository, "id"):
+        if paper == "davinci" and next(tx.rows(Repository, "id"), None) is None:
             raise UsageError("no repository is mined: give --pool a list of them, as `prchain mine` takes it")
-        if paper != "davinci" and not tx.rows(ImportedTask, "chain_id"):
+        if paper != "davinci" and next(tx.rows(ImportedTask, "chain_id"), None) is None:
             raise UsageError("no task is imported: give --pool a data set, as `prchain tasks import` takes it")
 
 
