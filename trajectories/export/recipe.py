@@ -1,7 +1,7 @@
 """The training arguments of the papers, as a script of a trainer that reads the exported file.
 
-Flags are those of slime at 624b824 with Megatron-LM at d98e8a6, and of ms-swift 4.6.0. A script finds the file in its own folder, so both
-can be moved together.
+Flags are those of slime at 624b824 with Megatron-LM at d98e8a6, and of ms-swift 4.6.0. A script finds the file in its
+own folder, so both can be moved together.
 """
 
 from __future__ import annotations
