@@ -23,8 +23,13 @@ POOL = {4: "own", 3: "write"}
 FIRST = {"purpose": "curator", "contains": "can be found out in place of step", "reply": {"step": 2, "node": "float.2"}}
 """Where the curator picks itself, the place that the rule picks in the demo."""
 
+OVERVIEW = (
+    "The library of quantities grows by one small piece at a time. Each piece leaves what is there as it was, keeps "
+    "amounts exact, and refuses what it does not understand, so that people who build on it can trust what they read."
+)
+
 LAST: tuple[Mapping[str, Any], ...] = (
-    {"purpose": "overview", "reply": {"overview": "The library of quantities grows, one small piece at a time."}},
+    {"purpose": "overview", "reply": {"overview": OVERVIEW}},
     {"purpose": "prm", "reply": window_reply(GuidedWindow(sees="", status="On track", guidance="Go on."))},
 )
 """Of chains and windows that the demo does not have."""
