@@ -170,18 +170,18 @@ class AgentUsage:
     """Usage so far, in the units of `AgentLimits`."""
 
     steps: int = 0
-    calls: int = 0
     tokens: int = 0
     usd: float = 0.0
     seconds: float = 0.0
+    calls: int = 0
 
     def __add__(self, other: AgentUsage) -> AgentUsage:
         return AgentUsage(
             self.steps + other.steps,
-            self.calls + other.calls,
             self.tokens + other.tokens,
             self.usd + other.usd,
             self.seconds + other.seconds,
+            self.calls + other.calls,
         )
 
     def over(self, limits: AgentLimits) -> Ending | None:

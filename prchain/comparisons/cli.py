@@ -119,7 +119,7 @@ def run(
     }
     if dry_run:
         lines = [command_line(words) for words in planned(steps, cli, shared)]
-        present(as_json, {"commands": lines}, lambda: [say_whole(line) for line in lines])
+        present(as_json, {"commands": lines}, _print_lines, lines)
         return
     chosen_backend(where.name, unsafe=unsafe)
     if pool is None:
@@ -144,6 +144,11 @@ def _require_tasks(settings: Settings, paper: str) -> None:
             raise UsageError("no repository is mined: give --pool a list of them, as `prchain mine` takes it")
         if paper != "davinci" and next(tx.rows(ImportedTask, "chain_id"), None) is None:
             raise UsageError("no task is imported: give --pool a data set, as `prchain tasks import` takes it")
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    for line in lines:
+        say_whole(line)
 
 
 def _print_result(result: ComparisonResult) -> None:

@@ -54,7 +54,8 @@ def run_steps(
 
     `run` runs one command line of `group` and returns its exit code.
     """
-    done, left = [], []
+    done: list[str] = []
+    left: list[str] = []
     for step in steps:
         say_heading(step.title, step.words)
         number = None if step.at_most is None else samples_of(step.at_most)

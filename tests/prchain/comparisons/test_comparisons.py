@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import json
+import os
+import pickle
 import re
 import shlex
 from collections.abc import Mapping
@@ -61,8 +64,20 @@ class World(NamedTuple):
 
 @pytest.fixture(scope="module")
 def world(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory, bubblewrap: None) -> World:
-    folder = tmp_path_factory.mktemp("papers") / "demo"
-    pool = lay_out(finished_demo, folder)
+    """Made once for the tests of all processes; what they add to it is no matter to the others."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    kept = shared / "papers-world"
+    with (shared / "papers-world.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(made(finished_demo, tmp_path_factory.mktemp("papers") / "demo")))
+    world: World = pickle.loads(kept.read_bytes())
+    return world
+
+
+def made(ran: Ran, folder: Path) -> World:
+    pool = lay_out(ran, folder)
     printed, codes = {}, {}
     with alone_in(folder):
         for paper, given in GIVEN.items():

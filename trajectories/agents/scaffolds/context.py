@@ -189,7 +189,7 @@ def used_by(entries: Iterable[Entry]) -> AgentUsage:
             tokens += estimated.get("in", 0) if entry.tokens_in is None else entry.tokens_in
             tokens += estimated.get("out", 0) if entry.tokens_out is None else entry.tokens_out
             usd += entry.usd or 0.0
-    return AgentUsage(steps, calls, tokens, usd, seconds)
+    return AgentUsage(steps, tokens, usd, seconds, calls)
 
 
 def _size(message: Message) -> int:

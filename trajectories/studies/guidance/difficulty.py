@@ -176,8 +176,8 @@ def reference_stages(tx: Transaction) -> list[ReferenceStage]:
     ).join(Repository, Repository.id == ChainStage.repository_id)
     query = query.outerjoin(ImportedTask, ImportedTask.chain_id == ChainStage.chain_id)
     return [
-        ReferenceStage(chain_id, position, f"{owner}/{name}", *rest)
-        for chain_id, position, owner, name, *rest in tx.connection.execute(query)
+        ReferenceStage(chain_id, position, f"{owner}/{name}", number, files, lines, words)
+        for chain_id, position, owner, name, number, files, lines, words in tx.connection.execute(query)
     ]
 
 
