@@ -197,7 +197,7 @@ def table(
 
     \b
     Example:
-      prchain papers table davinci --db verified.db --predictions-from predictions.jsonl
+      prchain papers table davinci --predictions-from predictions.jsonl
       prchain papers table p2t --db verified.db --source SWE-bench_Verified
       prchain papers table swe-prm
     """
