@@ -30,10 +30,10 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality proofs-again harbor-runs imported-stages state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision suspicion grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows view-pages secrets shape mutations tables-page options-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export davinci p2t swe-prm stats status test test-all test-fast test-llm test-consumers check precision leaks reading task-reading bench optimality proofs-again harbor-runs imported-stages state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision suspicion grades strength needs evidence lineage candidates real-rollouts engine-faults same-rows view-pages secrets shape mutations tables-page options-page lock
 
 help: ## Show this; ALL=1 shows what those use who work on prchain, too
-	@sed -n 's/^\([a-z-]*\):.*$(if $(ALL),[\#:],\#)$(if $(ALL),[\#:],\#) \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
+	@sed -n 's/^\([a-z0-9-]*\):.*$(if $(ALL),[\#:],\#)$(if $(ALL),[\#:],\#) \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
 
 install: $(RUNTIME) ## Make .venv with the command prchain
 
@@ -64,6 +64,17 @@ curate: $(RUNTIME) ## Distil reference patches into process graphs: ARGS="--repo
 
 export: $(RUNTIME) ## Write kept trajectories as training data: OUT=sft.jsonl ARGS="--format slime --split 0.05"
 	$(BIN)/prchain export --out $(OUT) $(ARGS)
+
+davinci p2t swe-prm: POOL_OPTION = $(if $(POOL),--pool $(POOL))
+
+davinci: $(RUNTIME) ## Run daVinci-Agency's main comparison up to files for slime: POOL=repos.txt ARGS="--budget 50"
+	$(BIN)/prchain papers run davinci $(POOL_OPTION) $(ARGS)
+
+p2t: $(RUNTIME) ## Run P2T's main comparison up to files for ms-swift: POOL=swe-gym.jsonl ARGS="--limit 20 --budget 20"
+	$(BIN)/prchain papers run p2t $(POOL_OPTION) $(ARGS)
+
+swe-prm: $(RUNTIME) ## Run SWE-PRM's main comparison, and print its table: POOL=verified.jsonl ARGS="--limit 20 --budget 20"
+	$(BIN)/prchain papers run swe-prm $(POOL_OPTION) $(ARGS)
 
 stats: $(RUNTIME) ## Say what the rollouts come to, beside the paper's figures
 	@$(BIN)/prchain stats $(ARGS)

@@ -55,6 +55,7 @@ COMMANDS = {
         "trajectories.studies.evaluation.cli:evaluate",
         "Print models' figures on a set of tasks: Pass@k, cost, steps.",
     ),
+    "papers": ("prchain.comparisons.cli:papers", "Run the main comparison of a paper, and print its table."),
     "view": ("prchain.view.cli:view", "Show the database as pages, served here or written as files."),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 _CODE = re.compile(r"^```[^\n]*\n(.*?)^```|`([^`\n]+)`|((?:^    \S[^\n]*\n)+)", re.M | re.S)
 _LINE = re.compile(r"(?:^|[\s;&|`(])(prchain|make)((?:[ \t]+[^\s|;&#<>]+)*)")
-_TARGET = re.compile(r"^([a-z][a-z-]*):", re.M)
+_TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.M)
 
 
 def readme() -> str:

@@ -129,6 +129,15 @@ ROWS = {
     "tasks import": Row(("none.jsonl",), "no task was imported"),
     "rollouts import": Row(("none.jsonl", "--format", "atif"), "no trajectory was imported"),
     "evaluate": Row((), "no rollout over these tasks has ended"),
+    "papers run": Row(
+        ("davinci", *PLAIN),
+        "tests/prchain/comparisons/test_comparisons.py::"
+        "test_a_run_goes_on_after_what_is_left_and_ends_where_it_is_refused_or_interrupted",
+    ),
+    "papers table": Row(
+        ("davinci",),
+        "tests/prchain/comparisons/test_comparisons.py::test_predictions_that_cannot_be_graded_end_the_table_with_1",
+    ),
     "record": Row(("--", "true"), "true asked nothing: .*", calm=False),
 }
 

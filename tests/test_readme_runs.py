@@ -196,6 +196,13 @@ RULES = {
     "prm report": Rule("no rollout|nothing|left out|guid"),
     "prm labels": Rule("rows? written"),
     "judge calibrate": Rule("160 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
+    "papers run": Rule(
+        "prchain papers table|does not exist",
+        ("--dry-run",),
+        ends=(0, 2),
+        why="no pool is there; tests/prchain/comparisons runs them",
+    ),
+    "papers table": Rule("table [12]|there is no file", LOCAL, ends=(0, 2), why="plain processes are everywhere"),
     "view": Rule("files, .* MB; open pages", ("--out", "pages"), why="without it, it serves until Ctrl-C"),
     "export": Rule("3 samples"),
     "export --format swebench": Rule(

@@ -110,6 +110,7 @@ class Ending(StrEnum):
 
     SUBMITTED = "submitted"
     STEP_LIMIT = "step_limit"
+    CALL_LIMIT = "call_limit"
     TOKEN_LIMIT = "token_limit"
     COST_LIMIT = "cost_limit"
     TIME_LIMIT = "time_limit"
@@ -123,6 +124,9 @@ class Ending(StrEnum):
     """An agent program ended and said that it had failed, or asked nothing more."""
 
 
+LIMITS = frozenset({Ending.STEP_LIMIT, Ending.CALL_LIMIT, Ending.TOKEN_LIMIT, Ending.COST_LIMIT, Ending.TIME_LIMIT})
+"""Endings at a limit of the user's."""
+
 _KEY = "Stages"
 
 
@@ -134,6 +138,9 @@ class AgentLimits:
     """
 
     steps: int | None = told(None, "Steps.", _KEY, why="the papers' limit, and their axis", least=1)
+    calls: int | None = told(
+        None, "Calls of tools.", _KEY, why="the axis of daVinci-Agency's figure 7; a step may make several", least=1
+    )
     tokens: int | None = told(None, "Tokens of prompts and replies.", _KEY, why="where prices are not known", least=1)
     usd: float | None = told(
         None, "USD of the agent's calls.", _KEY, why="what one stage may cost", least=0, above=True
@@ -168,16 +175,22 @@ class AgentUsage:
     tokens: int = 0
     usd: float = 0.0
     seconds: float = 0.0
+    calls: int = 0
 
     def __add__(self, other: AgentUsage) -> AgentUsage:
         return AgentUsage(
-            self.steps + other.steps, self.tokens + other.tokens, self.usd + other.usd, self.seconds + other.seconds
+            self.steps + other.steps,
+            self.tokens + other.tokens,
+            self.usd + other.usd,
+            self.seconds + other.seconds,
+            self.calls + other.calls,
         )
 
     def over(self, limits: AgentLimits) -> Ending | None:
         """The first limit that is reached; None where there is room for another step."""
         pairs = (
             (self.steps, limits.steps, Ending.STEP_LIMIT),
+            (self.calls, limits.calls, Ending.CALL_LIMIT),
             (self.tokens, limits.tokens, Ending.TOKEN_LIMIT),
             (self.usd, limits.usd, Ending.COST_LIMIT),
             (self.seconds, limits.seconds, Ending.TIME_LIMIT),

@@ -9,12 +9,12 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from prchain.core.console.terminal import say, say_command, say_facts, say_prose, say_whole, tally
+from prchain.core.console.terminal import say, say_facts, say_whole, tally
 from prchain.core.errors import DemoStopped
 from prchain.core.settings import Settings, variable
 from prchain.demo.backend import ChosenBackend, choose
@@ -25,6 +25,7 @@ from prchain.demo.folder import LIBRARY, SCRIPT, claim, prepare
 from prchain.demo.funnel import Funnel, read_funnel, stories
 from prchain.demo.guidance import print_guidance
 from prchain.demo.library import HISTORY, REPOSITORY, Style, build
+from prchain.shown import command_line, run_shown, say_heading
 from sql.outcomes import READY
 from sql.store import Store
 from sql.tables import GraphRow, Task, Trajectory
@@ -87,12 +88,12 @@ def run_demo(
     failed: list[str] = []
     with contextlib.chdir(folder), _environment(settings, user if model else None):
         for step in demo_commands(chosen, everything=everything):
-            _say_heading(step.title, step.words)
+            say_heading(step.title, step.words)
             if step.command[:1] == ["export"]:
                 _require(Trajectory, KEPT, f"{_who(model)} did no work that was accepted", "the export")
             succeeds = _run_command(step, run)
             if not succeeds and not step.refused:
-                failed.append(step.title or _command_line(step.command))
+                failed.append(step.title or command_line(step.command))
             if step.command[:2] == ["tasks", "build"]:
                 _require(Task, {READY}, f"{_who(model)} wrote no task that is ready", "what follows")
             if "--prm" in step.command:
@@ -113,13 +114,13 @@ def run_demo(
 
 def print_outcome(outcome: Outcome) -> None:
     """The funnel, where the files are, and what to try next."""
-    _say_heading("The funnel", "From pull requests to samples; each row is made from the one above it.")
+    say_heading("The funnel", "From pull requests to samples; each row is made from the one above it.")
     outcome.funnel.print(outcome.samples)
     if outcome.failed:
-        _say_heading("What did not succeed", f"{', '.join(outcome.failed)}; the lines of each step above tell why.")
-    _say_heading("The files")
+        say_heading("What did not succeed", f"{', '.join(outcome.failed)}; the lines of each step above tell why.")
+    say_heading("The files")
     say_facts(outcome.files)
-    _say_heading("What next")
+    say_heading("What next")
     say("  # its prchain.toml leads every command to these files:")
     say_whole(f"  cd {shlex.quote(str(outcome.folder))}")
     program = _program()
@@ -150,7 +151,7 @@ def _program() -> list[str]:
 def _introduce(folder: Path, chosen: ChosenBackend, model: str | None, *, fresh: bool) -> None:
     styles = Counter(step.style for step in HISTORY if step.number)
     needs = "without network and without a key" if model is None else f"with the model {model}"
-    _say_heading("The demo", f"The whole of prchain on a small library of our own, {needs}.")
+    say_heading("The demo", f"The whole of prchain on a small library of our own, {needs}.")
     merged = f"{styles[Style.MERGE]} merged, {styles[Style.SQUASH]} squashed and {styles[Style.OPEN]} open"
     say_facts(
         {
@@ -163,23 +164,13 @@ def _introduce(folder: Path, chosen: ChosenBackend, model: str | None, *, fresh:
     )
 
 
-def _say_heading(title: str, words: str = "") -> None:
-    say()
-    if title:
-        say(title)
-    if words:
-        say_prose(words, further=0, hyphens=True)
-
-
 def _run_command(step: DemoCommand, run: Callable[[list[str]], int]) -> bool:
     """Run a command; returns whether it succeeded. Raises `DemoStopped` where it had to."""
     if not step.command:
         return True
-    line = _command_line(step.command)
-    say_command(line)
-    code = run(list(step.command))
+    code = run_shown(step.command, run)
     if code != 0 and step.must_succeed:
-        raise DemoStopped(f"`{line}` ended with code {code}; what is said above tells why")
+        raise DemoStopped(f"`{command_line(step.command)}` ended with code {code}; what is said above tells why")
     return code == 0
 
 
@@ -202,10 +193,6 @@ def _first_graph() -> str:
         return str(min((started, name) for name, started in tx.rows(GraphRow, "id", "started_at"))[1])
 
 
-def _command_line(command: Sequence[str]) -> str:
-    return shlex.join(["prchain", *command])
-
-
 def _say_stories() -> None:
     with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
         for line in stories(store):
@@ -221,13 +208,13 @@ def _say_curated(workdir: str | None) -> None:
         if curated is None or not windows:
             return
         window = next(filter(took_variant, windows), windows[0])
-        _say_heading("", "A window: Eff is what its steps came to in the graph, Len their tokens.")
+        say_heading("", "A window: Eff is what its steps came to in the graph, Len their tokens.")
         print_window(window)
         rewrite = next((it["rewrite"] for it in window["candidates"] if it["number"] == window["chosen"]), None)
         if rewrite:
-            _say_heading("", f"What the curator wrote: {rewrite['text']}")
+            say_heading("", f"What the curator wrote: {rewrite['text']}")
         if plain is not None:
-            _say_heading("", "The steps of that stage; * is the one that the curator wrote:")
+            say_heading("", "The steps of that stage; * is the one that the curator wrote:")
             for line in beside(store, plain, curated, window["stage"], workdir):
                 say(line)
 

@@ -10,6 +10,7 @@ texts compare exactly; with the folder of a real tokenizer in PRCHAIN_TEST_TOKEN
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -160,6 +161,59 @@ def slime_rows(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
 
 
+def swift_arguments(_file: Path) -> list[list[Any]]:
+    """The arguments of ms-swift's Megatron backend, read from its classes, which need Megatron to be imported."""
+    place = Path(importlib.util.find_spec("swift").origin).parent
+    sources = [*(place / "arguments").rglob("*.py"), *(place / "megatron" / "arguments").rglob("*.py")]
+    return [[name, choices] for source in sources for name, choices in fields_of(source.read_text(encoding="utf-8"))]
+
+
+def slime_arguments(_file: Path) -> list[list[Any]]:
+    """The arguments of the checkouts of slime and Megatron-LM, read from their parsers, and from the classes that
+    Megatron makes arguments of."""
+    slime_place, megatron = (Path(os.environ[f"PRCHAIN_TEST_{name}"]) for name in ("SLIME", "MEGATRON"))
+    parsers = [slime_place / "slime" / "utils" / "arguments.py", megatron / "megatron" / "training" / "arguments.py"]
+    found = []
+    for node in (node for file in parsers for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in ADDING:
+            choices = [
+                it.value for key in node.keywords if key.arg == "choices"
+                for it in ast.walk(key.value) if isinstance(it, ast.Constant)
+            ]  # fmt: skip
+            names = [it.value for it in node.args if isinstance(it, ast.Constant) and isinstance(it.value, str)]
+            found += [[name, choices] for name in names if name.startswith("--")]
+    core = megatron / "megatron" / "core"
+    classes = [
+        *(megatron / "megatron" / "training" / "config").rglob("*.py"),
+        core / "model_parallel_config.py",
+        core / "optimizer" / "optimizer_config.py",
+        core / "transformer" / "transformer_config.py",
+    ]
+    for file in classes:
+        fields = fields_of(file.read_text(encoding="utf-8"))
+        found += [[f"--{name.replace('_', '-')}", choices] for name, choices in fields]
+    return found
+
+
+ADDING = {"add_argument", "reset_arg"}
+
+
+def fields_of(source: str) -> list[tuple[str, list[str]]]:
+    """The annotated names in the classes of a module, each with the texts that its type lists."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                    literals = [
+                        part for part in ast.walk(field.annotation) if isinstance(part, ast.Subscript)
+                        and isinstance(part.value, ast.Name) and part.value.id == "Literal"
+                    ]  # fmt: skip
+                    texts = [it.value for one in literals for it in ast.walk(one) if isinstance(it, ast.Constant)]
+                    found.append((field.target.id, [text for text in texts if isinstance(text, str)]))
+    return found
+
+
 def datasets(file: Path) -> list[Any]:
     """`datasets` alone: the rows as its readers get them, without the nulls that it fills in."""
     return [without_nulls(row) for row in rows_of(file)]
@@ -229,6 +283,8 @@ CONSUMERS = {
     "slime-qwen": partial(slime, loss_type="qwen"),
     "slime-qwen3": partial(slime, loss_type="qwen3"),
     "slime-qwen3_5": partial(slime, loss_type="qwen3_5"),
+    "swift-arguments": swift_arguments,
+    "slime-arguments": slime_arguments,
     "datasets": datasets,
     "swebench": swebench,
     "harbor": harbor,

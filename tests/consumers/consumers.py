@@ -1,9 +1,10 @@
 """Exported files, read back by the consumers' own code: the tokens under loss are those of the turns marked `train`.
 
 `make test-consumers` installs the consumers apart and runs this; slime, which is on no index, joins where
-PRCHAIN_TEST_SLIME names a checkout of it; SWE-bench's harness, which grades predictions, where PRCHAIN_TEST_SWEBENCH
-names a Python that has it; Harbor's classes of ATIF, which need Python 3.12, where PRCHAIN_TEST_HARBOR does; and those
-who read Harbor's folders where PRCHAIN_TEST_HARBOR_READERS names one with trl 1.16, datasets and verifiers[harbor] 0.4.
+PRCHAIN_TEST_SLIME names a checkout of it, and its arguments where PRCHAIN_TEST_MEGATRON names one of Megatron-LM, too;
+SWE-bench's harness, which grades predictions, where PRCHAIN_TEST_SWEBENCH names a Python that has it; Harbor's classes
+of ATIF, which need Python 3.12, where PRCHAIN_TEST_HARBOR does; and those who read Harbor's folders where
+PRCHAIN_TEST_HARBOR_READERS names one with trl 1.16, datasets and verifiers[harbor] 0.4.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from tests.trajectories.rolloutworld import rollout_world
 from tests.trajectories.sampleworld import SampleWorld, long_talk, sample_world
 from tests.trajectories.test_export_atif import FORBIDDEN, SMALL, document
 from tests.trajectories.test_export_atif import samples as generated
+from tests.trajectories.test_export_recipe import arguments_of_script, bash, slime_run, swift_arguments
 from tests.trajectories.test_harbor_folder import CHAIN, SINGLE
 from tests.trajectories.test_import_atif import CLAUDE_CODE, MINI, OF_IMPORTS, TERMINUS, samples_of, take
 from trajectories.export.chat import arguments_of, think
@@ -40,6 +42,7 @@ from trajectories.export.formats import chosen_format
 from trajectories.export.masks import Mask
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import candidates, read_sample
+from trajectories.export.recipe import Recipe, recipe_text
 from trajectories.export.samples import Sample, SampleMessage
 from trajectories.export.tasks.harbor.folder import files_of
 from trajectories.export.tasks.harbor.places import TaskFolders
@@ -49,6 +52,7 @@ from trajectories.outcomes import FINAL
 
 PYTHON = "PRCHAIN_TEST_CONSUMERS_PYTHON"
 SLIME = "PRCHAIN_TEST_SLIME"
+MEGATRON = "PRCHAIN_TEST_MEGATRON"
 SWEBENCH = "PRCHAIN_TEST_SWEBENCH"
 HARBOR = "PRCHAIN_TEST_HARBOR"
 READERS = "PRCHAIN_TEST_HARBOR_READERS"
@@ -163,6 +167,46 @@ def test_trl_trains_on_every_turn_of_conversations_where_nothing_is_masked(world
 def test_slime_trains_on_the_marked_turns_alone(world: SampleWorld, tmp_path: Path, loss_type: str) -> None:
     for rows in consumed(f"slime-{loss_type}", *both(world, "slime", MASKED, tmp_path)):
         assert [bare(row["under_loss"]) for row in rows] == [trained(sample) for sample in samples(world, MASKED)]
+
+
+def wrong_arguments(given: Mapping[str, str | bool], known: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """The flags that a consumer does not know, and those with a value that is none of its choices."""
+    choices: dict[str, list[str]] = {}
+    for name, texts in known:
+        choices.setdefault(name, []).extend(texts)
+    return [
+        flag
+        for flag, value in given.items()
+        if flag not in choices or (choices[flag] and isinstance(value, str) and value not in choices[flag])
+    ]
+
+
+def script(recipe: Recipe, folder: Path) -> Path:
+    path = folder / "sft.jsonl.recipe.sh"
+    path.write_text(recipe_text(recipe, "sft.jsonl", "sft.validation.jsonl"), encoding="utf-8")
+    return path
+
+
+def test_ms_swift_knows_every_argument_of_its_script(tmp_path: Path) -> None:
+    _, given = swift_arguments(script("swift", tmp_path), tmp_path)
+    (fields,) = consumed("swift-arguments", tmp_path)
+    known = [(f"--{name}", texts) for name, texts in fields]
+    assert len(given) > 20 and wrong_arguments(given, known) == []
+    assert wrong_arguments({"--no_such": "1", "--tuner_type": "none"}, known) == ["--no_such", "--tuner_type"]
+
+
+@pytest.mark.skipif(
+    not {SLIME, MEGATRON} <= os.environ.keys(), reason=f"{SLIME} and {MEGATRON} name no checkouts of slime and Megatron"
+)
+def test_slime_knows_every_argument_of_its_script_and_has_the_models_files(tmp_path: Path) -> None:
+    given = slime_run(script("slime", tmp_path), tmp_path, Path(os.environ[SLIME]), MODEL="qwen3-8B")
+    (known,) = consumed("slime-arguments", tmp_path)
+    model = Path(os.environ[SLIME], "scripts", "models", "qwen3-8B.sh")
+    others = arguments_of_script(bash('. "$1"; printf "%s\\0" "${MODEL_ARGS[@]}"', str(model)))
+    others |= {"--address": True, "--runtime-env-json": True}
+    ours = {flag: value for flag, value in given.items() if flag not in others}
+    assert len(others) > 10 and len(ours) > 40 and wrong_arguments(ours, known) == []
+    assert wrong_arguments({"--no-such": "1", "--loss-type": "sft.loss"}, known) == ["--no-such", "--loss-type"]
 
 
 def test_datasets_reads_every_format_and_loses_nothing(world: SampleWorld, tmp_path: Path) -> None:

@@ -258,15 +258,23 @@ def test_calls_without_ids_or_with_one_id_twice_get_ids_that_their_observations_
         (AgentLimits(steps=2), AgentLimits(), Ending.STEP_LIMIT),
         (AgentLimits(), AgentLimits(tokens=200), Ending.TOKEN_LIMIT),
         (AgentLimits(steps=9), AgentLimits(steps=7), Ending.STEP_LIMIT),
+        (AgentLimits(calls=2), AgentLimits(), Ending.CALL_LIMIT),
+        (AgentLimits(calls=9), AgentLimits(calls=7), Ending.CALL_LIMIT),
     ],
 )
 def test_limits_of_stage_and_chain_end_an_attempt_before_a_step(
     stage: AgentLimits, chain: AgentLimits, ending: Ending
 ) -> None:
     model = Model([runs(str(turn)) for turn in range(9)])
-    attempt_spec = spec(stage_limits=stage, chain_limits=chain, chain_used=AgentUsage(steps=5))
+    attempt_spec = spec(stage_limits=stage, chain_limits=chain, chain_used=AgentUsage(steps=5, calls=5))
     attempt, _ = work(model, attempt_spec=attempt_spec)
     assert (attempt.ending, len(model.requests)) == (ending, 2)
+
+
+def test_of_a_step_with_several_calls_each_counts_and_the_step_is_finished() -> None:
+    model = Model([says("", call(command="a"), call(command="b"), call(command="c")), runs("d")])
+    attempt, _ = work(model, attempt_spec=spec(stage_limits=AgentLimits(calls=2)))
+    assert (attempt.ending, attempt.used.calls, attempt.used.steps) == (Ending.CALL_LIMIT, 3, 1)
 
 
 def test_limits_of_cost_and_time_count_what_was_used_before() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from prchain.cli import run
-from sql.tables import CurationCandidate, GraphRow, Trajectory, Verdict
+from sql.tables import CurationCandidate, GraphRow, Trajectory, TrajectoryStage, Verdict
 from tests.trajectories.curationworld import curation_world
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.draw import drawn
@@ -125,6 +126,23 @@ def test_a_sum_of_which_a_part_is_not_known_is_not_known(world: SampleWorld) -> 
     assert (line.samples, line.tokens, line.trained_tokens, line.usd) == (1, None, None, None)
 
 
+def test_pools_are_audited_for_chains_without_a_sample_limits_and_redundant_views(world: SampleWorld) -> None:
+    add_tried(world, "p0", "chain1", working(3))
+    add_tried(world, "q0", "chain2", working(3), tests="f2p_failed", outcome="rejected", accepted=0)
+    add_tried(world, "r0", "chain3", working(3))
+    change_rows(world, TrajectoryStage, "trajectory_id", "p0", endings=["step_limit"])
+    change_rows(world, TrajectoryStage, "trajectory_id", "r0", endings=["step_limit", "submitted"])
+    line = lines_of(world)["test_pass"]
+    assert (line.without, line.at_limit, line.samples) == (1, 1, 2)
+    again = Talk().system().query(1)
+    for number in range(4):
+        again.turn("", ("bash", {"command": f"cat {'a' if number else 'b'}.py"}), tokens_out=1)
+        again.observation("x = 1", details={"exit_code": 0})
+    add_tried(world, "s0", "chain4", again.turn("", ("submit", {}), tokens_out=1).observation("Submitted."))
+    assert lines_of(world)["test_pass"].redundant == 2 / 8
+    assert lines_of(world, repository="no/body")["test_pass"].redundant is None
+
+
 def test_repository_and_model_choose(world: SampleWorld) -> None:
     add_all(world)
     add_tried(world, "r0", "chain3", working(3), model="agent-2", repository=("tea", "pot"))
@@ -155,6 +173,7 @@ def test_the_command_prints_a_table_and_writes_files(
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     table = {words[0]: words[1:] for line in out.splitlines()[1:6] if (words := line.split())}
+    assert re.search(r"^test-pass +1 of 2 +0 of 1 +0\.0%$", out, re.M)
     assert table["compute-matched"][:6] == ["5", "2", "7", "7", "70", "2.50"]
     assert "1 kept trajectory without passed tests" in out
     written = json.loads((tmp_path / "study" / "baselines.json").read_text())

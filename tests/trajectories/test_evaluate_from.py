@@ -98,7 +98,7 @@ def test_options_that_cannot_be_are_found_before_anything_is_graded(
     monkeypatch.chdir(tmp_path)
     Path("there").touch()
     grades = MagicMock()
-    monkeypatch.setattr(cli, "_graded", grades)
+    monkeypatch.setattr("trajectories.studies.evaluation.graded.grade_file", grades)
     ended = CliRunner().invoke(cli.evaluate, ["--predictions-from", "p.jsonl", *bad])
     assert isinstance(ended.exception, UsageError) and not grades.called
 

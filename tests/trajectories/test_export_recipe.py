@@ -13,6 +13,7 @@ import pytest
 
 from prchain.cli import run
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.export.recipe import recipe_text
 
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(BASH is None, reason="there is no bash here")
@@ -124,6 +125,20 @@ def slime_arguments(script: Path) -> dict[str, str | bool]:
     return arguments_of_script(bash(f'. "$1"; printf "%s\\0" {arrays}', str(script)))
 
 
+def slime_run(script: Path, folder: Path, checkout: Path, *more: str, **environment: str) -> dict[str, str | bool]:
+    """The flags with which the script has ray start slime; `folder` gets a stand-in for ray."""
+    program = folder / "ray"
+    program.write_text('#!/bin/sh\nprintf "%s\\0" "$@"\n')
+    program.chmod(0o755)
+    needed = {"MEGATRON": "/m", "CHECKPOINT": "/hf", "REFERENCE": "/dist", "SAVE": "/out", "MASK": "qwen3"}
+    path = f"{folder}:{os.environ['PATH']}"
+    words = bash(f'PATH="{path}"; bash "$@"', str(script), *more, **{"SLIME": str(checkout), **needed, **environment})
+    assert words[:2] == ["job", "submit"]
+    at = words.index("--")
+    assert words[at : at + 3] == ["--", "python3", "train_async.py"]
+    return arguments_of_script([*words[2:at], *words[at + 3 :]])
+
+
 def swift_arguments(script: Path, folder: Path, **environment: str) -> tuple[list[str], dict[str, str | bool]]:
     """The words before the flags, and the flags, that the script calls `megatron` with; `folder` gets a stand-in."""
     program = folder / "megatron"
@@ -140,6 +155,50 @@ def test_the_script_for_slime_holds_the_arguments_of_the_paper_and_names_the_fil
     script = Path("sft.jsonl.recipe.sh").resolve()
     assert slime_arguments(script) == SLIME | {"--prompt-data": str(script.with_name("sft.jsonl"))}
     assert "# Format slime." in script.read_text() and "daVinci-Agency, appendix E" in script.read_text()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A slime with one model's file."""
+    models = tmp_path / "slime" / "scripts" / "models"
+    models.mkdir(parents=True)
+    (models / "glm.sh").write_text("MODEL_ARGS=(--num-layers 92)\n")
+    return tmp_path / "slime"
+
+
+@needs_bash
+def test_the_script_for_slime_runs_by_itself_with_the_model_and_what_the_paper_does_not_tell(
+    checkout: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "sft.jsonl.recipe.sh"
+    script.write_text(recipe_text("slime", "sft.jsonl"))
+    given = slime_run(script, tmp_path, checkout, "--wandb-project", "x", MODEL="glm", NODES="2")
+    assert given.items() >= (SLIME | {"--prompt-data": str(tmp_path / "sft.jsonl")}).items()
+    rest = {flag: value for flag, value in given.items() if flag not in SLIME and "dropout" not in flag}
+    assert (
+        rest.items()
+        >= {
+            "--num-layers": "92",
+            "--actor-num-nodes": "2",
+            "--hf-checkpoint": "/hf",
+            "--ref-load": "/dist",
+            "--save": "/out",
+            "--loss-mask-type": "qwen3",
+            "--wandb-project": "x",
+        }.items()
+    )
+    variables = json.loads(str(given["--runtime-env-json"]))
+    assert variables == {"env_vars": {"PYTHONPATH": "/m", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}}
+
+
+@needs_bash
+@pytest.mark.parametrize("lacks", ["SLIME", "MEGATRON", "MODEL", "CHECKPOINT", "REFERENCE", "SAVE", "MASK"])
+def test_the_script_for_slime_says_what_it_lacks(lacks: str, checkout: Path, tmp_path: Path) -> None:
+    script = tmp_path / "sft.jsonl.recipe.sh"
+    script.write_text(recipe_text("slime", "sft.jsonl"))
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        slime_run(script, tmp_path, checkout, **{"MODEL": "glm", lacks: ""})
+    assert f"{lacks}: name " in raised.value.stderr
 
 
 @needs_bash

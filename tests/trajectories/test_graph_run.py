@@ -37,7 +37,7 @@ from tests.trajectories.graphworld import (
 )
 from tests.trajectories.rolloutworld import Policy, PolicyModel, PolicyReply, bash, part_of, place_of, works
 from trajectories.curation.graphs.report import list_graphs
-from trajectories.studies.curation.node_study import node_study, studied_graphs
+from trajectories.studies.curation.node_study import FIGURES, node_study, studied_graphs
 
 SECRET = "hunter2-is-no-password"
 
@@ -470,8 +470,10 @@ class TestPages:
         assert study["kinds"]["dynamic_fact"]["nodes"] == 8 and study["gates"]["S1"] == 2
         rows = list(csv.DictReader((tmp_path / "study" / "nodes.csv").read_text().splitlines()))
         assert [row["nodes"] for row in rows] == ["10", "10"]
-        for path in (tmp_path / "study").glob("*.svg"):
-            ElementTree.parse(path)
+        drawn = {path.stem: ElementTree.parse(path).getroot() for path in (tmp_path / "study").glob("*.svg")}
+        assert drawn.keys() == {f"nodes-{name}" for name in FIGURES}
+        texts = {name: " ".join(root.itertext()) for name, root in drawn.items()}
+        assert "2, up to here 100 %" in texts["nodes-sizes"] and "static_fact: mean" in texts["nodes-spreads"]
 
     def test_hostile_text_acts_neither_in_a_terminal_nor_in_a_drawing(
         self, world: GraphWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -159,6 +159,26 @@ def stage(chain: str, position: int = 1, number: int = 7) -> ReferenceStage:
     return ReferenceStage(chain, position, "Shop/till", number, 1, 4)
 
 
+@pytest.mark.parametrize(
+    ("words", "tier", "guessed"),
+    [
+        ("<15 min fix", EASY, False),
+        ("15 min - 1 hour", MEDIUM, False),
+        ("1-4 hours", HARD, False),
+        (">4 hours", HARD, False),
+        ("3", EASY, True),
+        (None, EASY, True),
+    ],
+)
+def test_the_words_of_verified_are_the_tiers_of_the_paper_and_minutes_go_before(
+    words: str | None, tier: Difficulty, guessed: bool
+) -> None:
+    one = replace(stage("ab12"), difficulty=words)
+    found = difficulties([one], {})[0]["ab12", 1]
+    assert (found.tier, found.estimated) == (tier, guessed)
+    assert difficulties([one], {"ab12/1": 30.0})[0]["ab12", 1].tier is MEDIUM
+
+
 class TestMinutes:
     def read(self, folder: Path, text: str | bytes) -> dict[str, float]:
         file = folder / "minutes.csv"

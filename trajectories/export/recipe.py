@@ -1,7 +1,7 @@
 """The training arguments of the papers, as a script of a trainer that reads the exported file.
 
-Flags are those of slime at 624b824 and ms-swift at 3602360 (4.6). A script finds the file in its own folder, so both
-can be moved together.
+Flags are those of slime at 624b824 with Megatron-LM at d98e8a6, and of ms-swift 4.6.0. A script finds the file in its
+own folder, so both can be moved together.
 """
 
 from __future__ import annotations
@@ -46,10 +46,16 @@ def _beside(name: str) -> str:
 def _slime(train: str, validation: str | None) -> str:
     # The paper prints the loss type as "sft.loss", which slime does not know. slime validates on no file in SFT.
     return f"""\
+#!/usr/bin/env bash
 # Format slime. Arguments for slime: daVinci-Agency, appendix E.
-# Source this in a run script of slime, beside its MODEL_ARGS and CKPT_ARGS, and pass all arrays to train_async.py.
-# --loss-mask-type must fit the model's chat template. The parallel sizes take 64 GPUs a replica. Expert parallelism is
-# for mixtures of experts: a dense model takes --expert-model-parallel-size 1.
+# Run it beside a ray cluster (`ray start`), or source it in a run script of slime for its arrays. Run, it wants
+#   SLIME, MEGATRON  checkouts of slime and Megatron-LM, as every node has them
+#   MODEL            a file of slime's scripts/models without its ending: glm4.5-355B-A32B, qwen3-8B ...
+#   CHECKPOINT, REFERENCE, SAVE  the model as Hugging Face has it, the same as torch_dist, and where results go
+#   MASK             --loss-mask-type, which must fit the model's chat template: qwen, qwen3, qwen3_5 ...
+#   NODES            of 8 GPUs each; 8 unless told
+# and further arguments go after those below. The parallel sizes take 64 GPUs a replica. Expert parallelism is for
+# mixtures of experts: a dense model takes --expert-model-parallel-size 1.
 {_FOLDER}
 
 SFT_ARGS=(
@@ -94,6 +100,31 @@ OPTIMIZER_ARGS=(
    --overlap-cpu-optimizer-d2h-h2d
    --use-precision-aware-optimizer
 )
+
+# The paper prints none of these: they are those of slime's own scripts for SFT. Megatron drops out 0.1 else.
+MISC_ARGS=(
+   --attention-dropout 0.0
+   --hidden-dropout 0.0
+   --accumulate-allreduce-grads-in-fp32
+   --attention-softmax-in-fp32
+   --attention-backend flash
+)
+
+if [[ "${{BASH_SOURCE[0]}}" == "$0" ]]; then
+   set -euo pipefail
+   : "${{SLIME:?name a checkout of slime}}" "${{MEGATRON:?name a checkout of Megatron-LM}}"
+   source "$SLIME/scripts/models/${{MODEL:?name a file of scripts/models}}.sh"
+   cd "$SLIME"
+   printf -v environment '{{"env_vars": {{"PYTHONPATH": "%s", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}}}}' "$MEGATRON"
+   ray job submit --address "${{RAY_ADDRESS:-http://127.0.0.1:8265}}" \
+      --runtime-env-json "$environment" -- python3 train_async.py \
+      --actor-num-nodes "${{NODES:-8}}" --actor-num-gpus-per-node 8 \
+      "${{MODEL_ARGS[@]}}" \
+      --hf-checkpoint "${{CHECKPOINT:?name the model}}" --ref-load "${{REFERENCE:?name the model as torch_dist}}" \
+      --load "${{SAVE:?name a folder for results}}" --save "$SAVE" --save-interval 1000 \
+      --loss-mask-type "${{MASK:?name the mask of the chat template}}" \
+      "${{SFT_ARGS[@]}}" "${{PERF_ARGS[@]}}" "${{OPTIMIZER_ARGS[@]}}" "${{MISC_ARGS[@]}}" "$@"
+fi
 """
 
 

@@ -177,17 +177,19 @@ def estimate(prompt: ContextSize, reply: Reply) -> dict[str, int]:
 
 
 def used_by(entries: Iterable[Entry]) -> AgentUsage:
-    """The usage of entries; tokens that an endpoint did not report count as estimated."""
-    steps, tokens, usd, seconds = 0, 0, 0.0, 0.0
+    """The usage of entries; tokens that an endpoint did not report count as estimated. A call is one that was
+    answered."""
+    steps, calls, tokens, usd, seconds = 0, 0, 0, 0.0, 0.0
     for entry in entries:
         seconds += entry.seconds
+        calls += entry.kind is EntryKind.OBSERVATION and entry.tool_name is not None
         if entry.kind is EntryKind.TURN:
             estimated = entry.details.get("estimate", {})
             steps += 1
             tokens += estimated.get("in", 0) if entry.tokens_in is None else entry.tokens_in
             tokens += estimated.get("out", 0) if entry.tokens_out is None else entry.tokens_out
             usd += entry.usd or 0.0
-    return AgentUsage(steps, tokens, usd, seconds)
+    return AgentUsage(steps, tokens, usd, seconds, calls)
 
 
 def _size(message: Message) -> int:

@@ -29,6 +29,7 @@ _MARGIN = 24
 _CHARACTERS, _LINES = 34, 3
 _BAR, _ROW, _LABELS = 420, 26, 170
 _TRACK = 44
+_STACK = 200
 
 
 def graph_svg(graph: ProcessGraph, title: str) -> str:
@@ -82,6 +83,28 @@ def bars_svg(title: str, counts: Mapping[str, float], words: Sequence[str]) -> s
         _label(root, _MARGIN, top + 13, name)
         SubElement(root, "rect", _numbers(bar), fill=fill, stroke="#555")
         _label(root, _MARGIN + _LABELS + _BAR * count / most + 8, top + 13, word)
+    return _written(root)
+
+
+def stacks_svg(title: str, columns: Sequence[Mapping[NodeKind, int]]) -> str:
+    """A column for each graph, with its nodes by kind on each other; and what colour a kind has."""
+    kinds = [kind for kind in NodeKind if any(column.get(kind) for column in columns)]
+    root = _root(_LABELS + _BAR + 2 * _MARGIN + 120, 2 * _MARGIN + _DOWN + _STACK + _ROW * len(kinds), title)
+    most = max((sum(column.values()) for column in columns), default=0) or 1
+    wide, foot = _BAR / max(1, len(columns)), _MARGIN + _DOWN + _STACK
+    for place, column in enumerate(columns):
+        top = float(foot)
+        for kind in kinds:
+            height = _STACK * column.get(kind, 0) / most
+            top -= height
+            part = {"x": _MARGIN + _LABELS + wide * place, "y": top, "width": wide, "height": height}
+            SubElement(root, "rect", _numbers(part), fill=COLOURS[kind])
+    _label(root, _MARGIN, _MARGIN + _DOWN + 13, f"{most:,} nodes at most")
+    for place, kind in enumerate(kinds):
+        top = foot + 10 + _ROW * place
+        square = {"x": _MARGIN + _LABELS, "y": top, "width": 14, "height": 14}
+        SubElement(root, "rect", _numbers(square), fill=COLOURS[kind], stroke="#555")
+        _label(root, _MARGIN + _LABELS + 22, top + 12, str(kind))
     return _written(root)
 
 

@@ -100,6 +100,19 @@ def print_baselines(study: Mapping[str, Any]) -> None:
         for recipe, line in study["recipes"].items()
     ]
     say_table(("", "tried", "samples", "steps", "in loss", "tokens", "USD", "hours"), rows)
+    say()
+    say_table(
+        ("", "chains without a sample", "passed at a limit", "redundant views"),
+        [
+            (
+                RECIPES[recipe],
+                f"{line['without']:,} of {line['chains']:,}",
+                f"{line['at_limit']:,} of {line['samples']:,}",
+                "-" if line["redundant"] is None else f"{100 * line['redundant']:.1f}%",
+            )
+            for recipe, line in study["recipes"].items()
+        ],
+    )
     graphs = study["graphs"]
     price = "" if graphs["usd"] is None else f" for {graphs['usd']:,.2f} USD"
     made, passes = counted(graphs["made"], "process graph"), counted(study["passes"], "sample")

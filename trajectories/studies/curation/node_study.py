@@ -19,10 +19,10 @@ from trajectories.curation.graphs.candidates import NodeCandidate
 from trajectories.curation.graphs.nodes import NodeKind
 from trajectories.curation.graphs.outcomes import BUILT, CONVERGED, FINAL
 from trajectories.curation.graphs.rows import read_candidates
-from trajectories.curation.graphs.svg import bars_svg
+from trajectories.curation.graphs.svg import bars_svg, spread_svg, stacks_svg
 from trajectories.studies.curation.study_files import Study
 
-FIGURES = ("shares", "sizes", "rounds", "gates")
+FIGURES = ("shares", "sizes", "rounds", "gates", "stacks", "spreads")
 """What is drawn."""
 
 IN_SCOPE = tuple(kind for kind in NodeKind if kind not in {NodeKind.CODE_EDIT, NodeKind.VALIDATION})
@@ -65,8 +65,8 @@ def node_study(graphs: Sequence[StudiedGraph]) -> dict[str, Any]:
     and validations out, as the paper's do. ``coverage`` is the share of graphs with at least one node of the kind. A
     gate counts each candidate that it took out or changed.
     """
-    used = [graph for graph in graphs if graph.outcome in BUILT]
-    per_graph = [Counter(it.node.kind for it in graph.candidates if it.kept) for graph in used]
+    used = _usable(graphs)
+    per_graph = [_kinds(graph) for graph in used]
     in_scope = [sum(counts[kind] for kind in IN_SCOPE) for counts in per_graph]
     sizes = sorted(in_scope)
     total = sum(sizes)
@@ -104,6 +104,18 @@ def node_study(graphs: Sequence[StudiedGraph]) -> dict[str, Any]:
     }
 
 
+def _usable(graphs: Sequence[StudiedGraph]) -> list[StudiedGraph]:
+    return [graph for graph in graphs if graph.outcome in BUILT]
+
+
+def _kinds(graph: StudiedGraph) -> Counter[NodeKind]:
+    return Counter(it.node.kind for it in graph.candidates if it.kept)
+
+
+def _in_scope(graph: StudiedGraph) -> Counter[NodeKind]:
+    return Counter({kind: count for kind, count in _kinds(graph).items() if kind in IN_SCOPE})
+
+
 def _binned(sizes: Sequence[int]) -> Counter[int]:
     return Counter(size - size % _BIN for size in sizes)
 
@@ -117,30 +129,35 @@ def node_rows(graphs: Sequence[StudiedGraph]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["graph", "outcome", "rounds", "nodes", *map(str, NodeKind)])
-    for graph in graphs:
-        counts = Counter(it.node.kind for it in graph.candidates if it.kept)
-        if graph.outcome in BUILT:
-            writer.writerow(
-                [graph.id, graph.outcome, graph.rounds, counts.total(), *(counts[kind] for kind in NodeKind)]
-            )
+    for graph in _usable(graphs):
+        counts = _kinds(graph)
+        writer.writerow([graph.id, graph.outcome, graph.rounds, counts.total(), *(counts[kind] for kind in NodeKind)])
     return text.getvalue()
 
 
-def drawings(study: Mapping[str, Any]) -> dict[str, str]:
-    """Name of each figure to its SVG."""
+def drawings(study: Mapping[str, Any], graphs: Sequence[StudiedGraph]) -> dict[str, str]:
+    """Name of each figure to its SVG: those of P2T's figure 3, and rounds and gates."""
     kinds = {kind: values for kind, values in study["kinds"].items() if kind in IN_SCOPE}
     shares = {kind: 100 * (values["share"] or 0) for kind, values in kinds.items()}
     words = [
         f"{100 * (it['share'] or 0):.1f} %, in {100 * (it['coverage'] or 0):.0f} % of graphs" for it in kinds.values()
     ]
     bars = {
-        "sizes": ("Graphs by number of nodes", study["sizes"]),
         "rounds": ("Graphs by number of rounds", study["rounds"]),
         "gates": ("Candidates by the rule that took them out or changed them", study["gates"]),
     }
+    running, sizes = 0, dict[str, str]()
+    for name, count in study["sizes"].items():
+        running += count
+        sizes[name] = f"{count:,}, up to here {100 * running / study['usable']:.0f} %"
+    columns = sorted(map(_in_scope, _usable(graphs)), key=Counter.total)
+    spreads = {str(kind): [column[kind] for column in columns] for kind in IN_SCOPE}
     title = f"Nodes by kind: {counted(study['in_scope'], 'node')} of {counted(study['usable'], 'graph')}"
     return {
         "shares": bars_svg(title, shares, words),
+        "sizes": bars_svg("Graphs by number of nodes", study["sizes"], list(sizes.values())),
+        "stacks": stacks_svg("Nodes of each graph by kind, from small graphs to large ones", columns),
+        "spreads": spread_svg("Nodes of a graph by kind", spreads, ""),
         **{name: bars_svg(head, counts, [str(it) for it in counts.values()]) for name, (head, counts) in bars.items()},
     }
 
@@ -149,7 +166,7 @@ def study_nodes(store: Store, repository: str | None = None) -> Study:
     """The study `nodes`."""
     graphs = studied_graphs(store, repository)
     row = node_study(graphs)
-    return Study(row, node_rows(graphs), drawings(row), print_study)
+    return Study(row, node_rows(graphs), drawings(row, graphs), print_study)
 
 
 def print_study(study: Mapping[str, Any]) -> None:

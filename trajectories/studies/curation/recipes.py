@@ -24,11 +24,12 @@ from sql.tables import (
     TrajectoryStage,
     Verdict,
 )
+from trajectories.agents.steps.redundancy import exploration
 from trajectories.export.draw import drawn
 from trajectories.export.masks import DEFAULT_MASKS, Mask, loss_decisions
 from trajectories.export.reading import response_lengths
 from trajectories.export.shortest import shortest_first
-from trajectories.model import EntryKind
+from trajectories.model import LIMITS, EntryKind
 from trajectories.outcomes import FINAL, KEPT
 from trajectories.privileged import CURATED, PRIVILEGED
 from trajectories.rows import read_entries, read_verdicts
@@ -65,6 +66,8 @@ class RecipeAttempt:
     """The agent's model, and the hash of the options."""
     usd: float | None
     seconds: float
+    at_limit: bool = False
+    """Whether an accepted stage ended at a limit, and not because the agent handed its work in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,10 @@ class SampleSize:
     """Under loss."""
     tokens: int | None
     trained_tokens: int | None
+    views: int = 0
+    """Of files."""
+    redundant: int = 0
+    """Those of them that showed nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,12 @@ class RecipeLine:
     trained_tokens: int | None
     usd: float | None
     hours: float
+    without: int
+    """Chains that were tried and have no sample (P2T, section 1: no supervision)."""
+    at_limit: int
+    """Samples that passed where a limit ended them."""
+    redundant: float | None
+    """The share of the samples' views of files that showed nothing new; None where they looked at none."""
 
 
 def recipe_attempts(tx: Transaction, repository: str | None = None, model: str | None = None) -> RecipeAttempts:
@@ -131,7 +144,7 @@ def recipe_attempts(tx: Transaction, repository: str | None = None, model: str |
     )
     if model is not None:
         query = query.where(Trajectory.model == model)
-    passed, seconds = _passed_stages(tx), _seconds(tx)
+    passed, seconds, cut = _passed_stages(tx), _seconds(tx), _cut_stages(tx)
     attempts = []
     for row in list(tx.connection.execute(query)):
         curated, kept = row.scaffold == CURATED, row.outcome in KEPT
@@ -148,6 +161,7 @@ def recipe_attempts(tx: Transaction, repository: str | None = None, model: str |
                 # A trajectory's row has the sum only once it has ended.
                 row.usd if row.outcome in FINAL else calls_of(tx, row.id)["usd"],
                 seconds.get((row.id, curated), 0.0),
+                bool(set(range(1, row.accepted + 1)) & cut.get(row.id, set())),
             )
         )
     graphs = list(
@@ -179,6 +193,15 @@ def _passed_stages(tx: Transaction) -> dict[str, set[int]]:
     return found
 
 
+def _cut_stages(tx: Transaction) -> dict[str, set[int]]:
+    """Trajectory to the stages whose last attempt a limit ended."""
+    found: dict[str, set[int]] = {}
+    for name, position, endings in tx.rows(TrajectoryStage, "trajectory_id", "position", "endings"):
+        if endings and endings[-1] in LIMITS:
+            found.setdefault(name, set()).add(position)
+    return found
+
+
 def _seconds(tx: Transaction) -> dict[tuple[str, bool], float]:
     """Trajectory, and whether it is curated, to the seconds of models, tools and verdicts.
 
@@ -202,11 +225,14 @@ def sample_size(tx: Transaction, attempt: RecipeAttempt, masks: frozenset[Mask])
     accepted = {verdict.position: verdict.attempt for verdict in read_verdicts(tx, attempt.id) if verdict.accepted}
     decided = zip(entries, loss_decisions(entries, accepted, masks), strict=True)
     turns = [(entry.tokens_out, decision.train) for entry, decision in decided if entry.kind is EntryKind.TURN]
+    looked = exploration(entries)
     return SampleSize(
         len(turns),
         sum(train for _, train in turns),
         _total(tokens for tokens, _ in turns),
         _total(tokens for tokens, train in turns if train),
+        len(looked.views),
+        looked.redundant,
     )
 
 
@@ -227,7 +253,7 @@ def recipe_lines(tx: Transaction, found: RecipeAttempts, *, passes: int = PASSES
         COMPUTE_MATCHED: (plain, [group[0] for group in groups], DEFAULT_MASKS),
     }
     return [
-        _line(recipe, attempts, [sample_size(tx, sample, masks) for sample in samples], found)
+        _line(recipe, attempts, samples, [sample_size(tx, sample, masks) for sample in samples], found)
         for recipe, (attempts, samples, masks) in chosen.items()
     ]
 
@@ -237,7 +263,11 @@ def _passed(attempts: Iterable[RecipeAttempt]) -> list[RecipeAttempt]:
 
 
 def _line(
-    recipe: str, attempts: Collection[RecipeAttempt], sizes: Sequence[SampleSize], found: RecipeAttempts
+    recipe: str,
+    attempts: Collection[RecipeAttempt],
+    samples: Sequence[RecipeAttempt],
+    sizes: Sequence[SampleSize],
+    found: RecipeAttempts,
 ) -> RecipeLine:
     with_graphs = recipe in {CURATED, SIZE_MATCHED}
     usd = [attempt.usd for attempt in attempts] + [found.graphs_usd] * with_graphs
@@ -253,6 +283,9 @@ def _line(
         _total(size.trained_tokens for size in sizes),
         _sum(usd),
         seconds / HOUR,
+        len({it.chain_id for it in attempts} - {it.chain_id for it in samples}),
+        sum(it.at_limit for it in samples),
+        sum(size.redundant for size in sizes) / views if (views := sum(size.views for size in sizes)) else None,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,22 +18,17 @@ from prchain.core.cli_options import (
     strategy_option,
     workers_option,
 )
-from prchain.core.console.progress import open_progress
-from prchain.core.console.terminal import counted, present, say, say_prose, say_some, tally
+from prchain.core.console.terminal import counted, present, say
 from prchain.core.endings import end_command
 from prchain.core.errors import UsageError, no_room
 from prchain.core.loading import load_settings
 from sql.opening import opened_store
 
 if TYPE_CHECKING:
-    from prchain.core.settings import Settings
     from sql.store import Transaction
     from trajectories.studies.evaluation.evaluation import By
     from trajectories.studies.evaluation.graded_runs import GradedReport
-    from trajectories.studies.evaluation.stored import EvaluatedRun, TaskSet
-
-_MOST_TOLD = 100
-"""Lines of rows that cannot be graded."""
+    from trajectories.studies.evaluation.stored import EvaluatedRun
 
 
 @click.command()
@@ -110,6 +104,7 @@ def evaluate(
     from trajectories.export.tasks.predictions import predictions as predicted
     from trajectories.outcomes import FINAL
     from trajectories.studies.evaluation.evaluation import beside, chosen_groups, drawing, evaluation
+    from trajectories.studies.evaluation.graded import grade_file, print_graded
     from trajectories.studies.evaluation.stored import TaskSet, chains_of, evaluated_runs, with_views
     from trajectories.studies.evaluation.tables import print_evaluation, print_sides
 
@@ -129,7 +124,7 @@ def evaluate(
                 stored = evaluated_runs(tx, chains_of(tx, tasks), model)
                 chosen_groups([*stored, *(it for it in planned if model in (None, it.model))], by, *compare)
 
-        graded, report = _graded(settings, where.name, tasks, others, require_groups)
+        graded, report = grade_file(settings, where.name, tasks, others, require_groups)
     with opened_store(settings.db) as store, store.reading() as tx:
         chains = chains_of(tx, tasks)
         runs = [*evaluated_runs(tx, chains, model), *(it for it in graded if model in (None, it.model))]
@@ -145,7 +140,7 @@ def evaluate(
         if report is not None:
             row["from"] = {"file": str(others), **asdict(report)}
             if not as_json:
-                _print_graded(report)
+                print_graded(report)
         present(as_json, row, print_evaluation, row)
         if found is not None and compare is not None and not as_json:
             say()
@@ -165,57 +160,6 @@ def evaluate(
                 say(f"{counted(written, 'prediction')} written to {predictions}; {len(left_out):,} left out")
     nothing = "no rollout over these tasks has ended" if report is None else "no prediction was graded"
     end_command(done=report is None or report.done, good=len(row["groups"]), nothing=nothing)
-
-
-def _graded(
-    settings: Settings,
-    backend: str,
-    tasks: TaskSet,
-    file: Path,
-    require: Callable[[Transaction, Sequence[EvaluatedRun]], None],
-) -> tuple[list[EvaluatedRun], GradedReport]:
-    """Grade the predictions of a file; what cannot be graded is told in one line each. `require` is called before with
-    the runs that they will be, and may raise."""
-    from environments.images.provide import Provider
-    from prchain.core.runs import RunResult
-    from trajectories.studies.evaluation.graded_runs import graded_runs, placed
-    from trajectories.studies.evaluation.grading import PatchGrading
-    from trajectories.studies.evaluation.predictions_of_others import read_predictions
-    from trajectories.studies.evaluation.stored import chains_of, instances_of
-
-    lines: list[str] = []
-    predictions = list(read_predictions(file, lines.append))
-    bad = len(lines)
-    with (
-        opened_store(settings.db) as store,
-        open_progress(secrets=settings.secrets) as progress,
-    ):
-        with store.reading() as tx:
-            instances = instances_of(tx, chains_of(tx, tasks))
-            found = placed(predictions, instances)
-            require(tx, graded_runs(found, instances, RunResult(), file, bad)[0])
-        lines += [f"{file}, row {it.row:,}: no task of these is called {it.instance}" for it in found.unknown]
-        say_some(lines, _MOST_TOLD, indent=0, err=True)
-        where = BACKENDS.named(backend).of(settings)
-        with closing(Provider(settings, images=where.needs_image, store=store)) as provider:
-            where.clear_away()
-            result = PatchGrading(store, settings, where, provider).run(found.units, settings.workers, progress)
-    reasons = [f"{it.unit.key}: {it.outcome}: {it.reason}" for it in result.results if it.reason]
-    say_some(reasons, _MOST_TOLD, indent=0, err=True)
-    runs, report = graded_runs(found, instances, result, file, bad)
-    if report.stopped:
-        say(report.stopped, err=True)
-    return runs, report
-
-
-def _print_graded(report: GradedReport) -> None:
-    words = tally(report.outcomes) or "nothing graded"
-    rows = f"{counted(report.predictions, 'prediction')}: {words}"
-    others = tally({"of no task": report.unknown, "no predictions": report.bad, "not graded": report.left})
-    say_prose(f"{rows}{f'; rows {others}' if others else ''}", width=80)
-    for model, count in report.missing.items():
-        say_prose(f"{model}: {counted(count, 'instance')} of these tasks without a prediction, not counted", width=80)
-    say()
 
 
 def _require_place(out: Path | None, *, force: bool) -> None:

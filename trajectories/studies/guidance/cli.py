@@ -176,7 +176,10 @@ prm.add_command(sweep)
 @prm.command()
 @repository_option
 @click.option(
-    "--difficulty", type=_FILE, metavar="FILE", help="CSV: CHAIN/POSITION, minutes.  [default: by reference patches]"
+    "--difficulty",
+    type=_FILE,
+    metavar="FILE",
+    help="CSV: CHAIN/POSITION, minutes.  [default: the publisher's words, else by reference patches]",
 )
 @db_option
 @json_option

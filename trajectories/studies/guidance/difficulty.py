@@ -1,4 +1,5 @@
-"""How hard a stage is: minutes from a file, else an estimate by its reference patch (SWE-PRM, section 4.3)."""
+"""How hard a stage is: minutes from a file, else what its publisher says, else an estimate by its reference patch
+(SWE-PRM, section 4.3)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from sqlalchemy import select
 from prchain.core.errors import UsageError
 from prchain.core.swebench.instances import instance_id
 from sql.store import Transaction
-from sql.tables import ChainStage, Repository
+from sql.tables import ChainStage, ImportedTask, Repository
 
 _MAX_BYTES = 1 << 26
 _SHOWN = 60
@@ -35,6 +36,14 @@ class Difficulty(StrEnum):
 
 EASY_MINUTES, MEDIUM_MINUTES = 15, 60
 """The most that a developer needs (section 4.3); more is hard."""
+
+PUBLISHED = {
+    "<15 min fix": Difficulty.EASY,
+    "15 min - 1 hour": Difficulty.MEDIUM,
+    "1-4 hours": Difficulty.HARD,
+    ">4 hours": Difficulty.HARD,
+}
+"""SWE-bench Verified's words for what a developer needs, whose tiers the paper counts: 194, 261 and 45 of 500."""
 
 EASY_SIZE, MEDIUM_SIZE = (10, 1), (50, 3)
 """The most changed lines and files of a reference patch, tests aside, that are estimated as easy and as medium. Ours:
@@ -57,6 +66,8 @@ class ReferenceStage:
     files: int
     lines: int
     """Added and removed ones."""
+    difficulty: str | None = None
+    """In its publisher's words."""
 
     @property
     def key(self) -> StageKey:
@@ -74,15 +85,17 @@ class ReferenceStage:
 
 @dataclass(frozen=True, slots=True)
 class StageDifficulty:
-    """A stage's tier. `minutes` is None where it is estimated by the reference patch."""
+    """A stage's tier. `minutes` are those of the user's file."""
 
     tier: Difficulty
     minutes: float | None = None
+    published: bool = False
+    """Whether its publisher says so."""
 
     @property
     def estimated(self) -> bool:
-        """Whether nobody gave minutes."""
-        return self.minutes is None
+        """Whether it is by the reference patch, as nobody told it."""
+        return self.minutes is None and not self.published
 
 
 def bucket(minutes: float) -> Difficulty:
@@ -159,10 +172,12 @@ def reference_stages(tx: Transaction) -> list[ReferenceStage]:
         ChainStage.number,
         ChainStage.source_files,
         ChainStage.source_lines,
+        ImportedTask.difficulty,
     ).join(Repository, Repository.id == ChainStage.repository_id)
+    query = query.outerjoin(ImportedTask, ImportedTask.chain_id == ChainStage.chain_id)
     return [
-        ReferenceStage(chain_id, position, f"{owner}/{name}", *rest)
-        for chain_id, position, owner, name, *rest in tx.connection.execute(query)
+        ReferenceStage(chain_id, position, f"{owner}/{name}", number, files, lines, words)
+        for chain_id, position, owner, name, number, files, lines, words in tx.connection.execute(query)
     ]
 
 
@@ -188,12 +203,14 @@ def difficulties(
         for key in keys:
             if known.setdefault(key, value) != value:
                 raise UsageError(f"stage {key[0]}/{key[1]} has two numbers of minutes, one of them as {name[:_SHOWN]}")
-    return {
-        key: StageDifficulty(bucket(known[key]), known[key])
-        if key in known
-        else StageDifficulty(estimated(stage.lines, stage.files))
-        for key, stage in by_key.items()
-    }, unknown
+    return {key: _difficulty(stage, known.get(key)) for key, stage in by_key.items()}, unknown
+
+
+def _difficulty(stage: ReferenceStage, minutes: float | None) -> StageDifficulty:
+    if minutes is not None:
+        return StageDifficulty(bucket(minutes), minutes)
+    published = PUBLISHED.get(stage.difficulty or "")
+    return StageDifficulty(published or estimated(stage.lines, stage.files), published=published is not None)
 
 
 def _begun(name: str, chains: Sequence[str], stages: Mapping[StageKey, ReferenceStage]) -> list[StageKey]:
