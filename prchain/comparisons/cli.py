@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,13 +27,14 @@ from prchain.core.cli_options import (
 from prchain.core.console.terminal import counted, present, say, say_whole
 from prchain.core.endings import NOT_DONE
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
 from prchain.papers import PAPERS
 from prchain.shown import command_line
-from sql.store import Store
+from sql.opening import opened_store
 
 if TYPE_CHECKING:
     from prchain.comparisons.run import ComparisonResult
+    from prchain.core.settings import Settings
     from sql.store import Transaction
     from trajectories.studies.evaluation.graded_runs import GradedReport
     from trajectories.studies.evaluation.stored import EvaluatedRun
@@ -101,7 +102,7 @@ def run(
     from prchain.comparisons.run import planned, run_steps
     from prchain.comparisons.steps import ComparisonChoice, steps_of
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     where = BACKENDS.named(backend or settings.environments_backend or DEFAULT)
     place = folder or Path("data", "papers", paper)
     guide = settings.purposes.get("prm")
@@ -139,7 +140,7 @@ def _require_tasks(settings: Settings, paper: str) -> None:
     """Raise `UsageError` where there is nothing to work on."""
     from sql.tables import ImportedTask, Repository
 
-    with closing(Store.open(settings.db)) as store, store.reading() as tx:
+    with opened_store(settings.db, create=True) as store, store.reading() as tx:
         if paper == "davinci" and next(tx.rows(Repository, "id"), None) is None:
             raise UsageError("no repository is mined: give --pool a list of them, as `prchain mine` takes it")
         if paper != "davinci" and next(tx.rows(ImportedTask, "chain_id"), None) is None:
@@ -204,13 +205,13 @@ def table(
     from prchain.comparisons.table import print_table, table_row, tables_of_guidance, tables_of_sets
     from trajectories.studies.guidance.report import prm_report
 
-    settings = Settings.load(db=db, workers=workers)
+    settings = load_settings(db=db, workers=workers)
     place = folder or Path("data", "papers", paper)
     report: GradedReport | None = None
     if paper == "swe-prm":
         if predictions is not None or source is not None:
             raise UsageError("the table of swe-prm is made of rollouts: --predictions-from and --source are of others")
-        with closing(Store.open(settings.db, create=False)) as store:
+        with opened_store(settings.db) as store:
             tables = tables_of_guidance(prm_report(store))
     else:
         runs, report = _runs(settings, source, predictions, backend, unsafe=unsafe)
@@ -242,7 +243,7 @@ def _runs(
         graded, report = grade_file(settings, where.name, tasks, predictions)
         with redirect_stdout(sys.stderr):
             print_graded(report)
-    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+    with opened_store(settings.db) as store, store.reading() as tx:
         sources = _sources(tx, source)
         found = {}
         for name in sources:
