@@ -46,7 +46,7 @@ LOOKS = {
 CLEARS = {"environments gc", "environments prune"}
 """Commands that clear away: 0 also where there is nothing."""
 
-PREPARES = {"demo", "chains lineage", "environments base"}
+PREPARES = {"demo", "chains lineage", "environments base", "rollouts install"}
 """Commands that do one thing, which succeeds or ends with the name of an error."""
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from environments.images.plans import BUILD
 from prchain.core.errors import SettingsError
-from prchain.core.settings import Settings
+
+if TYPE_CHECKING:
+    from prchain.core.settings import Settings
 
 _BUNDLE = f"{BUILD}/ca.pem"
 

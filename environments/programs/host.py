@@ -9,12 +9,15 @@ import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from environments.images.buildlogs import decisive_lines
 from environments.programs.program import WHOLE, AgentProgram
 from prchain.core.errors import BuildFailed
 from prchain.core.secrets.scrub import redact
-from prchain.core.settings import Settings
+
+if TYPE_CHECKING:
+    from prchain.core.settings import Settings
 
 
 def host_folder(program: AgentProgram, data_dir: Path) -> Path:

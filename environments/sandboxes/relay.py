@@ -37,7 +37,7 @@ class RelayBroken(Exception):
     """The other end breaks the rules, or is gone."""
 
 
-class Connection:
+class CarriedConnection:
     """One connection at this end."""
 
     def __init__(self, number: int, sock: socket.socket) -> None:
@@ -63,7 +63,7 @@ class Relay:
         """`source` and `sink` are the descriptors of the stream to the other end."""
         self.source, self.sink = source, sink
         self.listener, self.connect = listener, connect
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, CarriedConnection] = {}
         self.number = 0
         self.incoming, self.outgoing = bytearray(), bytearray()
         self.selector = selectors.DefaultSelector()
@@ -103,12 +103,12 @@ class Relay:
             events = (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if writes else 0)
             self.watch(connection.socket, events, connection)
         for key, events in self.selector.select():
-            if not isinstance(key.data, Connection):
+            if not isinstance(key.data, CarriedConnection):
                 self.serve(key.fileobj, events)
             elif self.connections.get(key.data.number) is key.data:
                 self.carry(key.data, events)
 
-    def watch(self, thing: Any, events: int, data: Connection | None = None) -> None:
+    def watch(self, thing: Any, events: int, data: CarriedConnection | None = None) -> None:
         """Have the selector wait for these events."""
         try:
             key = self.selector.get_key(thing)
@@ -197,9 +197,9 @@ class Relay:
         sock.setblocking(False)
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.connections[number] = Connection(number, sock)
+        self.connections[number] = CarriedConnection(number, sock)
 
-    def carry(self, connection: Connection, events: int) -> None:
+    def carry(self, connection: CarriedConnection, events: int) -> None:
         """A connection is ready."""
         try:
             if events & selectors.EVENT_READ:
@@ -225,7 +225,7 @@ class Relay:
         if connection.read_ended and connection.wrote_end:
             self.drop(connection, tell=False)
 
-    def drop(self, connection: Connection, tell: bool) -> None:
+    def drop(self, connection: CarriedConnection, tell: bool) -> None:
         """Forget a connection; `tell` the other end."""
         self.watch(connection.socket, 0)
         connection.socket.close()

@@ -90,7 +90,7 @@ class CostsView:
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class LedgerSpending:
     """What is in the ledger, and what it was for."""
 
     spent: tuple[Spent, ...]
@@ -140,16 +140,16 @@ class MoneyPages:
         more = _page(costs[following - 1].id) if following < len(costs) else None
         return "costs", CostsView(tuple(costs[start:following]), len(costs), start, more)
 
-    def _spending(self) -> Spending:
-        def read() -> Spending:
+    def _spending(self) -> LedgerSpending:
+        def read() -> LedgerSpending:
             with self._store.reading() as tx:
                 return read_spending(tx, self._repository)
 
-        found: Spending = self._known("spending", read)
+        found: LedgerSpending = self._known("spending", read)
         return found
 
 
-def read_spending(tx: Transaction, repository: str | None = None) -> Spending:
+def read_spending(tx: Transaction, repository: str | None = None) -> LedgerSpending:
     """The ledger; of one repository (``owner/name``) what was asked for it, its chains and their trajectories. Raises
     `UsageError` for one that was not mined."""
     wanted = None if repository is None else set(repository_ids(tx, repository))
@@ -179,14 +179,14 @@ def read_spending(tx: Transaction, repository: str | None = None) -> Spending:
         for id_, chain, model, outcome in tx.connection.execute(kept)
         if chain in chains
     )
-    found = Spending((), samples, outcomes, {**chain_of, **graphs}, frozenset(chains), frozenset(names), ())
+    found = LedgerSpending((), samples, outcomes, {**chain_of, **graphs}, frozenset(chains), frozenset(names), ())
     spent = (it for it in all_spent(tx) if wanted is None or _for(it.subject, found) != FOR_NOTHING)
-    return Spending(
+    return LedgerSpending(
         tuple(spent), samples, outcomes, found.chain_of, found.chains, found.repositories, tuple(price_sources(tx))
     )
 
 
-def _for(subject: str, of: Spending) -> str:
+def _for(subject: str, of: LedgerSpending) -> str:
     """The outcome of the trajectory that a call is of, or what else it is for."""
     chains = {part: (FOR_CHAINS,) for part in subject.split("/")[:2] if part in of.chains or part in of.chain_of}
     repositories = {subject: (FOR_REPOSITORIES,)} if subject in of.repositories else {}
@@ -194,7 +194,7 @@ def _for(subject: str, of: Spending) -> str:
     return groups[0] if groups else FOR_NOTHING
 
 
-def money_view(of: Spending) -> MoneyView:
+def money_view(of: LedgerSpending) -> MoneyView:
     """What was spent, summed. Pure."""
     whole = sum(it.known for it in of.spent)
     keys: Sequence[tuple[str, str, Callable[[Spent], str]]] = (
@@ -233,7 +233,7 @@ def _line(name: str, spent: Sequence[Spent], whole: float) -> MoneyLine:
     )
 
 
-def sample_costs(of: Spending, shown: frozenset[str] | None) -> list[SampleCost]:
+def sample_costs(of: LedgerSpending, shown: frozenset[str] | None) -> list[SampleCost]:
     """What each sample cost, in the order of lists; `shown` are the trajectories that have pages. Pure."""
     samples = {id_ for id_, _, _, _ in of.samples}
     in_chain = Counter(chain for _, chain, _, _ in of.samples)
@@ -268,7 +268,7 @@ def _part(whole: float | None, parts: int) -> float | None:
     return None if whole is None else whole / parts
 
 
-def _starts(of: Spending) -> dict[str, int]:
+def _starts(of: LedgerSpending) -> dict[str, int]:
     """The pages of samples, and how many samples stand before each."""
     later = {_page(of.samples[place - 1][0]): place for place in range(_ROWS, len(of.samples), _ROWS)}
     return {"samples.html": 0} | later

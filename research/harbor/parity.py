@@ -44,7 +44,7 @@ from sql.store import Store
 from sql.tables import ImportedTask
 from trajectories.export.tasks.harbor.bundle import bundle
 from trajectories.export.tasks.harbor.export import GRADER
-from trajectories.export.tasks.harbor.folder import TaskFolder, files_of
+from trajectories.export.tasks.harbor.folder import HarborTask, files_of
 from trajectories.export.tasks.harbor.image import ARCHIVE, PLACE
 from trajectories.export.tasks.harbor.material import ChainMaterial
 from trajectories.export.tasks.harbor.reference import reference_files, solve_script
@@ -122,7 +122,7 @@ def exported(material: ChainMaterial, stage: StageTask, tree: str, client: Any) 
     start = time.monotonic()
     image, workdir = material.image(stage).name, material.workplace(stage).provided.plan.workdir
     step = material.step(stage, stage, name="", instruction="", canary="none")
-    task = TaskFolder(
+    task = HarborTask(
         name="prchain/parity",
         description="",
         keywords=(),

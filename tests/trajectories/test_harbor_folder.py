@@ -15,13 +15,13 @@ from click.testing import CliRunner
 
 from prchain.core.errors import UsageError
 from prchain.exports.cli import export
-from trajectories.export.tasks.harbor.folder import Files, FolderStep, TaskFolder, dataset, digest, files_of
+from trajectories.export.tasks.harbor.folder import Files, FolderStep, HarborTask, dataset, digest, files_of
 from trajectories.export.tasks.harbor.image import output_texts, task_image_name
 from trajectories.export.tasks.harbor.inside.said import paths_of
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "harbor_0_26_task_schema.json").read_text(encoding="utf-8"))
 
-SINGLE = TaskFolder(
+SINGLE = HarborTask(
     name="prchain/a__b-1__s1",
     description="what",
     keywords=["python"],
@@ -86,7 +86,7 @@ def configuration(files: Files) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("task", [SINGLE, CHAIN, replace(CHAIN, network="compose", min_reward=None)])
-def test_the_configuration_is_what_harbors_schema_says(task: TaskFolder) -> None:
+def test_the_configuration_is_what_harbors_schema_says(task: HarborTask) -> None:
     assert list(faults(configuration(files_of(task)), SCHEMA)) == []
 
 

@@ -26,19 +26,12 @@ from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec
 from trajectories.model import NOTHING_USED, AgentUsage, Ending
 from trajectories.options import MAX_TOKENS
+from trajectories.recording.asked import AskedRequest
 from trajectories.recording.chat import AskedChat
 from trajectories.recording.conversation import Answered, Branch, Clean, RecordedConversations
 
 _FOR_THE_AGENT = (RequestUnfit, ContextTooLong, EndpointRefused)
 """Failures that the agent is told of and may do something about; any other ends the attempt as a failure of ours."""
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A request, as often as it came."""
-
-    ordinal: int = 0
-    delivered: bool = False
 
 
 @dataclass
@@ -70,7 +63,7 @@ class AttemptCalls:
     trees: dict[tuple[int, int], str] = field(default_factory=dict)
     """See `trajectories.programs.entries.attempt_entries`."""
     _newest_tree: str | None = None
-    _asked: dict[str, _Asked] = field(default_factory=dict, repr=False)
+    _asked: dict[str, AskedRequest] = field(default_factory=dict, repr=False)
     _taken: set[tuple[str, int]] = field(default_factory=set, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
@@ -87,7 +80,7 @@ class AttemptCalls:
         digest = hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
         with self._lock:
             self._begin()
-            state = self._asked.setdefault(digest, _Asked())
+            state = self._asked.setdefault(digest, AskedRequest())
             if state.delivered and not again:
                 state.ordinal, state.delivered = state.ordinal + 1, False
             ordinal = state.ordinal

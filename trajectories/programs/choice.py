@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from environments.backend import Backend
 from environments.backends import DEFAULT
 from prchain.core.errors import UsageError
-from prchain.core.settings import Settings
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.agents.scaffolds.scaffold import Scaffold
 from trajectories.options import RolloutOptions
 from trajectories.programs.scaffold import ProgramScaffold
 from trajectories.programs.spec import Programs, ProgramSpec
+
+if TYPE_CHECKING:
+    from prchain.core.settings import Settings
 
 
 class ShippedAgents(Mapping[str, Any]):

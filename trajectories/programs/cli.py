@@ -7,7 +7,7 @@ import click
 from environments.backends import BACKENDS, chosen_backend
 from prchain.core.cli_options import Command, backend_options, json_option, option
 from prchain.core.console.terminal import present, say
-from prchain.core.settings import Settings
+from prchain.core.loading import load_settings
 from prchain.core.waiting import waiting_for
 
 
@@ -29,7 +29,7 @@ def install(name: str, renew: bool, backend: str | None, unsafe: bool, as_json: 
     """
     from trajectories.programs.choice import named_program
 
-    settings = Settings.load()
+    settings = load_settings()
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe).of(settings)
     program = named_program(name, settings)
     with where.connected() as connected:

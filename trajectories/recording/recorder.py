@@ -15,20 +15,12 @@ from prchain.core.llm.gateway import Answer, Gateway, Question
 from prchain.core.llm.model import Reply
 from prchain.core.secrets.scrub import redact_mined
 from prchain.core.timestamps import now
+from trajectories.recording.asked import AskedRequest
 from trajectories.recording.chat import AskedChat
 from trajectories.recording.conversation import Answered, Branch, RecordedConversations
 
 PURPOSE = "agent"
 """Whose settings say which model answers, as for our own agents."""
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A request, as often as it came."""
-
-    ordinal: int = 0
-    delivered: bool = False
-    """Whether its last answer reached the program."""
 
 
 @dataclass
@@ -49,7 +41,7 @@ class ProgramRecorder:
     """Requests that are being answered."""
     failed: Counter[str] = field(default_factory=Counter)
     """Requests that got no reply, by the failure's name."""
-    _asked: dict[str, _Asked] = field(default_factory=dict, repr=False)
+    _asked: dict[str, AskedRequest] = field(default_factory=dict, repr=False)
     _taken: dict[tuple[str, int], Branch] = field(default_factory=dict, repr=False)
     _kept: dict[int, int] = field(default_factory=dict, repr=False)
     """Number of a conversation to how many of its entries are kept."""
@@ -72,7 +64,7 @@ class ProgramRecorder:
         """
         digest = hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
         with self._lock:
-            state = self._asked.setdefault(digest, _Asked())
+            state = self._asked.setdefault(digest, AskedRequest())
             if state.delivered and not again:
                 state.ordinal, state.delivered = state.ordinal + 1, False
             ordinal = state.ordinal

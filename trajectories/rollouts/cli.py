@@ -73,7 +73,7 @@ def rollouts() -> None:
 @samples_option()
 @option("--branch", metavar="ID:STEP", heading=WHICH, help="Begin after a step of a stored trajectory.")
 @option("--like", metavar="ID", heading=WHICH, help="With the options of a stored rollout, and no others.")
-@option("--reuse", is_flag=True, heading=WHICH, help="Accept samples made with other prompts or task texts.")
+@option("--reuse", is_flag=True, heading=WHICH, help="Accept samples of other prompts or texts.")
 @spending_options("Rollouts")
 @click.option(
     "--scaffold",

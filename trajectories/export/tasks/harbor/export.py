@@ -18,8 +18,8 @@ from prchain.core.swebench.instances import instance_id
 from sql.store import Store
 from trajectories.export.tasks.harbor.bundle import bundle
 from trajectories.export.tasks.harbor.folder import (
+    HarborTask,
     Network,
-    TaskFolder,
     digest,
     files_of,
 )
@@ -128,7 +128,7 @@ class HarborExport:
         canary = _canary(name)
         text = _instruction(material.workplace(stage).provided.plan.workdir, stage.query)
         step = material.step(stage, stage, name="", instruction=text, canary=canary)
-        task = TaskFolder(
+        task = HarborTask(
             name=name,
             description=f"{record.repository.name}, pull request #{described.number}: {described.title}",
             keywords=_keywords(record),
@@ -156,7 +156,7 @@ class HarborExport:
             steps.append(material.with_setup(step, stage, canary))
         self._write_folder(
             CHAIN,
-            TaskFolder(
+            HarborTask(
                 name=name,
                 description=f"{record.repository.name}, pull requests "
                 + ", ".join(f"#{stage.number}" for stage in record.stages),
@@ -180,7 +180,7 @@ class HarborExport:
             return image.name
         return push(self._backend.client, image.name, self._options.registry)
 
-    def _write_folder(self, data_set: str, task: TaskFolder) -> None:
+    def _write_folder(self, data_set: str, task: HarborTask) -> None:
         files = files_of(task)
         self._place.write(data_set, task.name.partition("/")[2], files)
         self.report.digests[data_set][task.name] = digest(files)

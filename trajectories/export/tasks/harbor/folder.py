@@ -43,7 +43,7 @@ class FolderStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFolder:
+class HarborTask:
     """A task. With one step whose name is empty it is a single-step one."""
 
     name: str
@@ -62,7 +62,7 @@ class TaskFolder:
     canary: str = ""
 
 
-def files_of(task: TaskFolder) -> Files:
+def files_of(task: HarborTask) -> Files:
     """All files of the folder."""
     single = len(task.steps) == 1 and not task.steps[0].name
     files: Files = {
@@ -80,7 +80,7 @@ def files_of(task: TaskFolder) -> Files:
     return files
 
 
-def _configuration(task: TaskFolder, *, single: bool) -> dict[str, Any]:
+def _configuration(task: HarborTask, *, single: bool) -> dict[str, Any]:
     environment: dict[str, Any] = {"docker_image": task.image, "workdir": task.workdir}
     # A network that a task's own compose file rules out is none that Harbor has to guard.
     environment["network_mode"] = "no-network" if task.network == "declared" else "public"
