@@ -16,7 +16,7 @@ from environments.duelling import GradingSuite, held_tests
 from environments.suites.canaries.duels import MOST, HeldTest, Side, drawn, fitting, lies, missed, sides
 from environments.suites.canaries.falsehoods import falsify_python
 from environments.suites.testlogs import Status
-from tests.environments.stageworld import PRICES, StageWorld, stage_world
+from tests.environments.stageworld import PRICES, Changes, StageWorld, stage_world
 from tests.environments.stageworld import test_file as file_of_tests
 
 TEXT = '''"""Text."""
@@ -235,7 +235,7 @@ def test_a_test_that_is_inherited_from_another_file_is_not_taken_for_false_where
         file_of_tests("prices", halved="self.assertEqual(this.halved(8), 4)")
         + "\n\nfrom tests import test_prices\n\n\nclass More(test_prices.Case):\n    pass\n"
     )
-    changes = {"till/prices.py": PRICES, "tests/test_prices.py": prices, "tests/test_more.py": more}
+    changes: Changes = {"till/prices.py": PRICES, "tests/test_prices.py": prices, "tests/test_more.py": more}
     with stage_world(tmp_path, {1: changes}, chains=((1,),), duels=True) as world:
         world.prover().prove(world.chain_id)
         held = world.stages()[0].baseline.held
