@@ -19,7 +19,7 @@ MOST = 3
 KEPT = 9
 """Tests of a stage among which these are drawn."""
 OF_ONE_NAME = 2
-"""Those of them whose functions have one name: no more have a side that is the other's (`sides`)."""
+"""Tests among them whose functions have one name: there are two sides to part them (`sides`)."""
 SEEDS = (1, 2)
 """Each makes another falsehood; a proof tries them."""
 
