@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from environments.backends import BACKENDS
+from environments.backends.docker import BACKEND
 from environments.images.images import find_tagged
 from environments.images.plans import ImagePlan
 from environments.images.published.images import make_published, published_plan
@@ -71,7 +71,7 @@ def play(
     try:
         base = store.tree_of(take_base(engine, repository, said, store))
         plan, _ = published_plan(repository, said, image.name, _no_plan)
-        backend = replace(BACKENDS["docker"], client=engine)
+        backend = replace(BACKEND, client=engine)
         workplace = Workplace(StageImage(plan, image.name), store, backend=backend)
         try:
             with workplace.sandbox() as sandbox:

@@ -26,6 +26,7 @@ from prchain.cli import run
 from prchain.core.settings import FILE, Settings, variable
 from prchain.demo.library import REPOSITORY
 from prchain.demo.run import MODEL_VARIABLE
+from prchain.papers import PAPERS
 from sql.store import Store
 from sql.tables import Repository
 from tests.test_docs import ROOT, every_command, pages, readme
@@ -102,7 +103,9 @@ RULES = {
         engine=True,
         why="the demo's stages were proved without images",
     ),
-    "tasks import": Rule("there is no file or folder|does not exist", ends=(2,), why="the demo holds no data set"),
+    "tasks import": Rule(
+        "there is no file or folder|does not exist", wants="tasks.jsonl", ends=(2,), why="the demo holds no data set"
+    ),
     "evaluate": Rule("Pass@1|no rollout over these tasks has ended", ends=(0, 1), why="nothing was imported"),
     "evaluate --predictions-from": Rule("there is no file", LOCAL, ends=(2,), why="plain processes are everywhere"),
     "environments validate": Rule(
@@ -166,6 +169,7 @@ RULES = {
     "rollouts audit": Rule('audited: no sign of cheating|findings? in|"with_a_sign"', replaces=OF_TRAJECTORY),
     "record": Rule(
         "no-such-agent cannot be started",
+        wants="no-such-agent",
         replaces=dict.fromkeys(("mini", "env", "COMMAND"), "no-such-agent"),
         ends=(1,),
         why="agent programs are not there; tests/trajectories/test_recording.py records one",
@@ -204,7 +208,9 @@ RULES = {
     ),
     "papers table": Rule("table [12]|there is no file", LOCAL, ends=(0, 2), why="plain processes are everywhere"),
     "view": Rule("files, .* MB; open pages", ("--out", "pages"), why="without it, it serves until Ctrl-C"),
+    "view --label": Rule("Example:", ("--help",), why="it serves until Ctrl-C; test_labels.py marks"),
     "export": Rule("3 samples"),
+    "export --labels": Rule("4 unlabelled", ends=(1,), why="nobody has read the demo's chains"),
     "export --format swebench": Rule(
         "9 predictions", ("--predictions", "like=TRAJECTORY"), why="the demo's agents have two sets of options"
     ),
@@ -260,6 +266,8 @@ ELSEWHERE = {
     "python -m pytest": ("tests/environments/test_briefing.py", "python -m pytest FILES"),
     "make strength": ("tests/research/test_strength.py", "invoke(main, "),
     "make harbor-runs": ("tests/research/test_harbor_runs.py", "invoke(main, "),
+    "python -m research.harbor.parity": ("tests/research/test_harbor_scan.py", "(parity.main, "),
+    "python -m research.harbor.scan": ("tests/research/test_harbor_scan.py", "(scan.main, "),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make mutations": ("tests/research/test_mutations.py", "verdict("),
     "make shape": ("tests/research/test_shape.py", "longest_way("),
@@ -278,7 +286,7 @@ _COMMAND = re.compile(
     r"(?P<program>(?:\S*/)?(?:prchain|make|python|swebench)(?=\s|$)|git(?= [a-z]+(?: |$))|export(?=\s)|\.ci/run)"
     r"(?P<rest>.*)"
 )
-_TARGET = re.compile(r"^([a-z-]+):.*## (.*)\n\t@?\$\(BIN\)/prchain ", re.M)
+_TARGET = re.compile(r"^([a-z0-9-]+):.*## (.*)\n\t@?\$\(BIN\)/prchain ", re.M)
 _ASSIGNMENT = re.compile(r'[A-Z]+=(?:"[^"]*"|\S+)')
 
 
@@ -496,7 +504,7 @@ def test_every_rule_is_of_a_command_and_says_why_it_changes_the_line() -> None:
 
 def test_the_makefile_has_a_target_for_each_stage() -> None:
     stages = {"demo", "mine", "chains", "tasks", "environments", "rollouts", "curate", "export", "stats", "status"}
-    assert {words[1] for words in of_the_makefile()} == stages
+    assert {words[1] for words in of_the_makefile()} == stages | set(PAPERS)
 
 
 def test_command_lines_are_found_wherever_they_stand() -> None:

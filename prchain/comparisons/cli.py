@@ -25,7 +25,7 @@ from prchain.core.cli_options import (
     workers_option,
 )
 from prchain.core.console.terminal import counted, present, say, say_whole
-from prchain.core.endings import NOT_DONE
+from prchain.core.endings import NOT_DONE, end_as
 from prchain.core.errors import UsageError
 from prchain.core.loading import load_settings
 from prchain.papers import PAPERS
@@ -133,7 +133,7 @@ def run(
         result = run_steps(steps, cli, shared, run_line)
     present(as_json, asdict(result), _print_result, result)
     if result.left:
-        click.get_current_context().exit(result.stopped or NOT_DONE)
+        end_as(result.stopped or NOT_DONE)
 
 
 def _require_tasks(settings: Settings, paper: str) -> None:
@@ -225,7 +225,7 @@ def table(
 
     present(as_json, [table_row(it) for it in tables], print_tables)
     if report is not None and not report.done:
-        click.get_current_context().exit(NOT_DONE)
+        end_as(NOT_DONE)
 
 
 def _runs(

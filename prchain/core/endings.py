@@ -39,6 +39,11 @@ def end_command(*, done: bool, good: int | bool, nothing: str) -> None:
     click.get_current_context().exit(NOT_DONE)
 
 
+def end_as(code: int) -> None:
+    """End a command that runs others as the one ended that ended the run; `code` is its exit code."""
+    click.get_current_context().exit(code)
+
+
 def cause_of(reason: str | None) -> str | None:
     """A reason without the place where it occurred: what has one cause has one text."""
     return None if reason is None else _PLACE.sub("", reason)

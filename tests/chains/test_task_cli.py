@@ -11,21 +11,19 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import update
 
 from chains.tasks.record import TaskRecord
-from prchain.cli import cli
 from prchain.core.errors import PrchainError, SettingsError, StoreUnavailable, UsageError
 from sql.cli import sql
 from sql.lock import exclusive_lock
 from sql.tables import LlmCall, Selection, StageTests, Task
 from tests.chains.taskworld import CHAIN, OVERVIEW, PLAN, QUERIES, TaskWorld, mined, shop
+from tests.test_docs import command
 
-tasks = cli.get_command(click.Context(cli), "tasks")
-assert isinstance(tasks, click.Group)
+tasks = command("tasks")
 
 SCRIPT: list[dict[str, Any]] = [
     {"purpose": "plan", "reply": PLAN, "repeat": True},

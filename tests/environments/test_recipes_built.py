@@ -201,8 +201,9 @@ class Shop:
         settings = Settings.load(
             environments_base_image=BASE, environments_ca_bundle=BUNDLE, data_dir=self.folder / "data"
         )
-        # Those of Node alone come from a registry; what else this machine offers is not looked at.
-        interpreters = Interpreters(BuildSettings.of(settings)) if "package.json" in files else None
+        # Those of Node and Go come from a registry; what else this machine offers is not looked at.
+        asks = files.keys() & {"package.json", "go.mod"}
+        interpreters = Interpreters(BuildSettings.of(settings)) if asks else None
         provider = Provider(settings, engine=self.engine, interpreters=interpreters)
         provided = provider.provide(REPOSITORY, trees, GitRepository.open(self.folder / "r"), stage)
         backend = replace(BACKENDS["docker"], client=self.engine)

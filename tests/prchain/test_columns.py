@@ -66,6 +66,18 @@ def test_a_table_has_its_width_also_where_term_is_dumb(width: int | None, monkey
 
 
 @pytest.mark.usefixtures("narrow")
+def test_heads_are_folded_between_words_before_a_row_has_lines_of_its_own() -> None:
+    heads, rows = ("later", "lines of code", "functions and names"), [("#8", "7", "parse_it"), ("#9", "12", "")]
+    assert list(table_lines(heads, rows, width=24)) == [
+        "       lines",
+        "          of  functions",
+        "later   code  and names",
+        "#8         7  parse_it",
+        "#9        12",
+    ]
+    assert next(iter(table_lines(heads, rows, width=22))) == "-- row 1 of 2"
+
+
 def test_a_command_that_is_folded_can_be_copied_as_one() -> None:
     out = Terminal()
     command = "prchain rollouts run --chain eaa9 --tools bash --gate tests"

@@ -9,8 +9,14 @@ import zipfile
 import zlib
 from pathlib import Path
 
+import click
+import pytest
+from click.testing import CliRunner
+
 from prchain.core.git.trees import TreeStore
+from research.harbor import parity, scan
 from research.harbor.scan import _layer_files, finds, later_lines, script_files
+from tests.databases import new_database
 from tests.trajectories.harborworld import BASE, LANDED, tree_of
 
 NEW = LANDED["area.py"] + LANDED["tests/test_area.py"]
@@ -63,3 +69,12 @@ def test_the_script_between_steps_is_unpacked(tmp_path: Path) -> None:
     script = b"#!/bin/bash\nexit 0\n# packed\n" + base64.encodebytes(out.getvalue())
     later = later_lines(store, [base], [(base, landed)])
     assert [place for place, content in script_files(script) if finds(later, content)] == ["setup.sh:upstream"]
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("main", "says"), [
+    (scan.main, "0 tasks, 0 finds"), (parity.main, "0 of 0 grades agree"),
+])  # fmt: skip
+def test_without_a_proved_chain_nothing_was_shown(main: click.Command, says: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["--db", new_database(tmp_path / "x.db")])
+    assert done.exit_code == 1 and says in done.output

@@ -25,7 +25,8 @@ def install(name: str, renew: bool, backend: str | None, unsafe: bool, as_json: 
     \b
     Example:
       prchain rollouts install opencode
-      prchain rollouts run --scaffold opencode --agent context=stage --refinements 0
+      prchain rollouts run --scaffold opencode --refinements 0 \\
+        --agent context=stage
     """
     from trajectories.programs.choice import named_program
 

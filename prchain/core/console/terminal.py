@@ -191,23 +191,38 @@ def say_table(names: Sequence[str], rows: Iterable[Sequence[Any]], *, indent: in
 def table_lines(names: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> Iterator[str]:
     """Text columns are left-aligned and number columns right-aligned; columns without names have no head.
 
-    Where `width` is given, long cells are folded into it; where that leaves columns too narrow to read, each row
-    stands by itself, with a line or more for each of its cells.
+    Where `width` is given, long cells and then heads are folded into it; where that leaves columns too narrow to read,
+    each row stands by itself, with a line or more for each of its cells.
     """
     cells = [["" if cell is None else clean(str(cell)) for cell in row] for row in rows]
     heads = [clean(str(name)) for name in names]
-    if width is None or not heads or _fits(heads, cells, width):
-        yield from _lines_of_table(heads, cells, width)
-        return
-    for number, row in enumerate(cells, 1):
-        yield f"-- row {number:,} of {len(cells):,}"
-        yield from _lines_of_table((), list(zip(heads, row, strict=True)), width)
+    shown = heads
+    if width is not None and not _fits(heads, cells, width):
+        shown = _folded_heads(heads, cells)
+        if not _fits(shown, cells, width):
+            for number, row in enumerate(cells, 1):
+                yield f"-- row {number:,} of {len(cells):,}"
+                yield from _lines_of_table((), list(zip(heads, row, strict=True)), width)
+            return
+    yield from _lines_of_table(shown, cells, width)
+
+
+def _folded_heads(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    """Heads of a word or more a line, no wider than what the column has to show of its cells."""
+    return [
+        "\n".join(textwrap.wrap(head, max(1, *map(cell_length, head.split()), *(_shown(cell) for cell in column))))
+        for head, column in zip_longest(heads, zip(*cells, strict=True), fillvalue="")
+    ]
+
+
+def _shown(cell: str) -> int:
+    return min(cell_length(cell), _NARROWEST)
 
 
 def _fits(heads: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
     """Whether a table of this width shows heads and figures whole, and of other cells at least `_NARROWEST` a line."""
     least = [
-        max(cell_length(head), *(min(cell_length(row[place]), _NARROWEST) for row in cells), 0)
+        max(*map(cell_length, head.split("\n")), *(_shown(row[place]) for row in cells), 0)
         for place, head in enumerate(heads)
     ]
     return sum(least) + _GAP * (len(least) - 1) <= width
