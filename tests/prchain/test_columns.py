@@ -65,7 +65,6 @@ def test_a_table_has_its_width_also_where_term_is_dumb(width: int | None, monkey
     assert list(table_lines(("id", "reason"), rows, width=width)) == usual
 
 
-@pytest.mark.usefixtures("narrow")
 def test_heads_are_folded_between_words_before_a_row_has_lines_of_its_own() -> None:
     heads, rows = ("later", "lines of code", "functions and names"), [("#8", "7", "parse_it"), ("#9", "12", "")]
     assert list(table_lines(heads, rows, width=24)) == [
@@ -78,6 +77,7 @@ def test_heads_are_folded_between_words_before_a_row_has_lines_of_its_own() -> N
     assert next(iter(table_lines(heads, rows, width=22))) == "-- row 1 of 2"
 
 
+@pytest.mark.usefixtures("narrow")
 def test_a_command_that_is_folded_can_be_copied_as_one() -> None:
     out = Terminal()
     command = "prchain rollouts run --chain eaa9 --tools bash --gate tests"
