@@ -242,7 +242,9 @@ class TestDocker(conformance.Conformance, StreamConformance):
     ) -> None:
         odd = ["PATH=/opt/own:/usr/bin:/bin", 'ODD=it\'s "$HOME" \\ \n end', "EMPTY="]
         with make(image=small, user="0") as box:
-            assert box.exec("mkdir -p /usr/share/doc/a; echo x > /usr/share/doc/a/b; cd /usr; ln bin/ls ls").exit_code == 0
+            assert (
+                box.exec("mkdir -p /usr/share/doc/a; echo x > /usr/share/doc/a/b; cd /usr; ln bin/ls ls").exit_code == 0
+            )
             made = box._container.commit(conf={"Env": odd, "User": "agent", "WorkingDir": "/usr"})
         listing = (
             "find / -xdev \\( -path /proc -o -path /sys -o -path /tmp/.prchain \\) -prune -o -printf '%p %y %m %U %G %l"
