@@ -98,7 +98,6 @@ class TestOutcomes:
         assert report.counts == {"overview_rejected": 1}
         assert stored(world)["task"][3] == ROUND and stored(world)["draft"].findings
 
-    @pytest.mark.drawn(3)
     @pytest.mark.parametrize(
         ("error", "name", "final"),
         [

@@ -153,8 +153,13 @@ class TestLocal(conformance.Conformance, StreamConformance):
         assert list(tmp_path.iterdir()) == [own]
 
 
-class Unsafe:
-    """Makes plain processes."""
+class TestUnsafe(conformance.Conformance, StreamConformance):
+    """Plain processes: everything but namespaces. Exceptions: no branches, sessions outside the workdir, the host's
+    files are there to be read, and a command that kills everything hits the host."""
+
+    APART = False
+    BRANCHES = False
+    SESSIONS_IN_SNAPSHOTS = False
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -167,18 +172,6 @@ class Unsafe:
 
         return make_unsafe
 
-
-@pytest.mark.drawn(2, "what plain processes have in common with namespaces")
-class TestUnsafe(Unsafe, conformance.Conformance, StreamConformance):
-    """Plain processes: everything but namespaces. Exceptions: no branches, sessions outside the workdir, the host's
-    files are there to be read, and a command that kills everything hits the host."""
-
-    APART = False
-    BRANCHES = False
-    SESSIONS_IN_SNAPSHOTS = False
-
-
-class TestUnsafeAlone(Unsafe):
     def test_a_timeout_hits_nobody_else(self, make: Callable[..., LocalSandbox]) -> None:
         with make() as sandbox:
             other = subprocess.Popen(["sleep", "30"])

@@ -27,7 +27,7 @@ from sql.tables import ArchivedPage, Cursor, PullRequest
 from tests.emulator import WITHHELD, Call, Emulator, Exchange, Fault, Kind, VirtualClock, generate_world
 from tests.miner.github_lab import REPOSITORY, Quiet, assert_same, facts, mine, opened, pages_fetched
 
-pytestmark = pytest.mark.drawn(12)
+pytestmark = pytest.mark.drawn(6)
 """Of each table of faults."""
 
 

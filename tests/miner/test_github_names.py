@@ -54,7 +54,7 @@ def strangers(world: World) -> None:
 PLACES = [("Sweep", 1), ("Listing", 1), ("MoreTimeline", 1), ("/pulls/comments", 1)]
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("change", [renamed, re_used])
 @pytest.mark.parametrize(("operation", "nth"), PLACES)
 def test_a_change_of_names_in_mid_run_gives_the_rows_of_a_run_after_it(

@@ -270,13 +270,13 @@ def test_these_worlds_have_the_rows_that_a_kill_could_lose(first: Lab, later: La
         assert rows["landings"] and rows["citations"]
 
 
-@pytest.mark.drawn(10)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("place", FIRST)
 def test_a_first_run_killed_there_is_gone_on_with(place: str, first: Lab) -> None:
     first.survives(place)
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("place", LATER)
 def test_a_later_run_killed_there_is_gone_on_with(place: str, later: Lab) -> None:
     later.survives(place)

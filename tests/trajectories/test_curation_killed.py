@@ -9,8 +9,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from tests.trajectories.curationkills import WINDOWS, model
 from tests.trajectories.curationworld import curation_world
 from tests.trajectories.kills import ENOUGH
@@ -18,7 +16,6 @@ from tests.trajectories.kills import ENOUGH
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.drawn(2, "runs killed at points in turn")
 def test_killed_at_points_in_turn_a_curated_run_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
     tmp_path: Path,
 ) -> None:

@@ -28,7 +28,6 @@ from trajectories.curation.graphs.report import list_graphs
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.drawn(2, "runs killed at points in turn")
 def test_killed_at_points_in_turn_a_run_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
     tmp_path: Path,
 ) -> None:

@@ -91,7 +91,6 @@ def test_its_words_are_no_observation() -> None:
     assert not shown.knows("secret_helper")
 
 
-@pytest.mark.drawn(2, "runs killed at points in turn")
 def test_killed_in_the_middle_the_rows_are_those_of_a_calm_run(tmp_path: Path) -> None:
     class Killed(BaseException):
         pass

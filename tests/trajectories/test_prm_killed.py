@@ -56,7 +56,6 @@ def windows(world: RolloutWorld) -> str:
     return _FOLDER.sub("/testbed", json.dumps(rows))
 
 
-@pytest.mark.drawn(2, "runs killed at points in turn")
 def test_killed_at_points_in_turn_a_guided_rollout_leaves_the_rows_of_a_calm_one_and_pays_no_stored_reply_twice(
     worlds: tuple[RolloutWorld, RolloutWorld],
 ) -> None:

@@ -10,7 +10,7 @@ import os
 import pickle
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +39,6 @@ from prchain.papers import PAPERS
 from sql.tables import LlmCall
 from tests.databases import new_database
 from tests.prchain.comparisons.comparisonworld import lay_out
-from tests.samples import drawn
 from tests.trajectories.demoworld import Ran, alone_in
 from trajectories.studies.evaluation.figures import InstanceRun
 from trajectories.studies.evaluation.stored import EvaluatedRun
@@ -51,55 +50,41 @@ GIVEN = {
 }
 
 
-RUN = drawn(PAPERS, 1, "papers' comparisons")
-"""The papers whose comparison is run: each takes a dozen commands."""
-
-
-def of(paper: str) -> pytest.MarkDecorator:
-    """Mark tests of what a paper's comparison has made."""
-    return pytest.mark.drawn(1) if paper in RUN else pytest.mark.whole
-
-
 class World(NamedTuple):
-    """A folder in which a comparison was run, with what it printed, and its exit code."""
+    """A folder in which the three comparisons were run, with what each printed, and its exit code."""
 
     folder: Path
-    printed: str
-    code: int
+    printed: Mapping[str, str]
+    codes: Mapping[str, int]
 
     def calls(self) -> int:
         """How many questions were answered; what the script has no answer to is asked again."""
         return sum(reply is not None for (reply,) in Ran(self.folder, "", "").rows(LlmCall, "reply"))
 
 
-Worlds = Callable[[str], World]
-"""The world of a paper."""
-
-
 @pytest.fixture(scope="module")
-def world_of(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory, bubblewrap: None) -> Worlds:
-    """A paper's world, made once for the tests of all processes; what they add to it is no matter to the others."""
+def world(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory, bubblewrap: None) -> World:
+    """Made once for the tests of all processes; what they add to it is no matter to the others."""
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-
-    def world_of(paper: str) -> World:
-        kept = shared / f"{paper}-world"
-        with (shared / f"{paper}-world.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not kept.exists():
-                kept.write_bytes(pickle.dumps(made(finished_demo, paper, tmp_path_factory.mktemp(paper) / "demo")))
-        world: World = pickle.loads(kept.read_bytes())
-        return world
-
-    return world_of
+    kept = shared / "papers-world"
+    with (shared / "papers-world.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(made(finished_demo, tmp_path_factory.mktemp("papers") / "demo")))
+    world: World = pickle.loads(kept.read_bytes())
+    return world
 
 
-def made(ran: Ran, paper: str, folder: Path) -> World:
+def made(ran: Ran, folder: Path) -> World:
     pool = lay_out(ran, folder)
+    printed, codes = {}, {}
     with alone_in(folder):
-        if paper == "p2t":
-            assert told("tasks", "import", pool.name, "--training")[1] == 0
-        return World(folder, *told("papers", "run", paper, *GIVEN[paper], "--folder", paper))
+        for paper, given in GIVEN.items():
+            printed[paper], codes[paper] = told("papers", "run", paper, *given, "--folder", paper)
+            if paper == "swe-prm":  # it measures on the tasks on which P2T trains
+                assert told("tasks", "import", pool.name, "--training")[1] == 0
+    return World(folder, printed, codes)
 
 
 def told(*words: str) -> tuple[str, int]:
@@ -118,20 +103,17 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("paper", [pytest.param(it, marks=of(it)) for it in PAPERS])
-def test_a_comparison_shows_and_runs_its_commands_up_to_the_table(paper: str, world_of: Worlds) -> None:
-    printed = world_of(paper).printed
-    shown = commands(printed)
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_comparison_shows_and_runs_its_commands_up_to_the_table(paper: str, world: World) -> None:
+    shown = commands(world.printed[paper])
     steps = steps_of(paper, ComparisonChoice(Path(paper), Path(GIVEN[paper][1]) if GIVEN[paper] else None))
     assert [line[:2] for line in shown] == [list(step.command[:2]) for step in steps]
     assert shown[-1] == ["papers", "table", paper, "--folder", paper]
-    table = printed.rpartition("$ prchain papers table")[2]
+    table = world.printed[paper].rpartition("$ prchain papers table")[2]
     assert "table" in table and max(map(len, table.partition("\n\n")[0].splitlines())) <= 80
 
 
-@of("davinci")
-def test_daVinci_ends_with_a_file_for_slime_of_each_kind_of_chain(world_of: Worlds) -> None:  # noqa: N802
-    world = world_of("davinci")
+def test_daVinci_ends_with_a_file_for_slime_of_each_kind_of_chain(world: World) -> None:  # noqa: N802
     folder = world.folder / "davinci"
     stages = {
         name: len(rows(folder, f"davinci-{name}.jsonl")[0]["metadata"]["stages"]) for name in ("agency", "single")
@@ -140,34 +122,30 @@ def test_daVinci_ends_with_a_file_for_slime_of_each_kind_of_chain(world_of: Worl
     assert not (folder / "davinci-temporal.jsonl").exists(), "the script knows no agent for these chains"
     for name in stages:
         assert "--prompt-data" in (folder / f"davinci-{name}.jsonl.recipe.sh").read_text(encoding="utf-8")
-    assert world.code == 1
-    left = world.printed.rpartition("with something left")[2]
+    assert world.codes["davinci"] == 1
+    left = world.printed["davinci"].rpartition("with something left")[2]
     assert "export --strategy temporal" in left and "export --strategy single" not in left
-    table = world.printed.rpartition("$ prchain papers table")[2]
+    table = world.printed["davinci"].rpartition("$ prchain papers table")[2]
     assert re.search(r"^SinglePR +1 +\(", table, re.M) and re.search(r"^Temporal +\(", table, re.M)
     for why in (NO_FILE, NOT_OURS):
         assert why in table
 
 
-@of("p2t")
-def test_p2t_ends_with_files_for_swift_and_matches_sizes(world_of: Worlds) -> None:
-    world = world_of("p2t")
+def test_p2t_ends_with_files_for_swift_and_matches_sizes(world: World) -> None:
     folder = world.folder / "p2t"
     files = {row.title: rows(folder, f"{row.name}.jsonl") for row in SETS["p2t"]}
     plain, masked, matched, full = files.values()
     assert len(plain) == len(masked) == len(matched) == len(full) == 1
     assert full == matched and plain[0]["messages"] != full[0]["messages"]
-    assert "--at-most 1" in world.printed
+    assert "--at-most 1" in world.printed["p2t"]
     assert "megatron sft" in (folder / "p2t-full.jsonl.recipe.sh").read_text(encoding="utf-8")
-    assert re.search(r"^Test-Pass RS +1 +\(a\) +\(a\)$", world.printed, re.M)
-    assert "curate graphs" in world.printed.rpartition("with something left")[2], "one stage is not scripted"
+    assert re.search(r"^Test-Pass RS +1 +\(a\) +\(a\)$", world.printed["p2t"], re.M)
+    assert "curate graphs" in world.printed["p2t"].rpartition("with something left")[2], "one stage is not scripted"
 
 
-@of("swe-prm")
-def test_swe_prm_rolls_out_under_all_variants_and_blanks_what_a_script_did(world_of: Worlds) -> None:
-    world = world_of("swe-prm")
-    assert world.code == 0
-    report, _, table = world.printed.rpartition("$ prchain papers table")
+def test_swe_prm_rolls_out_under_all_variants_and_blanks_what_a_script_did(world: World) -> None:
+    assert world.codes["swe-prm"] == 0
+    report, _, table = world.printed["swe-prm"].rpartition("$ prchain papers table")
     for name in ("base", *OPEN_PRM):
         assert re.search(rf"^{name} +0\.0% .* 3\.00$", report, re.M), (
             "the figures of the script's own rollouts, in the report alone"
@@ -176,22 +154,18 @@ def test_swe_prm_rolls_out_under_all_variants_and_blanks_what_a_script_did(world
     assert A_SCRIPT in table
 
 
-@of("p2t")
-def test_run_again_a_comparison_asks_nothing_and_comes_to_the_same_files(world_of: Worlds) -> None:
-    world = world_of("p2t")
+def test_run_again_a_comparison_asks_nothing_and_comes_to_the_same_files(world: World) -> None:
     before = world.calls()
     files = {path.name: path.read_bytes() for path in (world.folder / "p2t").glob("*.jsonl")}
     with alone_in(world.folder):
         printed, code = told("papers", "run", "p2t", "--folder", "p2t")
-    assert code == world.code == 1
+    assert code == world.codes["p2t"] == 1
     assert world.calls() == before
     assert {path.name: path.read_bytes() for path in (world.folder / "p2t").glob("*.jsonl")} == files
-    assert printed.rpartition("The table")[2] == world.printed.rpartition("The table")[2]
+    assert printed.rpartition("The table")[2] == world.printed["p2t"].rpartition("The table")[2]
 
 
-@of("p2t")
-def test_predictions_of_trained_models_fill_their_places(world_of: Worlds, capsys: pytest.CaptureFixture[str]) -> None:
-    world = world_of("p2t")
+def test_predictions_of_trained_models_fill_their_places(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     pool = rows(world.folder, "pool.jsonl")
     lines = [
         {"instance_id": row["instance_id"], "model_name_or_path": model, "model_patch": row["patch"] if good else ""}
@@ -209,11 +183,9 @@ def test_predictions_of_trained_models_fill_their_places(world_of: Worlds, capsy
     assert found["Size-Matched"][1] == {"Pass@1 (%)": NO_RUNS, "Cost ($)": NO_RUNS}
 
 
-@of("davinci")
 def test_predictions_that_cannot_be_graded_end_the_table_with_1(
-    world_of: Worlds, capsys: pytest.CaptureFixture[str]
+    world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world = world_of("davinci")
     with alone_in(world.folder):
         Path("bad.jsonl").write_text('{"instance_id": "nobody__knows-1", "model_patch": ""}\n', encoding="utf-8")
         assert run(["papers", "table", "davinci", "--folder", "davinci", "--predictions-from", "bad.jsonl"]) == 1
