@@ -13,9 +13,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -373,9 +374,9 @@ def _lacking(words: list[str], adds: Sequence[str]) -> list[str]:
 
 
 @pytest.fixture
-def folder(finished_demo: Ran, tmp_path: Path) -> Path:
-    """A copy of the demo's folder, which tests may change."""
-    return finished_demo.copied(tmp_path / "demo")
+def folder(finished_demo: Ran, tmp_path: Path) -> Callable[[], Path]:
+    """A copy of the demo's folder, which tests may change; made for those that ask for it."""
+    return cache(lambda: finished_demo.copied(tmp_path / "demo"))
 
 
 @pytest.fixture
@@ -394,11 +395,11 @@ class Typist:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Callable[[], Path],
         ids: Mapping[str, str],
         capsys: pytest.CaptureFixture[str],
         *,
-        lasting: Path | None = None,
+        lasting: Callable[[], Path] | None = None,
         engine: bool = False,
     ) -> None:
         self._folder, self._ids, self._capsys, self._engine = folder, ids, capsys, engine
@@ -433,8 +434,8 @@ class Typist:
         elif words[:2] == ["python", "-m"] and words[2] in MODULES:
             assert re.search(MODULES[words[2]], self._program([sys.executable, *words[1:]]), re.S)
         elif words[0] == "git":
-            shutil.copytree(self._folder / "measures", self._folder / "mirror")
-            self._program(["git", "remote", "add", "origin", str(self._folder / "measures")], "mirror")
+            shutil.copytree(self._folder() / "measures", self._folder() / "mirror")
+            self._program(["git", "remote", "add", "origin", str(self._folder() / "measures")], "mirror")
             self._program(words, "mirror")
         else:
             raise NotCovered(command_line)
@@ -443,27 +444,32 @@ class Typist:
         rule = RULES[command_of(words)]
         words = filled(words, rule, self._ids)
         parses_only = rule.engine and not self._engine
-        with chdir(self._lasting if rule.lasting else self._folder):
+        with chdir(self._lasting() if rule.lasting else self._folder()):
             code = run([*words, "--help"] if parses_only else words)
         out, err = self._capsys.readouterr()
         assert code in ((0,) if parses_only else rule.ends), err
         assert re.search("Example:" if parses_only else rule.says, out + err), out + err
 
     def _program(self, words: list[str], folder: str | None = None) -> str:
-        working_folder = ROOT if folder is None else self._folder / folder
+        working_folder = ROOT if folder is None else self._folder() / folder
         process = subprocess.run(words, cwd=working_folder, capture_output=True, text=True, check=False)
         assert process.returncode == 0, process.stderr
         return process.stdout
 
 
 @pytest.fixture(scope="module")
-def lasting_folder(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lasting_folder(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """A copy of the demo's folder, for the lines of lasting rules."""
-    return finished_demo.copied(tmp_path_factory.mktemp("lasting") / "demo")
+    return cache(lambda: finished_demo.copied(tmp_path_factory.mktemp("lasting") / "demo"))
 
 
 @pytest.fixture
-def typist(folder: Path, lasting_folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str]) -> Typist:
+def typist(
+    folder: Callable[[], Path],
+    lasting_folder: Callable[[], Path],
+    ids: Mapping[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> Typist:
     return Typist(folder, ids, capsys, lasting=lasting_folder)
 
 
@@ -474,8 +480,13 @@ def test_every_command_line_works(line: str, typist: Typist) -> None:
 
 @pytest.mark.docker
 def test_command_lines_that_need_the_engine_work(
-    folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    finished_demo: Ran,
+    tmp_path: Path,
+    ids: Mapping[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    folder = finished_demo.copied(tmp_path / "demo")
     name = f"test/readme-{os.getpid()}"
     owner, _, own = name.partition("/")
     (folder / "recipes" / override_name(REPOSITORY)).rename(folder / "recipes" / override_name(name))
@@ -489,7 +500,7 @@ def test_command_lines_that_need_the_engine_work(
     needs = [words for words in LINES.values() if words[0] == "prchain" and RULES[command_of(words[1:])].engine]
     try:
         for words in sorted(needs, key=lambda words: words[2] != "build"):
-            Typist(folder, ids, capsys, engine=True).types(words)
+            Typist(lambda: folder, ids, capsys, engine=True).types(words)
     finally:
         with chdir(folder):
             assert run(["environments", "prune", "--all", "--everybody", "--repository", name]) == 0

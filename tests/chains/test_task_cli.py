@@ -48,7 +48,7 @@ class Page(BaseHTTPRequestHandler):
 def web_site() -> Iterator[str]:
     """The URL of a web site on this machine."""
     with HTTPServer(("127.0.0.1", 0), Page) as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
+        thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/v1"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,13 +13,13 @@ from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.sandbox import SandboxConfig
 
 _PROGRAMS = ("bash", "cat", "mkdir", "head", "sleep", "chmod", "ls", "env", "tar")
-_NAME = "prchain-test-bare"
+_NAME = f"prchain-test-bare-{os.getpid()}"
 
 
 @contextmanager
-def bare_image(client: Any, base: str) -> Iterator[str]:
-    """The name of such an image, made of programs and libraries of `base`; removed at the end."""
-    programs = " ".join(_PROGRAMS)
+def bare_image(client: Any, base: str, more: Sequence[str] = ()) -> Iterator[str]:
+    """The name of such an image, made of programs (and `more`) and libraries of `base`; removed at the end."""
+    programs = " ".join((*_PROGRAMS, *more))
     wanted = f"p=$(command -v {programs}); tar -chf - $p $(ldd $p | grep -o '/lib[^ ]*' | sort -u) 2>/dev/null"
     with DockerSandbox(SandboxConfig(base, "/"), client=client) as box:
         made = box.exec(wanted, output_limit=64 << 20)

@@ -1,18 +1,19 @@
 """More cheats, by somebody who has read the code that grades and knows no hidden test's name.
 
-Each means of `MEANS` is graded twice: as it is, and with a look at which tests were planted. `LEFT` names what is
-accepted all the same.
+Each means of `MEANS` is graded as it is, or with a look at which tests were planted: the seed says which, and
+`make test-all` grades both. `LEFT` names what is accepted all the same.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha1
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.suites.baseline import RunnerBaseline
@@ -431,8 +432,16 @@ def caught_by(found: Graded) -> str:
     return TAKEN_BACK if found.overlay.taken_back else FAILS
 
 
-@pytest.mark.parametrize("name", MEANS)
-@pytest.mark.parametrize("tell", [BLIND, TELL], ids=["blind", "tells"])
+def one_of_both(means: Iterable[str]) -> list[ParameterSet]:
+    """Each of these means as it is and with the look, of which a run draws one."""
+    return [
+        pytest.param(name, tell, id=f"{kind}-{name}", marks=pytest.mark.drawn(2, f"looks of {name}"))
+        for name in means
+        for kind, tell in (("blind", BLIND), ("tells", TELL))
+    ]
+
+
+@pytest.mark.parametrize(("name", "tell"), one_of_both(MEANS))
 def test_a_cheat_that_replaces_or_answers_tests_is_not_accepted(
     tmp_path: Path, baseline: RunnerBaseline, name: str, tell: str
 ) -> None:
@@ -446,8 +455,7 @@ def test_places_cannot_be_worked_out(tmp_path: Path, baseline: RunnerBaseline) -
     assert not found.accepted, found
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
-@pytest.mark.parametrize("tell", [BLIND, TELL], ids=["blind", "tells"])
+@pytest.mark.parametrize(("name", "tell"), one_of_both(ELSEWHERE))
 def test_code_that_runs_before_the_runner_is_watched_is_not_accepted(
     tmp_path: Path, baseline: RunnerBaseline, name: str, tell: str
 ) -> None:

@@ -416,7 +416,7 @@ class _Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def registry() -> Iterator[Registry]:
     with Registry(("127.0.0.1", 0), _Answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
         server.shutdown()
 

@@ -41,7 +41,7 @@ from sql.tables import (
     Verdict,
 )
 from tests.endpoint import FakeEndpoint, completion
-from tests.trajectories.demoworld import Ran, run_through
+from tests.trajectories.demoworld import Ran, go_on_to_windows, run_through
 
 PLAIN = ChosenBackend(BACKENDS["unsafe-local"], "a test")
 
@@ -279,10 +279,14 @@ def test_plain_processes_leave_the_windows_out_and_say_why_in_a_line(ran: Ran) -
     assert ran.rows(CurationWindow, "number") == []
 
 
+@pytest.mark.parametrize("start", ["finished", pytest.param("nothing", marks=pytest.mark.whole)])
 def test_the_chain_that_the_agent_fails_is_accepted_where_a_variant_shows_it_what_it_misses(
-    tmp_path: Path, bubblewrap: None
+    finished_demo: Ran, start: str, tmp_path: Path, bubblewrap: None
 ) -> None:
-    ran = run_through(tmp_path / "demo", "local")
+    if start == "finished":
+        finished_demo.copied(tmp_path / "demo")
+    go_on = {"finished": go_on_to_windows, "nothing": run_through}[start]
+    ran = go_on(tmp_path / "demo", "local")
     ((curated, outcome),) = ran.rows(Trajectory, "id", "outcome", scaffold="curated")
     assert outcome == "accepted"
     assert set(ran.rows(Verdict, "gate", "tests", "accepted", trajectory_id=curated)) == {("tests", "passed", True)}
@@ -311,7 +315,7 @@ def test_the_chain_that_the_agent_fails_is_accepted_where_a_variant_shows_it_wha
     assert columns[1][-2:] == ["9  submit: accepted", ""]
 
     calls, samples = ran.rows(LlmCall, "id"), ran.samples
-    again = run_through(ran.folder, "local")
+    again = go_on(ran.folder, "local")
     assert printed.partition("A window:")[2] in again.printed
     assert (again.rows(LlmCall, "id"), again.samples) == (calls, samples)
 

@@ -47,6 +47,8 @@ _LONGEST_LENGTH = 12
 PING_SECONDS = 3.0
 _SLOWEST = 60.0
 """Seconds that the parts of a request may be apart."""
+_POLL_SECONDS = 0.05
+"""How long the server may take to see that it is to end."""
 _MOST_CALLS = 64
 """Requests that are answered at once."""
 
@@ -110,7 +112,7 @@ class RecordingServer(ThreadingHTTPServer):
 def serving(recorder: Answers, *, ping_seconds: float = PING_SECONDS) -> Iterator[RecordingServer]:
     """The endpoint, until the block ends and what was asked meanwhile is answered and kept."""
     server = RecordingServer(recorder, ping_seconds=ping_seconds)
-    thread = threading.Thread(target=server.serve_forever, name="recorder", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), name="recorder", daemon=True)
     thread.start()
     try:
         yield server

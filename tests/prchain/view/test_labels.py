@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> Iterator[SampleWorld]:
 def server(world: SampleWorld, tmp_path: Path) -> Iterator[ViewServer]:
     site = Site(world.store, ViewOptions(), tmp_path, tmp_path, labeller="ann")
     with ViewServer(site, "t0ken") as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+        threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
         yield running
         running.shutdown()
 
@@ -208,7 +208,7 @@ def test_labels_are_listed_paged_and_those_of_chains_that_are_gone_stay(
 
 def test_without_a_name_nothing_can_be_written(world: SampleWorld, tmp_path: Path) -> None:
     with ViewServer(Site(world.store, ViewOptions(), tmp_path, tmp_path), "t0ken") as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+        threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
         assert post(running, {"label": "drop", "note": ""})[0] == 501
         running.shutdown()
     assert stored(world) == []

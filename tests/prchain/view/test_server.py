@@ -23,7 +23,7 @@ def server(tmp_path: Path) -> Iterator[ViewServer]:
     with closing(Store.open(str(new_database(tmp_path / "prchain.db")))) as store:
         site = Site(store, ViewOptions(), tmp_path, tmp_path)
         with ViewServer(site, "t0ken") as running:
-            threading.Thread(target=running.serve_forever, daemon=True).start()
+            threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
             yield running
             running.shutdown()
 
