@@ -15,6 +15,7 @@ from prchain.core.errors import UsageError
 from prchain.view import chains, facets, funnel, html, patches, proofs, rollouts, samples, shown, tasks
 from prchain.view.comparisons import ComparePages
 from prchain.view.diffs import whole_text
+from prchain.view.exports import ExportPages
 from prchain.view.labels import LabelPages, labelled_chain
 from prchain.view.money import MoneyPages
 from prchain.view.options import ViewOptions
@@ -23,6 +24,7 @@ from prchain.view.places import (
     CHAINS,
     COMPARE,
     COUNTED,
+    EXPORT,
     FUNNEL,
     LABELS,
     MONEY,
@@ -61,7 +63,8 @@ class Site:
         once: bool = False,
         labeller: str | None = None,
     ) -> None:
-        """`labeller` is who may mark chains; None: nobody, and no page has a form."""
+        """`labeller` is who may mark chains; None: nobody, and no page has a form. Raises `UsageError` for an export that is
+        none."""
         self._store = store
         self._options = options
         self._folders = (mirrors, data_dir)
@@ -72,11 +75,13 @@ class Site:
         pages = (store, options.repository, self._shown, self._known)
         own_notes = options.reference or labeller is not None  # a form without its note would take the note back
         self._labels = LabelPages(store, options.repository, self._known, notes=own_notes)
-        self._others: dict[str, ComparePages | MoneyPages | LabelPages] = {
+        self._others: dict[str, ComparePages | MoneyPages | LabelPages | ExportPages] = {
             COMPARE: ComparePages(*pages),
             MONEY: MoneyPages(*pages),
             LABELS: self._labels,
         }
+        if options.export is not None:
+            self._others[EXPORT] = ExportPages(store, options.export, options, self._shown)
         self.labeller = labeller
 
     def _known(self, name: str, read: Callable[[], _T]) -> _T:
@@ -223,7 +228,7 @@ class Site:
 
     def _page(self, template: str, path: str, **values: Any) -> bytes:
         clean = {name: self._clean.value(value) for name, value in values.items()}
-        return html.page(template, path, clean, forms=self.labeller is not None)
+        return html.page(template, path, clean, forms=self.labeller is not None, exported=EXPORT in self._others)
 
     def _text(self, text: str | None) -> bytes | None:
         return None if text is None else self._clean.text(text).encode("utf-8", "replace")
