@@ -16,7 +16,7 @@ from trajectories.curation.graphs.graph import ORDER
 from trajectories.curation.graphs.report import graph_page
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _ACROSS, _DOWN = 10, 8, 216, 62, 24, 40
-_CHARACTERS, _LINES = 34, 2
+_CHARACTERS, _LINES = 33, 2
 _ACROSS_MOST = 5
 """Nodes of a level that stand in one row; the others stand in rows below it."""
 

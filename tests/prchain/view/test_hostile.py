@@ -31,7 +31,7 @@ HOSTILE = (
 LONG = HOSTILE + "w" * 30_000
 KEPT_AS_THEY_ARE = re.compile(
     r"^(id|.*_id|.*sha|.*tree|kind|role|outcome|side|strategy|host|owner|name|key|field|branch|.*_at|at|date|state"
-    r"|scaffold|gate|judge_sees|counts|style|relation|reply|purpose|subject|default_branch|location|log_parser)$"
+    r"|scaffold|gate|judge_sees|counts|style|relation|verdict|how|reply|purpose|subject|default_branch|location|log_parser)$"
 )
 """Columns that code reads, or that rows are joined by; `subject` of chains and landings is set by itself."""
 

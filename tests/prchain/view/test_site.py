@@ -25,7 +25,13 @@ from trajectories.rollouts.step_diff import step_diff
 
 
 def site_of(ran: Ran, store: Store, options: ViewOptions | None = None, once: bool = False) -> Site:
-    return Site(store, options or ViewOptions(), ran.folder / "mirrors", ran.folder, once=once)
+    return Site(
+        store,
+        options or ViewOptions(export=ran.folder / "samples.jsonl"),
+        ran.folder / "mirrors",
+        ran.folder,
+        once=once,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +71,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_every_kind_of_page_is_there_and_none_is_empty(pages: dict[str, bytes]) -> None:
     kinds = {path.rpartition("/")[2] for path in pages}
     assert {"index.html", "task.html", "proof.html", "patch.html", "data.js", "conversation.txt"} <= kinds
+    assert {"curation.html", "guidance.html", "row-1.html"} <= kinds
+    assert any(kind.startswith("graph-") for kind in kinds)
     assert all(pages.values())
 
 
@@ -127,7 +135,8 @@ def test_a_later_view_takes_away_what_it_does_not_write(
 def test_without_references_no_file_holds_a_line_of_one_that_is_not_in_the_agents_texts(
     finished_demo: Ran, store: Store
 ) -> None:
-    site = site_of(finished_demo, store, ViewOptions(reference=False), once=True)
+    options = ViewOptions(reference=False, export=finished_demo.folder / "samples.jsonl")
+    site = site_of(finished_demo, store, options, once=True)
     shown = {path: site.render(path) or b"" for path in site.pages()}
     texts = {
         path: str(data_of(body)) if path.endswith("data.js") else read_page(body).text + body.decode()
