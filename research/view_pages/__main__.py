@@ -90,21 +90,17 @@ def bench(running: Any, folder: Path, trajectories: int) -> None:
 def bench_first(running: Any, folder: Path, trajectories: int) -> None:
     """Print how long the first pages of a large database take, served."""
     fill(folder / "large.db", [(2, 200)] * trajectories)
-    with closing(Store.open_for_reading(str(folder / "large.db"))) as store:
-        with ViewServer(Site(store, ViewOptions(), folder, folder), "t0ken") as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            base = server.url.removesuffix("index.html")
-            for path in (
-                "index.html",
-                "index.html",
-                "trajectories/index.html",
-                "chains/index.html",
-                "money/index.html",
-            ):
-                page, took = opened(running, base + path)
-                page.close()
-                print(f"{path} at {trajectories:,} trajectories, served: {took:.0f} ms")
-            server.shutdown()
+    with (
+        closing(Store.open_for_reading(str(folder / "large.db"))) as store,
+        ViewServer(Site(store, ViewOptions(), folder, folder), "t0ken") as server,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = server.url.removesuffix("index.html")
+        for path in ("index.html", "index.html", "trajectories/index.html", "chains/index.html", "money/index.html"):
+            page, took = opened(running, base + path)
+            page.close()
+            print(f"{path} at {trajectories:,} trajectories, served: {took:.0f} ms")
+        server.shutdown()
 
 
 def main() -> int:

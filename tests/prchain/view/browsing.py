@@ -81,6 +81,9 @@ def one_of_each_kind(paths: Sequence[str]) -> dict[str, str]:
         if not path.endswith(".html"):
             continue
         first, _, rest = path.partition("/")
+        if not rest:
+            kinds["funnel"] = path
+            continue
         name = rest.rpartition("/")[2].removesuffix(".html")
         name = "graph" if name.startswith("graph-") else "row" if name.startswith("row-") else name
         if first in ("compare", "chains", "trajectories") and name[:1].isdigit():
