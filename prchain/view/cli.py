@@ -75,6 +75,7 @@ def view(
     from prchain.view.facets import counted_repositories
     from prchain.view.folder import write_site
     from prchain.view.options import ViewOptions
+    from prchain.view.processes import SiteSource
     from prchain.view.server import ViewServer
     from prchain.view.site import Site
     from sql.labels import labeller_name
@@ -93,7 +94,10 @@ def view(
         if out is not None:
             with open_progress(secrets=settings.secrets) as progress:
                 task = progress.task("pages")
-                written = write_site(site, out, task.advance)
+                source = SiteSource(
+                    opened.url.render_as_string(hide_password=False), options, *folders, settings.secrets
+                )
+                written = write_site(site, out, task.advance, source=source, processes=settings.workers)
                 task.done()
             row = {"folder": str(out), "first": str(out / FUNNEL), "files": written.files, "bytes": written.bytes}
             present(as_json, row, _print_written, written)

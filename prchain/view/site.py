@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from chains.chain_report import ListedChain
 from prchain.core.errors import UsageError
@@ -33,6 +33,7 @@ from prchain.view.texts import Cleaner
 from prchain.view.trajectory_pages import TrajectoryPages
 from prchain.view.trees import ChainTrees
 from prchain.view.writing import PageWriter, after_page, key_of
+from sql.changes import stamp_of
 from sql.labels import write_label
 from sql.store import Store
 from sql.tables import ChainStage, Task, Validation
@@ -45,8 +46,16 @@ ROWS = 100
 _FILES = ("view.css", "view.js")
 
 
+class PageGroup(NamedTuple):
+    """A chain or a trajectory, whose pages are made of it alone."""
+
+    kind: str
+    """`CHAINS` or `TRAJECTORIES`."""
+    id: str
+
+
 class Site:
-    """A database as pages. What lists are made of is read anew for each page, or, with `once`, once for all."""
+    """A database as pages. What lists are made of is read anew where the database has changed; with `once` never."""
 
     def __init__(
         self,
@@ -67,7 +76,7 @@ class Site:
         self._options = options
         self._folders = (mirrors, data_dir)
         self._once = once
-        self._read: dict[str, Any] = {}
+        self._read: dict[str, tuple[str, Any]] = {}
         self._writer = PageWriter(Cleaner(secrets), forms=labeller is not None, exported=options.export is not None)
         self.trajectories = TrajectoryPages(store, options, self._folders, self._writer, self._shown, once=once)
         pages = (store, options.repository, self._shown, self._known)
@@ -83,11 +92,11 @@ class Site:
         self.labeller = labeller
 
     def _known(self, name: str, read: Callable[[], _T]) -> _T:
-        if not self._once:
-            return read()
-        if name not in self._read:
-            self._read[name] = read()
-        known: _T = self._read[name]
+        """What was read under that name; anew where something was written to the database since, but with `once`."""
+        stamp = "" if self._once else stamp_of(self._store)
+        if name not in self._read or self._read[name][0] != stamp:
+            self._read[name] = (stamp, read())
+        known: _T = self._read[name][1]
         return known
 
     def _counted(self) -> list[facets.CountedRepository]:
@@ -111,14 +120,27 @@ class Site:
 
     def pages(self) -> Iterator[str]:
         """The paths of all pages, each once, the first page first. Raises `UsageError`, `StoreError`."""
+        yield from self.shared_pages()
+        for group in self.groups():
+            yield from self.pages_of(group)
+
+    def groups(self) -> list[PageGroup]:
+        """The chains and trajectories, each of which has pages of its own."""
+        chains = [PageGroup(CHAINS, chain) for chain in self._chain_ids().values()]
+        return chains + [PageGroup(TRAJECTORIES, trajectory) for trajectory in self.trajectories.ids()]
+
+    def pages_of(self, group: PageGroup) -> Iterator[str]:
+        """The paths of a group's pages."""
+        return self._chain_pages(group.id) if group.kind == CHAINS else self.trajectories.pages_of(group.id)
+
+    def shared_pages(self) -> Iterator[str]:
+        """The paths of all other pages, the first page first."""
         yield FUNNEL
         yield from (f"{ASSETS}/{name}" for name in _FILES)
         for facet in self._facets().values():
             yield from self._facet_pages(facet)
         yield from (f"{CHAINS}/{name}" for name in self._chain_lists())
-        for chain in self._chain_ids().values():
-            yield from self._chain_pages(chain)
-        yield from self.trajectories.pages()
+        yield from self.trajectories.lists()
         for section in self._others.values():
             yield from section.pages()
 

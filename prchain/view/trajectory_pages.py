@@ -40,12 +40,6 @@ class TrajectoryPages:
         self._once = once
         self._last: TrajectoryReport | None = None
 
-    def pages(self) -> Iterator[str]:
-        """Their paths."""
-        yield from (f"{TRAJECTORIES}/{name}" for name in self._lists())
-        for trajectory in self.ids():
-            yield from self.pages_of(trajectory)
-
     def lists(self) -> Iterator[str]:
         """The paths of the list."""
         yield from (f"{TRAJECTORIES}/{name}" for name in self._lists())

@@ -11,15 +11,19 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from prchain.view import processes
 from prchain.view.conversation import texts_of
 from prchain.view.folder import LIST, write_site
 from prchain.view.options import ViewOptions
+from prchain.view.processes import SiteSource
 from prchain.view.site import Site
 from prchain.view.trees import ChainTrees
 from sql.store import Store
 from sql.tables import Chain, Trajectory
+from tests.databases import open_new
 from tests.prchain.view.pagereader import data_of, read_page, target
 from tests.trajectories.demoworld import Ran
+from tests.trajectories.sampleworld import SampleWorld
 from trajectories.rollouts.report import trajectory_report
 from trajectories.rollouts.step_diff import step_diff
 
@@ -114,6 +118,22 @@ def test_two_views_of_one_database_are_the_same_bytes(
 ) -> None:
     write_site(site_of(finished_demo, store, once=True), tmp_path / "again")
     assert files_of(tmp_path / "again") == files_of(folder)
+
+
+def test_several_processes_write_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_FEWEST", 2)
+    monkeypatch.setattr(processes, "_AT_ONCE", 2)
+    with closing(open_new(tmp_path / "prchain.db")) as store:
+        world = SampleWorld(store)
+        for number in range(6):
+            world.trajectory(f"{number:016x}", world.chain(f"{number:016x}"), sample=number)
+    with closing(Store.open_for_reading(str(tmp_path / "prchain.db"))) as store:
+        source = SiteSource(str(tmp_path / "prchain.db"), ViewOptions(), tmp_path, tmp_path, ())
+        ticks: list[int] = []
+        one = write_site(source.site(store), tmp_path / "one")
+        two = write_site(source.site(store), tmp_path / "two", lambda: ticks.append(1), source=source, processes=2)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    assert (one.files, one.bytes) == (two.files, two.bytes) and len(ticks) == two.files > 40
 
 
 def test_a_later_view_takes_away_what_it_does_not_write(
