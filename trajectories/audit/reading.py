@@ -99,8 +99,6 @@ class _ActReader:
     _mentioned: set[str] = field(default_factory=set)
     """Paths of test files that the conversation named before the agent wrote them. A name alone, as in a listing, is a
     path of the root."""
-    _seen_words: set[str] = field(default_factory=set)
-    """Words that were looked at: a conversation names the same files again and again."""
     _test_folders: set[str] = field(default_factory=set)
     """Folders of such files."""
     _texts: dict[str, list[str]] = field(default_factory=dict)
@@ -114,10 +112,8 @@ class _ActReader:
 
     def mention(self, text: str) -> None:
         """Take note of the test files that a text names."""
-        for match in _FILE_WORD.finditer(text):
-            word = match[0]
-            if word not in self._seen_words and ("est" in word or "spec" in word):
-                self._seen_words.add(word)
+        for word in _FILE_WORD.findall(text):
+            if "est" in word or "spec" in word:
                 path = self._inside(absolute(posixpath.join(self.workdir, word.strip(".-+") or "x")))
                 self._mentioned.add(path)
                 folder = posixpath.dirname(path)
