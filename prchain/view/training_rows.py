@@ -101,11 +101,10 @@ def read_row(number: int, line: bytes, *, last_only: bool = False, reasoning: bo
     messages = [_message(it, unmarked, reasoning=reasoning) for it, unmarked in given]
     told = value.get("metadata")
     facts: Mapping[str, Any] = told if isinstance(told, dict) else {}
-    names = [str(facts.get(name) or "") for name in ("sample_id", "trajectory_id", "chain_id")]
+    sample, trajectory, chain = (str(facts.get(name) or "") for name in ("sample_id", "trajectory_id", "chain_id"))
     count = facts.get("tokens")
-    return TrainingRow(
-        number, "", *names, tuple(messages), _tools(value.get("tools")), count if isinstance(count, int) else None
-    )
+    counted = count if isinstance(count, int) else None
+    return TrainingRow(number, "", sample, trajectory, chain, tuple(messages), _tools(value.get("tools")), counted)
 
 
 def slices(row: TrainingRow) -> list[TokenSlice]:

@@ -45,8 +45,12 @@ class Complaints:
         page.on("pageerror", lambda error: self.found.append(f"{page.url}: error: {str(error)[:300]}"))
         page.on("request", self._asked)
         page.on("requestfailed", lambda request: self.found.append(f"{page.url}: failed: {request.url[:200]}"))
-        page.on("dialog", lambda dialog: (self.found.append(f"{page.url}: dialog"), dialog.dismiss()))
+        page.on("dialog", self._shown)
         return page
+
+    def _shown(self, dialog: Any) -> None:
+        self.found.append(f"a dialog: {dialog.message[:200]}")
+        dialog.dismiss()
 
     def _asked(self, request: Any) -> None:
         if not request.url.startswith(self.base):

@@ -83,7 +83,7 @@ def test_each_kind_of_page_has_a_picture_in_light_dark_small_and_large(running: 
             for kind, path in one_of_each_kind(paths_of(folder)).items():
                 open_page(page, f"{folder.as_uri()}/{path}")
                 kept(page, f"{kind}-{scheme}-{width}")
-    with running.new_context(viewport={"width": 1200, "height": 760}) as context:  # docs/view.png
+    with running.new_context(viewport={"width": 1000, "height": 560}) as context:  # docs/view.png
         page = complaints.of(context.new_page())
         chain = next(path for path in sorted((folder / "chains").iterdir()) if path.name.startswith("2cff"))
         open_page(page, f"{chain.as_uri()}/index.html")
