@@ -72,7 +72,7 @@ def page(template: str, path: str, values: dict[str, Any], *, forms: bool = Fals
     folders = {"chains": CHAINS, "rollouts": TRAJECTORIES, "compare": COMPARE, "money": MONEY, "labels": LABELS}
     folders |= {"export": EXPORT}
     places = {"home": root + FUNNEL} | {name: f"{root}{folder}/{FUNNEL}" for name, folder in folders.items()}
-    known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "section": template}
+    known: dict[str, Any] = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "section": template}
     known["exported"] = exported
     # Without a referrer, browsers send a form as from nowhere.
     known |= {"policy": FORM_POLICY if forms else POLICY, "referrer": "same-origin" if forms else "no-referrer"}

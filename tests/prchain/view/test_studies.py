@@ -74,8 +74,8 @@ def test_where_one_is_drawn_the_others_above_the_floor_were_not() -> None:
 def test_only_committed_steps_fill_a_graph() -> None:
     own = [{"node": "early", "step": 1}, {"node": "late", "step": 6}]
     other = [{"node": "other", "step": 1}]
-    first = {"step": 0, "committed": 5, "chosen": 0, "candidates": [candidate(0, 1, 1, establishments=own)]}
-    first["candidates"].append(candidate(1, 1, 1, establishments=other))
+    candidates = [candidate(0, 1, 1, establishments=own), candidate(1, 1, 1, establishments=other)]
+    first = {"step": 0, "committed": 5, "chosen": 0, "candidates": candidates}
     again = [{"node": "early", "step": 6}, {"node": "late", "step": 7}]
     second = {"step": 5, "committed": 5, "chosen": 0, "candidates": [candidate(0, 1, 1, establishments=again)]}
     assert filled([first, second]) == {"early": 1, "late": 7}
