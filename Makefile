@@ -13,6 +13,7 @@ DEV := $(VENV)/.dev-installed
 LLM := $(VENV)/llm
 CONSUMERS := $(VENV)/consumers
 MINI := $(VENV)/mini
+BROWSER := $(VENV)/browser
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # The project itself is installed in place, built with the setuptools that the lock names.
@@ -92,8 +93,11 @@ test-fast: $(DEV) #: Run the tests that are nearest to what changed, for a first
 # time tests wait, mostly for containers.
 TESTERS = $(shell cores=$$(nproc 2>/dev/null || echo 2); [ $$cores -lt 8 ] && expr $$cores + 1 || echo 8)
 
-test: $(DEV) $(MINI)/.installed #: Run all tests, offline, on all cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
-	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m pytest -n $(TESTERS) $(ARGS)
+# Pages are opened in the Chromium of the machine, where there is one.
+CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name) 2>/dev/null)))
+
+test: $(DEV) $(MINI)/.installed $(if $(CHROMIUM),$(BROWSER)/.installed) #: Run all tests, offline, on all cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
+	PRCHAIN_TEST_MINI=$(MINI) $(if $(CHROMIUM),PRCHAIN_TEST_BROWSER=$(BROWSER) )$(BIN)/python -m pytest -n $(TESTERS) $(ARGS)
 
 test-all: export PRCHAIN_TEST_ALL := 1
 test-all: test #: Run all tests, and walk every point of the tables that `make test` draws from: before a release
@@ -185,8 +189,8 @@ suspicion: $(DEV) #: Count honest landed patches that the rules of suspicion poi
 engine-faults: $(DEV) #: Kill a Docker engine of its own amid rollouts, and fill its disk: as root, minutes: ARGS=--help
 	$(BIN)/python -m research.engine_faults $(ARGS)
 
-view-pages: $(DEV) #: Open the pages of `prchain view --out` in Chromium, with playwright: ARGS="DIR --pictures DIR", ARGS=--bench
-	@$(BIN)/python -m research.view_pages $(ARGS)
+view-pages: $(DEV) $(BROWSER)/.installed #: Open the pages of `prchain view --out` in Chromium: ARGS="DIR --pictures DIR", ARGS=--bench
+	@PRCHAIN_TEST_BROWSER=$(BROWSER) $(BIN)/python -m research.view_pages $(ARGS)
 
 same-rows: $(DEV) #: Say whether two databases hold the same facts: ARGS="ONE.db OTHER.db"
 	$(BIN)/python -m research.same_rows $(ARGS)
@@ -213,6 +217,7 @@ lock: $(DEV) #: Lock the newest versions of all packages, with hashes
 	$(COMPILE) --output-file requirements.txt pyproject.toml
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
 	$(COMPILE_APART) --output-file requirements-consumers.txt requirements-consumers.in
+	$(COMPILE_APART) --output-file requirements-browser.txt requirements-browser.in
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "prchain: there is no $(PYTHON); name a Python of 3.11 or newer: make PYTHON=..." >&2; exit 1; }
@@ -247,6 +252,13 @@ $(MINI)/.installed: requirements-mini.txt | $(VENV)/bin/python
 	@echo "installing mini-swe-agent into $(MINI) ..." >&2
 	@rm -rf $(MINI)
 	@$(PIP) $(INSTALL_MINI) --target $(MINI)
+	@touch $@
+
+# What drives a browser, apart from the packages of prchain; the browser is the machine's.
+$(BROWSER)/.installed: requirements-browser.txt | $(VENV)/bin/python
+	@echo "installing playwright and axe into $(BROWSER) ..." >&2
+	@rm -rf $(BROWSER)
+	@$(PIP) install --no-deps --require-hashes --only-binary :all: --target $(BROWSER) -r $<
 	@touch $@
 
 # What reads exported files, apart from the packages of prchain.

@@ -31,6 +31,7 @@ POSTGRES = "PRCHAIN_TEST_POSTGRES"
 GITHUB_SCHEMA = "PRCHAIN_GITHUB_SCHEMA"
 DOCKER = "PRCHAIN_TEST_DOCKER"
 MINI = "PRCHAIN_TEST_MINI"
+BROWSER = "PRCHAIN_TEST_BROWSER"
 STRICT = "PRCHAIN_TEST_STRICT"
 """Set where nothing may be skipped: then a skipped test fails."""
 
@@ -46,7 +47,7 @@ ON_POSTGRES = 4
 OURS_ALONE = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
 """Variables for the run of these tests only, not for the processes that they start."""
 
-OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER, "mini": MINI}
+OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER, "mini": MINI, "browser": BROWSER}
 """Marker of a test to the variable that says where its requirement is."""
 
 
@@ -70,6 +71,7 @@ def pytest_report_header() -> list[str]:
         GITHUB_SCHEMA: "the comparison with GitHub's published schema",
         DOCKER: "the tests in containers",
         MINI: "the tests with mini-swe-agent",
+        BROWSER: "the tests in a browser",
     }
     walked = "walked whole" if samples.ALL else f"drawn from: PRCHAIN_TEST_SEED={samples.SEED} draws the same again"
     return [

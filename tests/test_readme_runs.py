@@ -209,6 +209,7 @@ RULES = {
     ),
     "papers table": Rule("table [12]|there is no file", LOCAL, ends=(0, 2), why="plain processes are everywhere"),
     "view": Rule("files, .* MB; open pages", ("--out", "pages"), why="without it, it serves until Ctrl-C"),
+    "view --export": Rule("files, .* MB; open pages", replaces={"sft.jsonl": "samples.jsonl"}),
     "view --label": Rule("Example:", ("--help",), why="it serves until Ctrl-C; test_labels.py marks"),
     "export": Rule("3 samples"),
     "export --labels": Rule("4 unlabelled", ends=(1,), why="nobody has read the demo's chains"),

@@ -225,6 +225,10 @@ def no_room(error: BaseException, where: object = None) -> DiskFull | None:
     )
 
 
+class WorkerLost(PrchainError):
+    """A process that this one had started to share its work was ended by something else."""
+
+
 class GitError(PrchainError):
     """A git repository failed."""
 

@@ -11,6 +11,9 @@ from prchain.demo.folder import LIST
 
 SAMPLES = "samples.jsonl"
 
+PAGES = "pages"
+"""The folder of what `prchain view` writes."""
+
 GRAPH_CHAIN = "3976"
 """Beginning of the id of the chain of #4 and #11, which is the same everywhere; the script knows its first stage."""
 
@@ -38,7 +41,8 @@ class DemoCommand:
 
 
 def demo_commands(chosen: ChosenBackend, *, everything: bool) -> list[DemoCommand]:
-    """The commands, in order: from mining to the export, and with `everything` curation, guidance and the cheat."""
+    """The commands, in order: from mining to the export and the pages, and with `everything` curation, guidance and the
+    cheat."""
     commands = [*_from_history_to_rollouts(chosen), *(_for_those_who_ask(chosen) if everything else []), *_export()]
     numbers = itertools.count(1)
     return [replace(one, title=f"{next(numbers)}. {one.title}") if one.title else one for one in commands]
@@ -118,6 +122,12 @@ def _export() -> list[DemoCommand]:
             ["export", "--format", "openai", "--mask", "tool_errors", "--out", SAMPLES, "--force"],
         ),
         DemoCommand("", "And figures on all accepted trajectories, also on those that were not written:", ["stats"]),
+        DemoCommand(
+            "Pages",
+            "Shows all of it, as files for any browser.",
+            ["view", "--export", SAMPLES, "--out", PAGES],
+            must_succeed=False,
+        ),
     ]
 
 

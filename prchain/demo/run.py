@@ -20,7 +20,7 @@ from prchain.core.settings import Settings, variable
 from prchain.demo.backend import ChosenBackend, choose
 from prchain.demo.beside import beside, curated_of, plain_of
 from prchain.demo.cheats import print_cheats
-from prchain.demo.commands import CHEATED_CHAIN, GRAPH_CHAIN, GUIDED_CHAIN, SAMPLES, DemoCommand, demo_commands
+from prchain.demo.commands import CHEATED_CHAIN, GRAPH_CHAIN, GUIDED_CHAIN, PAGES, SAMPLES, DemoCommand, demo_commands
 from prchain.demo.folder import LIBRARY, SCRIPT, claim, prepare
 from prchain.demo.funnel import Funnel, read_funnel, stories
 from prchain.demo.guidance import print_guidance
@@ -58,10 +58,11 @@ class Outcome:
     def files(self) -> dict[str, str]:
         """Name to path of the files that the demo wrote."""
         names = {"repository": LIBRARY, "database": DATABASE, "samples": SAMPLES}
-        cards = [card.name for card in self.folder.glob(f"{Path(SAMPLES).stem}*.card.md")]
-        return {
-            what: str(self.folder / name) for what, name in (*names.items(), *(("data card", card) for card in cards))
-        }
+        named = list(names.items())
+        named += [("data card", card.name) for card in self.folder.glob(f"{Path(SAMPLES).stem}*.card.md")]
+        first = f"{PAGES}/index.html"
+        named += [("pages", first)] if (self.folder / first).exists() else []
+        return {what: str(self.folder / name) for what, name in named}
 
 
 def run_demo(

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     heading=WHICH,
     help="No line of a reference patch, for pages of held-out tasks; nor judges' words, proofs' logs, unused replies.",
 )
+@option(
+    "--export",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Also pages of an exported file (JSON lines): each row by its loss marks, what was left out, the card.",
+)
 @option("--label", metavar="NAME", help="Under this name, let chains be marked to be kept or dropped, with a note.")
 @option("--host", default="127.0.0.1", show_default=True, metavar="NAME", help="The address to serve at.")
 @option("--port", type=click.IntRange(0, 65535), default=0, help="Its port.  [default: a free one]")
@@ -41,13 +47,14 @@ def view(
     limit: int | None,
     no_reasoning: bool,
     no_reference: bool,
+    export: Path | None,
     label: str | None,
     host: str,
     port: int,
     as_json: bool,
     db: str | None,
 ) -> None:
-    """Show the database as pages: the funnel, chains, tasks, proofs, rollouts, comparisons, money.
+    """Show the database as pages: the funnel, chains, tasks, proofs, rollouts, comparisons, money, an export.
 
     Without --out they are served on this machine, at the address that is printed, until Ctrl-C. With --out they are
     files: send the folder to a colleague, or put it into a bucket. No page loads anything from elsewhere, and nothing
@@ -58,6 +65,7 @@ def view(
     Example:
       prchain view
       prchain view --label ann
+      prchain view --export sft.jsonl
       prchain view --out pages --outcome accepted --no-reference
     """
     from prchain.core.console.progress import open_progress
@@ -67,13 +75,14 @@ def view(
     from prchain.view.facets import counted_repositories
     from prchain.view.folder import write_site
     from prchain.view.options import ViewOptions
+    from prchain.view.processes import SiteSource
     from prchain.view.server import ViewServer
     from prchain.view.site import Site
     from sql.labels import labeller_name
     from sql.store import Store
 
     settings = Settings.load(db=db)
-    options = ViewOptions(repository, outcome, limit, not no_reasoning, not no_reference)
+    options = ViewOptions(repository, outcome, limit, not no_reasoning, not no_reference, export)
     labeller = None if label is None else labeller_name(label)
     if labeller is not None and out is not None:
         raise UsageError("chains are marked on pages that are served: leave out --out, or --label")
@@ -85,7 +94,10 @@ def view(
         if out is not None:
             with open_progress(secrets=settings.secrets) as progress:
                 task = progress.task("pages")
-                written = write_site(site, out, task.advance)
+                source = SiteSource(
+                    opened.url.render_as_string(hide_password=False), options, *folders, settings.secrets
+                )
+                written = write_site(site, out, task.advance, source=source, processes=settings.workers)
                 task.done()
             row = {"folder": str(out), "first": str(out / FUNNEL), "files": written.files, "bytes": written.bytes}
             present(as_json, row, _print_written, written)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import and_, func, select
 
 from miner.funnel import RepositoryFunnel, funnel
-from prchain.view.places import COUNTED, FUNNEL, slug
+from prchain.view.places import COUNTED, FUNNEL, chain_page, slug, trajectory_page
 from sql.store import Store, Transaction
 from sql.tables import (
     Candidate,
@@ -253,3 +253,26 @@ def page_rows(tx: Transaction, facet: Facet, after: str | None, most: int) -> tu
     shown = found[:most]
     query = query.where(and_(rows.key >= shown[0], rows.key <= shown[-1])).order_by(rows.key)
     return list(tx.connection.execute(query).mappings()), str(shown[-1]) if len(found) > most else None
+
+
+def facet_rows(
+    facet: Facet, rows: Sequence[Mapping[str, Any]], visible: frozenset[str] | None, *, graphs: bool
+) -> dict[str, Any]:
+    """The rows of a count as the page shows them: each cell a text, and where it leads. `graphs`: process graphs have
+    pages. Pure."""
+    listing = LISTS[facet.kind]
+
+    def link(row: Mapping[str, Any], column: str) -> str | None:
+        value = row[column]
+        if value is None:
+            return None
+        if column == "chain":
+            return chain_page(value)
+        if column == "graph" and graphs:
+            return chain_page(row["chain"], f"graph-{value}.html")
+        if column == "trajectory" and (visible is None or value in visible):
+            return trajectory_page(value)
+        return None
+
+    cells = [[(row[column], link(row, column)) for column in listing.columns] for row in rows]
+    return {"heading": listing.heading, "columns": listing.columns, "rows": cells}

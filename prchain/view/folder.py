@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from prchain.core.errors import UsageError, no_room
+from prchain.view.processes import SiteSource, write_files, written_files
 from prchain.view.site import Site
 
 LIST = "files.txt"
@@ -22,12 +24,20 @@ class WrittenView:
     bytes: int
 
 
-def write_site(site: Site, folder: Path, tick: Callable[[], None] = lambda: None) -> WrittenView:
+def write_site(
+    site: Site,
+    folder: Path,
+    tick: Callable[[], None] = lambda: None,
+    *,
+    source: SiteSource | None = None,
+    processes: int = 1,
+) -> WrittenView:
     """Write every page of a site into a folder: a new or empty one, or that of an earlier view, whose pages are
-    replaced. `tick` is called after each file.
+    replaced. `tick` is called for each file. With the `source` of the site so many processes share the work, where
+    there is enough of it.
 
     The same database gives the same bytes. Raises `UsageError` for another folder and one that cannot be written,
-    `DiskFull`, `StoreError`.
+    `DiskFull`, `StoreError`, `WorkerLost`.
     """
     try:
         earlier = _earlier(folder)
@@ -35,16 +45,12 @@ def write_site(site: Site, folder: Path, tick: Callable[[], None] = lambda: None
         (folder / LIST).write_text("".join(f"{name}\n" for name in sorted(earlier)), encoding="utf-8")
         written: set[str] = set()
         size = 0
-        for path in site.pages():
-            body = site.render(path)
-            if body is None:  # gone while the pages were written
-                continue
-            place = folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(body)
-            written.add(path)
-            size += len(body)
-            tick()
+        shared = (write_files(site, folder, iter([path])) for path in site.shared_pages())
+        for files in chain(shared, written_files(site, source, folder, site.groups(), processes)):
+            for path, length in files:
+                written.add(path)
+                size += length
+                tick()
         for name in earlier - written:
             if _is_inside(folder, name):
                 (folder / name).unlink(missing_ok=True)

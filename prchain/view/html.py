@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from prchain.view.places import ASSETS, CHAINS, COMPARE, FUNNEL, LABELS, MONEY, TRAJECTORIES, root_of
+from prchain.view.places import ASSETS, CHAINS, COMPARE, EXPORT, FUNNEL, LABELS, MONEY, TRAJECTORIES, root_of
 from prchain.view.texts import marked
 from prchain.view.tones import tone
 
@@ -65,12 +65,15 @@ def _words(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def page(template: str, path: str, values: dict[str, Any], *, forms: bool = False) -> bytes:
-    """The page at `path` of a template; `values` are clean. `forms`: it may hold one."""
+def page(template: str, path: str, values: dict[str, Any], *, forms: bool = False, exported: bool = False) -> bytes:
+    """The page at `path` of a template; `values` are clean. `forms`: it may hold one; `exported`: there are pages of an
+    export."""
     root = root_of(path)
     folders = {"chains": CHAINS, "rollouts": TRAJECTORIES, "compare": COMPARE, "money": MONEY, "labels": LABELS}
+    folders |= {"export": EXPORT}
     places = {"home": root + FUNNEL} | {name: f"{root}{folder}/{FUNNEL}" for name, folder in folders.items()}
-    known = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "section": template}
+    known: dict[str, Any] = {"root": root, "assets": f"{root}{ASSETS}", "places": places, "section": template}
+    known["exported"] = exported
     # Without a referrer, browsers send a form as from nowhere.
     known |= {"policy": FORM_POLICY if forms else POLICY, "referrer": "same-origin" if forms else "no-referrer"}
     return _environment().get_template(f"{template}.html.j2").render(**known, **values).encode("utf-8", "replace")

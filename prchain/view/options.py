@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,5 @@ class ViewOptions:
     """Whether anything is shown that may hold lines of a reference patch. Without it a page of held-out tasks can be
     published: nothing is shown of reference patches, judges' own words, logs of proofs and unused replies, and of the
     trees that an agent changed only what it wrote or was shown."""
+    export: Path | None = None
+    """A file of `prchain export` whose rows have pages."""

@@ -12,6 +12,7 @@ COUNTED = "counted"
 COMPARE = "compare"
 MONEY = "money"
 LABELS = "labels"
+EXPORT = "export"
 ASSETS = "assets"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

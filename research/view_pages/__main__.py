@@ -1,8 +1,8 @@
 """`python -m research.view_pages FOLDER`: open pages of `prchain view --out FOLDER` in Chromium, and time some of them.
 
-Needs playwright (PyPI) and Debian's chromium. It fails where a page logs an error, asks for anything outside the
-folder, or is wider than the window; `--pictures DIR` keeps what it saw. `--bench` makes databases, and tells how
-long the first page, a trajectory of 116 calls, one of 500 steps and a search in it take, and an export.
+Needs Debian's chromium. It fails where a page logs an error, asks for anything outside the folder, or is wider than the
+window; `--pictures DIR` keeps what it saw. `--bench` makes databases, and tells how long the first page, a trajectory
+of 116 calls, one of 500 steps and a search in it take, and an export.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from prchain.view.options import ViewOptions
+from prchain.view.server import ViewServer
+from prchain.view.site import Site
 from research.view_pages.database import fill
+from sql.store import Store
+from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program, too_wide
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-LOOKS = (("light", 1400), ("dark", 1400), ("light", 360))
-PARTS = {"chains": ("index.html", "task.html", "proof.html"), "trajectories": ("index.html", "patch.html")}
+LOOKS = (("light", 1400), ("dark", 1400), ("light", 360), ("light", 3840))
 
 _SEARCH = """(words) => {
   const box = document.querySelector('.tools input[type=search]');
@@ -34,53 +37,28 @@ _SEARCH = """(words) => {
 """Milliseconds of a search for some words."""
 
 
-@contextmanager
-def browser(program: str) -> Iterator[Any]:
-    """A browser without a window."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS, "--disable-sync"])
-        yield running
-        running.close()
-
-
-def pages_of(folder: Path, most: int) -> list[str]:
-    """Lists, and the pages of some chains and trajectories."""
-    found = ["index.html", "chains/index.html", "trajectories/index.html"]
-    for kind, names in PARTS.items():
-        own = sorted(path for path in (folder / kind).iterdir() if path.is_dir())[:most]
-        found += [f"{kind}/{path.name}/{name}" for path in own for name in names if (path / name).exists()]
-    return found + [str(path.relative_to(folder)) for path in sorted(folder.glob("counted/**/index.html"))[:most]]
-
-
-def look(folder: Path, running: Any, pictures: Path | None, most: int) -> list[str]:
-    """Open pages in light, dark and on a narrow window; returns what is wrong."""
-    wrong: list[str] = []
-    base = folder.absolute().as_uri()
+def look(folder: Path, running: Any, pictures: Path | None) -> list[str]:
+    """Open a page of each kind in light, dark, on a narrow window and a wide one; returns what is wrong."""
+    complaints = Complaints(folder.absolute().as_uri())
+    paths = [line for line in (folder / "files.txt").read_text(encoding="utf-8").splitlines() if line]
     for scheme, width in LOOKS:
         context = running.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
-        page = context.new_page()
-        page.on("console", lambda message: wrong.append(f"console: {message.text[:200]}"))
-        page.on("pageerror", lambda error: wrong.append(f"error: {str(error)[:200]}"))
-        page.on("request", lambda request: None if request.url.startswith(base) else wrong.append(request.url[:200]))
-        for number, path in enumerate(pages_of(folder, most)):
-            page.goto(f"{base}/{path}")
-            page.wait_for_selector("html[data-ready]", timeout=20_000)
-            if page.evaluate("document.documentElement.scrollWidth") > width:
-                wrong.append(f"{path} is wider than {width} pixels")
+        page = complaints.of(context.new_page())
+        for kind, path in one_of_each_kind(paths).items():
+            open_page(page, f"{complaints.base}/{path}")
+            if too_wide(page, width):
+                complaints.found.append(f"{path} is wider than {width} pixels")
             if pictures:
-                page.screenshot(path=str(pictures / f"{scheme}-{width}-{number:02}.png"))
+                page.screenshot(path=str(pictures / f"{kind}-{scheme}-{width}.png"))
         context.close()
-    return wrong
+    return complaints.found
 
 
 def opened(running: Any, address: str) -> tuple[Any, float]:
     """A page, and the milliseconds from its address to where it can be read."""
     page = running.new_page(viewport={"width": 1400, "height": 900})
     started = time.perf_counter()
-    page.goto(address)
-    page.wait_for_selector("html[data-ready]", timeout=60_000)
+    open_page(page, address)
     return page, 1000 * (time.perf_counter() - started)
 
 
@@ -107,8 +85,22 @@ def bench(running: Any, folder: Path, trajectories: int) -> None:
     print(
         f"export of {trajectories:,} trajectories: {seconds:.1f} s, {room / 1e6:.0f} MB, peak of memory {peak:.0f} MB"
     )
-    _, took = opened(running, (folder / "many" / "index.html").as_uri())
-    print(f"first page at {trajectories:,} trajectories, as a file: {took:.0f} ms")
+
+
+def bench_first(running: Any, folder: Path, trajectories: int) -> None:
+    """Print how long the first pages of a large database take, served."""
+    fill(folder / "large.db", [(2, 200)] * trajectories)
+    with (
+        closing(Store.open_for_reading(str(folder / "large.db"))) as store,
+        ViewServer(Site(store, ViewOptions(), folder, folder), "t0ken") as server,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = server.url.removesuffix("index.html")
+        for path in ("index.html", "index.html", "trajectories/index.html", "chains/index.html", "money/index.html"):
+            page, took = opened(running, base + path)
+            page.close()
+            print(f"{path} at {trajectories:,} trajectories, served: {took:.0f} ms")
+        server.shutdown()
 
 
 def main() -> int:
@@ -116,18 +108,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m research.view_pages", description="Pages in a real browser.")
     parser.add_argument("folder", nargs="?", type=Path, help="what `prchain view --out` wrote")
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="keep pictures here")
-    parser.add_argument("--most", type=int, default=4, metavar="N", help="chains, trajectories and lists of each kind")
     parser.add_argument("--bench", action="store_true", help="make databases and time their pages")
     parser.add_argument("--trajectories", type=int, default=1_000, metavar="N", help="of the bench's export")
-    parser.add_argument("--chromium", default="/usr/bin/chromium", metavar="FILE", help="the browser")
+    parser.add_argument("--large", type=int, default=10_000, metavar="N", help="trajectories of the bench's first page")
     options = parser.parse_args()
-    with browser(options.chromium) as running:
+    if program() is None:
+        parser.error("there is no Chromium; on Debian install the package chromium")
+    with browser() as running:
         if options.pictures:
             options.pictures.mkdir(parents=True, exist_ok=True)
-        wrong = look(options.folder, running, options.pictures, options.most) if options.folder else []
+        wrong = look(options.folder, running, options.pictures) if options.folder else []
         if options.bench:
             with tempfile.TemporaryDirectory(prefix="prchain-view-") as folder:
                 bench(running, Path(folder), options.trajectories)
+                bench_first(running, Path(folder), options.large)
     for line in wrong:
         print(line)
     return 1 if wrong else 0

@@ -11,7 +11,7 @@ from trajectories.model import Reason
 NOT_THE_MODELS = frozenset({Reason.SYSTEM, Reason.USER, Reason.OBSERVATION, Reason.GUIDANCE})
 """Reasons of messages that no model wrote; all others are of turns."""
 
-_WORDS: Mapping[Reason, str] = {
+LOSS_WORDS: Mapping[Reason, str] = {
     Reason.TURN: "under loss",
     Reason.REFINEMENT: "of a rejected round",
     Reason.FAULTY: "malformed, empty, refused or cut off",
@@ -76,7 +76,7 @@ def loss_rows(figures: Mapping[str, Any]) -> Sequence[tuple[str, str, str, str, 
             f"{row['messages']:,}",
             f"{row['tokens']:,}",
             "" if not figures["tokens"] else f"{row['tokens'] / figures['tokens']:.1%}",
-            _WORDS[Reason(reason)],
+            LOSS_WORDS[Reason(reason)],
         )
         for reason, row in figures["by_reason"].items()
     ]

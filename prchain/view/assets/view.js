@@ -124,7 +124,7 @@
   }));
 
   const textNode = (text, open) => {
-    const pre = make("pre", { class: "text" }, text);
+    const pre = make("pre", { class: "text", tabindex: "0" }, text);
     if (open || text.length < 1500) return pre;
     const lines = text.split("\n").length;
     return make("details", {}, make("summary", {}, `${count(lines)} lines, ${count(text.length)} characters`), pre);
@@ -147,11 +147,11 @@
   const messageBody = (message, data) => {
     if (message.kind === "verdict") return verdictBody(message);
     const parts = [];
-    if (message.thoughts) parts.push(make("details", { class: "thoughts" }, make("summary", {}, `Reasoning, ${count(message.thoughts.length)} characters`), make("pre", { class: "text" }, message.thoughts)));
+    if (message.thoughts) parts.push(make("details", { class: "thoughts" }, make("summary", {}, `Reasoning, ${count(message.thoughts.length)} characters`), make("pre", { class: "text", tabindex: "0" }, message.thoughts)));
     for (const sign of message.signs || []) parts.push(make("span", { class: "sign" }, `⚑ ${words(sign.sign)}: ${sign.meaning}. ${sign.evidence}`));
     if (message.text) {
       if (message.kind === "observation") parts.push(textNode(message.text, message.text.length < 1500));
-      else if (message.kind === "system") parts.push(make("details", {}, make("summary", {}, `${count(message.text.length)} characters`), make("pre", { class: "text" }, message.text)));
+      else if (message.kind === "system") parts.push(make("details", {}, make("summary", {}, `${count(message.text.length)} characters`), make("pre", { class: "text", tabindex: "0" }, message.text)));
       else parts.push(make("div", { class: "said" }, message.text));
     }
     for (const call of message.calls || []) {

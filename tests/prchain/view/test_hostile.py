@@ -20,6 +20,7 @@ from sql.json_text import JsonText, as_stored
 from sql.store import Store, Transaction
 from sql.tables import Base, Chain, ChainLabel, TrajectoryMessage
 from tests.databases import open_new
+from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program
 from tests.prchain.view.pagereader import data_of, read_page, target
 from tests.trajectories.demoworld import Ran
 from tests.trajectories.sampleworld import SampleWorld
@@ -31,7 +32,7 @@ HOSTILE = (
 LONG = HOSTILE + "w" * 30_000
 KEPT_AS_THEY_ARE = re.compile(
     r"^(id|.*_id|.*sha|.*tree|kind|role|outcome|side|strategy|host|owner|name|key|field|branch|.*_at|at|date|state"
-    r"|scaffold|gate|judge_sees|counts|style|relation|reply|purpose|subject|default_branch|location|log_parser)$"
+    r"|scaffold|gate|judge_sees|counts|style|relation|verdict|how|reply|purpose|subject|default_branch|location|log_parser)$"
 )
 """Columns that code reads, or that rows are joined by; `subject` of chains and landings is set by itself."""
 
@@ -151,6 +152,28 @@ def test_names_that_climb_out_of_the_folder_stay_in_it(tmp_path: Path) -> None:
         assert all(file.is_relative_to(tmp_path / "deep" / "out") for file in written)
         trajectories = [path for path in site.pages() if path.startswith("trajectories/x-")]
         assert trajectories and all(site.render(path) for path in trajectories)
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(program() is None, reason="there is no Chromium: Debian's package chromium")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_in_a_browser_none_of_it_runs_or_is_asked_for(spoiled: tuple[Store, dict[str, bytes]], tmp_path: Path) -> None:
+    for path, body in spoiled[1].items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(body)
+    complaints = Complaints(tmp_path.as_uri())
+    with browser() as running, running.new_context(viewport={"width": 1400, "height": 900}) as context:
+        context.add_init_script("window.boom = () => { window.boomed = true; }")
+        page = complaints.of(context.new_page())
+        for path in one_of_each_kind(list(spoiled[1])).values():
+            open_page(page, f"{complaints.base}/{path}")
+            for fold in page.query_selector_all("details:not([open]) > summary")[:20]:
+                fold.evaluate("it => { it.parentElement.open = true; }")
+            assert not page.evaluate("Boolean(window.boomed)"), path
+            assert (
+                page.evaluate("document.querySelectorAll('main script, main img, main iframe, main style').length") == 0
+            )
+    assert complaints.found == []
 
 
 def test_empty_tables_are_pages_that_say_what_to_run(tmp_path: Path) -> None:

@@ -11,21 +11,31 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from prchain.view import processes
 from prchain.view.conversation import texts_of
 from prchain.view.folder import LIST, write_site
 from prchain.view.options import ViewOptions
+from prchain.view.processes import SiteSource
 from prchain.view.site import Site
 from prchain.view.trees import ChainTrees
 from sql.store import Store
 from sql.tables import Chain, Trajectory
+from tests.databases import open_new
 from tests.prchain.view.pagereader import data_of, read_page, target
 from tests.trajectories.demoworld import Ran
+from tests.trajectories.sampleworld import SampleWorld
 from trajectories.rollouts.report import trajectory_report
 from trajectories.rollouts.step_diff import step_diff
 
 
 def site_of(ran: Ran, store: Store, options: ViewOptions | None = None, once: bool = False) -> Site:
-    return Site(store, options or ViewOptions(), ran.folder / "mirrors", ran.folder, once=once)
+    return Site(
+        store,
+        options or ViewOptions(export=ran.folder / "samples.jsonl"),
+        ran.folder / "mirrors",
+        ran.folder,
+        once=once,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +75,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_every_kind_of_page_is_there_and_none_is_empty(pages: dict[str, bytes]) -> None:
     kinds = {path.rpartition("/")[2] for path in pages}
     assert {"index.html", "task.html", "proof.html", "patch.html", "data.js", "conversation.txt"} <= kinds
+    assert {"curation.html", "guidance.html", "row-1.html"} <= kinds
+    assert any(kind.startswith("graph-") for kind in kinds)
     assert all(pages.values())
 
 
@@ -108,6 +120,22 @@ def test_two_views_of_one_database_are_the_same_bytes(
     assert files_of(tmp_path / "again") == files_of(folder)
 
 
+def test_several_processes_write_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_FEWEST", 2)
+    monkeypatch.setattr(processes, "_AT_ONCE", 2)
+    with closing(open_new(tmp_path / "prchain.db")) as store:
+        world = SampleWorld(store)
+        for number in range(6):
+            world.trajectory(f"{number:016x}", world.chain(f"{number:016x}"), sample=number)
+    with closing(Store.open_for_reading(str(tmp_path / "prchain.db"))) as store:
+        source = SiteSource(str(tmp_path / "prchain.db"), ViewOptions(), tmp_path, tmp_path, ())
+        ticks: list[int] = []
+        one = write_site(source.site(store), tmp_path / "one")
+        two = write_site(source.site(store), tmp_path / "two", lambda: ticks.append(1), source=source, processes=2)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    assert (one.files, one.bytes) == (two.files, two.bytes) and len(ticks) == two.files > 40
+
+
 def test_a_later_view_takes_away_what_it_does_not_write(
     finished_demo: Ran, store: Store, folder: Path, tmp_path: Path
 ) -> None:
@@ -127,7 +155,8 @@ def test_a_later_view_takes_away_what_it_does_not_write(
 def test_without_references_no_file_holds_a_line_of_one_that_is_not_in_the_agents_texts(
     finished_demo: Ran, store: Store
 ) -> None:
-    site = site_of(finished_demo, store, ViewOptions(reference=False), once=True)
+    options = ViewOptions(reference=False, export=finished_demo.folder / "samples.jsonl")
+    site = site_of(finished_demo, store, options, once=True)
     shown = {path: site.render(path) or b"" for path in site.pages()}
     texts = {
         path: str(data_of(body)) if path.endswith("data.js") else read_page(body).text + body.decode()

@@ -1,0 +1,164 @@
+"""The demo's pages in Chromium: none complains, asks for anything outside, or keeps people out."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import chdir, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prchain.view.folder import write_site
+from prchain.view.options import ViewOptions
+from prchain.view.server import ViewServer
+from prchain.view.site import Site
+from sql.store import Store
+from sql.tables import ChainLabel
+from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program, too_wide, violations
+from tests.trajectories.demoworld import Ran
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(program() is None, reason="there is no Chromium: Debian's package chromium"),
+    # playwright runs its own loop beside the tests'.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
+
+PICTURES = "PRCHAIN_TEST_PICTURES"
+"""A folder that keeps what the pages look like."""
+
+LOOKS = (("light", 1400), ("dark", 1400), ("light", 360), ("light", 3840))
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("browser") / "pages"
+    with (
+        closing(Store.open_for_reading(str(finished_demo.folder / "prchain.db"))) as store,
+        chdir(finished_demo.folder),
+    ):
+        options = ViewOptions(export=finished_demo.folder / "samples.jsonl")
+        write_site(Site(store, options, finished_demo.folder / "mirrors", finished_demo.folder, once=True), place)
+    return place
+
+
+def paths_of(folder: Path) -> list[str]:
+    return [line for line in (folder / "files.txt").read_text().splitlines() if line.endswith(".html")]
+
+
+def kept(page: Any, name: str) -> None:
+    """Keep a picture, where one is wanted."""
+    if place := os.environ.get(PICTURES):
+        Path(place).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=str(Path(place) / f"{name}.png"))
+
+
+def test_no_page_complains_asks_elsewhere_or_is_too_wide(running: Any, folder: Path) -> None:
+    complaints = Complaints(folder.as_uri())
+    with running.new_context(viewport={"width": 1400, "height": 900}) as context:
+        page = complaints.of(context.new_page())
+        wide = []
+        for path in paths_of(folder):
+            open_page(page, f"{folder.as_uri()}/{path}")
+            wide += [(path, width) for width in (1400, 360) if too_wide(page, width)]
+    assert complaints.found == []
+    assert wide == []
+
+
+def test_each_kind_of_page_has_a_picture_in_light_dark_small_and_large(running: Any, folder: Path) -> None:
+    complaints = Complaints(folder.as_uri())
+    for scheme, width in LOOKS:
+        height = 2160 if width > 3000 else 900
+        with running.new_context(color_scheme=scheme, viewport={"width": width, "height": height}) as context:
+            page = complaints.of(context.new_page())
+            for kind, path in one_of_each_kind(paths_of(folder)).items():
+                open_page(page, f"{folder.as_uri()}/{path}")
+                kept(page, f"{kind}-{scheme}-{width}")
+    with running.new_context(viewport={"width": 1000, "height": 560}) as context:  # docs/view.png
+        page = complaints.of(context.new_page())
+        chain = next(path for path in sorted((folder / "chains").iterdir()) if path.name.startswith("2cff"))
+        open_page(page, f"{chain.as_uri()}/index.html")
+        page.locator(".l.lit").first.evaluate("it => it.scrollIntoView({ block: 'center' })")
+        kept(page, "view")
+    assert complaints.found == []
+
+
+@pytest.mark.parametrize(
+    ("scheme", "rules"),
+    [
+        ("light", {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]}),
+        ("dark", {"type": "rule", "values": ["color-contrast"]}),  # colours alone are others
+    ],
+)
+def test_axe_finds_nothing_serious(running: Any, folder: Path, scheme: str, rules: dict[str, Any]) -> None:
+    found = {}
+    with running.new_context(color_scheme=scheme, bypass_csp=True) as context:  # axe is a script of elsewhere
+        page = context.new_page()
+        for kind, path in one_of_each_kind(paths_of(folder)).items():
+            open_page(page, f"{folder.as_uri()}/{path}")
+            if seen := violations(page, rules):
+                found[kind] = seen
+    assert found == {}
+
+
+def test_served_pages_are_quiet_under_their_policy_and_a_form_stores_what_is_chosen(
+    running: Any, finished_demo: Ran, tmp_path: Path
+) -> None:
+    own = finished_demo.copied(tmp_path / "here")
+    with closing(Store.open(str(own / "prchain.db"), create=False)) as store, chdir(finished_demo.folder):
+        options = ViewOptions(export=own / "samples.jsonl")
+        site = Site(store, options, own / "mirrors", own, labeller="ann")
+        with ViewServer(site, "t0ken") as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            base = server.url.removesuffix("index.html")
+            complaints = Complaints(base)
+            kinds = one_of_each_kind(list(site.pages()))
+            with running.new_context(viewport={"width": 1400, "height": 900}) as context:
+                page = complaints.of(context.new_page())
+                for path in kinds.values():
+                    open_page(page, base + path)
+                open_page(page, base + kinds["chains-one-index"])
+                page.check("input[name=label][value=drop]")
+                page.fill("#note", "<b>two</b> unrelated fixes")
+                page.click("form.label button")
+                page.wait_for_selector("html[data-ready]")
+                shown = page.inner_text("#labels table")
+            server.shutdown()
+        with store.reading() as tx:
+            stored = list(tx.rows(ChainLabel, "labeller", "label", "note"))
+    assert "ann" in shown and "<b>two</b> unrelated fixes" in shown
+    assert [tuple(row) for row in stored] == [("ann", "drop", "<b>two</b> unrelated fixes")]
+    assert complaints.found == []
+
+
+def test_keys_search_and_the_address_lead_through_a_trajectory(running: Any, folder: Path) -> None:
+    path = max((folder / "trajectories").glob("*/conversation.txt"), key=lambda file: file.stat().st_size).parent
+    complaints = Complaints(folder.as_uri())
+    with running.new_context(viewport={"width": 1400, "height": 900}) as context:
+        page = complaints.of(context.new_page())
+        open_page(page, f"{path.as_uri()}/index.html#step-3")
+        assert page.get_attribute(".msg.here", "id") == "step-3"
+        page.keyboard.press("j")
+        assert page.get_attribute(".msg.here", "id") == "step-4" and page.url.endswith("#step-4")
+        page.keyboard.press("k")
+        page.keyboard.press("d")
+        assert page.locator(".msg.here .diff").count() >= 1
+        page.keyboard.press("/")
+        page.keyboard.type("measures")
+        page.wait_for_function("document.querySelector('.tools [role=status]').textContent.includes('message')")
+        page.keyboard.press("Enter")
+        assert page.locator(".msg.here mark.hit").count() >= 1
+        page.uncheck("text=observations")
+        assert page.locator(".msg.observation:visible").count() == 0
+        page.click(".theme")
+        assert page.get_attribute("html", "data-theme") == "dark"
+    assert complaints.found == []
