@@ -75,6 +75,8 @@ class Branch:
     """Those of its last request."""
     replies: list[int] = field(default_factory=list)
     """Ordinals of the replies that are its own."""
+    last_reply: int = 0
+    """Which of all replies that were taken its last one is; from 1 on."""
     log: ExchangeLog = field(default_factory=ExchangeLog, repr=False)
     """Its own requests and replies, as they went over the wire: as many as `replies`."""
     _tip: _Node = field(default_factory=_Node, repr=False)
@@ -94,6 +96,7 @@ class RecordedConversations:
         self._clean = clean
         self._volatile = re.compile("|".join(f"(?:{pattern})" for pattern in volatile)) if volatile else None
         self._root = _Node()
+        self._taken = 0
 
     def take(
         self,
@@ -140,6 +143,8 @@ class RecordedConversations:
         for number, message in enumerate(messages[known:], known):
             node = self._add(branch, node, message, self._heard(branch, message, number == 0, bool(tools)))
         reply = Message("assistant", answered.reply.text or answered.reply.refusal or "", answered.reply.tool_calls)
+        self._taken += 1
+        branch.last_reply = self._taken
         branch.replies.append(len(branch.entries))
         branch._tip = self._add(branch, node, reply, self._turn(branch, reply, answered))
 
