@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,20 +13,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain.core.errors import RowUnreadable
+from prchain.core.llm.gateway import Gateway, Route
 from prchain.core.llm.model import Reply, Usage
 from sql.tables import Trajectory, TrajectoryBranch
+from tests.memory_ledger import MemoryLedger
+from tests.models import FakeModel
 from tests.trajectories.recordingworld import TOOL
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_programs import OPTIONS, finishes
 from tests.trajectories.test_recording_conversations import QUERY, SYSTEM, answer, call, said, same, told
 from tests.trajectories.toyagent import install_toy
+from trajectories.agents.scaffolds.attempt_loop import LoopSettings
+from trajectories.agents.scaffolds.scaffold import AttemptSpec
 from trajectories.branches import read_branches
 from trajectories.export.branches import as_main, beside_main
 from trajectories.export.export import export
 from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
 from trajectories.model import Entry, EntryKind
+from trajectories.options import RolloutOptions
 from trajectories.programs.branches import branches_beside
+from trajectories.programs.calls import AttemptCalls, tools_of
+from trajectories.recording.chat import read_asked
 from trajectories.recording.conversation import Branch, RecordedConversations
 from trajectories.recording.exchanges import Exchange, ExchangeLog, packed, unpacked
 from trajectories.rollouts.rollout import roll
@@ -150,6 +159,47 @@ def test_what_an_agent_is_known_to_change_does_not_part_its_conversation() -> No
     assert take(all_, later, "Two.") is first
     assert take(all_, [SYSTEM, told("msg_x"), QUERY], "Three.") is not first
     assert take(RecordedConversations(same), later, "Four.").number == 0
+
+
+# ---- which conversation ends an attempt
+
+
+def attempt_calls() -> AttemptCalls:
+    gateway = Gateway(MemoryLedger(), Route(FakeModel(lambda request: f"to {request.messages[-1].content}")))
+    spec = AttemptSpec("t/1", 0, 2, 1, (OPENING,))
+    return AttemptCalls(gateway, LoopSettings.of(RolloutOptions()), spec, lambda: None, same)
+
+
+def ask(calls: AttemptCalls, *said: str, tools: Sequence[Any] = ()) -> None:
+    roles = itertools.cycle(("user", "assistant"))
+    messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=False)]
+    asked = read_asked(json.dumps({"messages": messages, "tools": [*tools]}).encode())
+    calls.answer(asked, lambda: True, again=False)
+
+
+def test_a_title_that_comes_last_does_not_end_the_attempt_of_an_agent_with_tools() -> None:
+    calls = attempt_calls()
+    ask(calls, "A title, please, early")
+    ask(calls, "Mend it.", tools=[TOOL])
+    ask(calls, "A title, please")
+    assert calls.last is not None and calls.last.entries[0].content == "Mend it."
+    assert calls.used.steps == 3, "all of them count"
+
+
+def test_without_tools_the_last_reply_ends_it() -> None:
+    calls = attempt_calls()
+    ask(calls, "Mend it.")
+    ask(calls, "Now this.")
+    assert calls.last is not None and calls.last.entries[0].content == "Now this."
+
+
+def test_tools_are_those_of_the_last_request() -> None:
+    calls = attempt_calls()
+    other = {"type": "function", "function": {"name": "edit", "parameters": {"type": "object"}}}
+    ask(calls, "Mend it.", tools=[TOOL, other])
+    ask(calls, "Mend it.", "to Mend it.", "Go on.", tools=[other])
+    assert calls.last is not None and len(calls.conversations.branches) == 1
+    assert tools_of(calls.last) == [other]
 
 
 # ---- what was recorded without a chain
