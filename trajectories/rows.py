@@ -13,13 +13,15 @@ from prchain.core.errors import UsageError
 from prchain.core.git.merge import Conflict
 from prchain.core.git.output import path_text
 from prchain.core.llm.model import Role, ToolCall
+from prchain.core.llm.token_ids import ReplyTokens
 from prchain.core.processes.alive import this_process
 from prchain.core.storable import clean_text
 from prchain.core.timestamps import now
 from sql.store import Transaction
-from sql.tables import PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from sql.tables import MessageTokens, PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, EntryKind
 from trajectories.sums import calls_of
+from trajectories.tokens import TurnTokens, packed, unpacked, whole_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,12 @@ def _entry(row: Sequence[Any]) -> Entry:
     )
 
 
+def read_tokens(tx: Transaction, trajectory_id: str) -> dict[int, ReplyTokens]:
+    """The tokens of a trajectory's turns, as far as there are any, by ordinal. Raises `RowUnreadable`."""
+    rows = tx.rows(MessageTokens, "ordinal", "shared", "tokens", trajectory_id=trajectory_id)
+    return dict(whole_tokens((ordinal, TurnTokens(shared, unpacked(data))) for ordinal, shared, data in rows))
+
+
 def read_stages(tx: Transaction, trajectory_id: str) -> list[StageRow]:
     """The stages of a trajectory that have rows, in order."""
     names = tuple(StageRow.__dataclass_fields__)
@@ -218,6 +226,15 @@ def write_entries(tx: Transaction, trajectory_id: str, entries: Sequence[Entry])
     """Write entries within the caller's transaction."""
     if entries:
         tx.upsert(TrajectoryMessage, [row_of(trajectory_id, entry) for entry in entries])
+    if tokens := [_tokens_row(trajectory_id, entry) for entry in entries if entry.tokens is not None]:
+        tx.upsert(MessageTokens, tokens)
+
+
+def _tokens_row(trajectory_id: str, entry: Entry) -> dict[str, Any]:
+    turn = entry.tokens
+    assert turn is not None
+    key = {"trajectory_id": trajectory_id, "ordinal": entry.ordinal}
+    return {**key, "shared": turn.shared, "tokens": packed(turn.added)}
 
 
 def write_tools(tx: Transaction, trajectory_id: str, tools: Sequence[Mapping[str, Any]]) -> None:
@@ -230,6 +247,12 @@ def drop_entries(tx: Transaction, trajectory_id: str, first: int) -> None:
     """Delete the entries from ordinal `first` on."""
     conditions = (TrajectoryMessage.trajectory_id == trajectory_id, TrajectoryMessage.ordinal >= first)
     tx.connection.execute(delete(TrajectoryMessage).where(*conditions))
+
+
+def drop_tokens(tx: Transaction, trajectory_id: str, first: int) -> None:
+    """Delete the tokens of the turns from ordinal `first` on, which are told anew."""
+    conditions = (MessageTokens.trajectory_id == trajectory_id, MessageTokens.ordinal >= first)
+    tx.connection.execute(delete(MessageTokens).where(*conditions))
 
 
 def drop_windows(tx: Transaction, trajectory_id: str, position: int, attempt: int) -> None:

@@ -53,6 +53,7 @@ while True:
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": ran.stdout})
     if mode == "compacts" and len(messages) == 4:
         messages = start + [{"role": "user", "content": "You have begun. Go on with this:\n" + words}]
+        mode = "compacted"
 if mode == "titles":
     beside.join()
 """

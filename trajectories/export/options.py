@@ -21,11 +21,13 @@ PerChain = Literal["all", "shortest"]
 PairKind = Literal["none", "short-long", "rejection-sampling"]
 Rows = Literal["conversations", "turns"]
 Reasoning = Literal["field", "inline", "drop"]
+BranchChoice = Literal["main", "all"]
 
 
 GUIDANCE = Within("--guidance", "Loss", "Whether an observer's words stay in the conversation.")
 LONGEST = Within("--max-tokens", "Loss", "The longest sample that is wanted.")
 SPLIT = Within("--split", "Split", "So much of the samples goes into a second file, for validation.")
+DUPLICATES = Within("--duplicates", "Which", "Samples of a chain that are left out for another one.")
 PREDICTIONS = Within("--predictions", "Which", "With swebench: which rollouts.")
 
 
@@ -118,13 +120,14 @@ class ExportOptions:
     duplicates: Duplicates = told(
         "trees",
         "Leave out samples of a chain that end with the same trees; only equal conversations; none.",
-        "Which",
+        DUPLICATES,
         why="several ways to one result, or not",
+        head=True,
     )
     per_chain: PerChain = told(
         "all",
         "shortest: of a chain's trajectories that passed the most stages, the one in which the model said the least.",
-        "Which",
+        DUPLICATES,
         why="a baseline of the paper (P2T, section 5)",
     )
     at_most: int | None = told(
@@ -178,6 +181,13 @@ class ExportOptions:
         "Which",
         why="a sample that promises no stage which it lacks",
     )
+    branches: BranchChoice = told(
+        "main",
+        "Of agent programs: the conversation that ended an attempt, or a recorded run; or also what was asked beside "
+        "it (sub-agents, titles, what a summary replaced), as samples of their own.",
+        "Which",
+        why="to train on what agents ask beside their task, or not",
+    )
     proof: ProofFilter = ProofFilter.ANY
     """What the proofs of the exported stages have to be worth."""
     labels: LabelFilter = LabelFilter.ANY
@@ -190,7 +200,7 @@ class ExportOptions:
             raise UsageError("--max-tokens must be 1 or more")
         if self.per_chain == "shortest" and not self.outcomes <= KEPT:
             raise UsageError(
-                "--per-chain shortest compares trajectories that passed: give no --outcome but "
+                "per_chain=shortest compares trajectories that passed: give no --outcome but "
                 f"{' and '.join(sorted(KEPT))}"
             )
         if self.grounded and self.guidance != "drop":
@@ -204,8 +214,9 @@ class ExportOptions:
         for flag, given in (
             ("--split", self.validation > 0),
             ("too_long=split", self.too_long == "split"),
-            ("--per-chain shortest", self.per_chain == "shortest"),
+            ("per_chain=shortest", self.per_chain == "shortest"),
             ("--outcome", self.outcomes != KEPT),
+            ("--branches all", self.branches == "all"),
             ("--retell", self.retell and self.pairs == "rejection-sampling"),
         ):
             if given:

@@ -15,6 +15,7 @@ from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, R
 from trajectories.agents.scaffolds.taking_up import ENDS
 from trajectories.model import Ending, Entry, EntryKind
 from trajectories.outcomes import AGENT_FAILED
+from trajectories.programs.branches import branches_beside
 from trajectories.programs.calls import AttemptCalls, tools_of
 from trajectories.programs.entries import attempt_entries
 from trajectories.programs.spec import ProgramSpec, filled
@@ -168,7 +169,8 @@ class ProgramAttempt:
         newest = None if details else calls.look()
         kept = {**entries[-1].details, **(details or {}), "program": {"ending": str(end.ending), "reason": end.reason}}
         entries[-1] = replace(entries[-1], details=kept, tree=None if newest == known else newest)
-        self._record.retell(entries, tools_of(calls.last))
+        beside = branches_beside(calls.last, calls.conversations.branches, opening, calls.clean)
+        self._record.retell(entries, tools_of(calls.last), branches=beside)
 
 
 def _asked(opening: Entry) -> str:

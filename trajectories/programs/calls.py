@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -26,9 +25,10 @@ from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec
 from trajectories.model import NOTHING_USED, AgentUsage, Ending
 from trajectories.options import MAX_TOKENS
-from trajectories.recording.asked import AskedRequest
+from trajectories.recording.asked import AskedRequest, AskedRequests, Connected
 from trajectories.recording.chat import AskedChat
 from trajectories.recording.conversation import Answered, Branch, Clean, RecordedConversations
+from trajectories.recording.exchanges import holds_nothing
 
 _FOR_THE_AGENT = (RequestUnfit, ContextTooLong, EndpointRefused)
 """Failures that the agent is told of and may do something about; any other ends the attempt as a failure of ours."""
@@ -48,6 +48,8 @@ class AttemptCalls:
     tree: Callable[[], str | None]
     clean: Clean
     secrets: tuple[str, ...] = ()
+    volatile: tuple[str, ...] = ()
+    """Patterns of what the agent changes in what was said before."""
     tell: Callable[[str], None] = lambda words: None
     used: AgentUsage = NOTHING_USED
     """By all that was answered, also beside the conversation that ends the attempt."""
@@ -58,35 +60,44 @@ class AttemptCalls:
     failure: PrchainError | None = None
     """What ends it and is no fault of the agent's."""
     last: Branch | None = None
-    """The conversation that the last reply belongs to."""
+    """The conversation that the last reply belongs to; of those with tools, if any has some: an agent may have a title
+    made while it works, and without them."""
     last_asked: float = field(default_factory=monotonic)
     trees: dict[tuple[int, int], str] = field(default_factory=dict)
     """See `trajectories.programs.entries.attempt_entries`."""
     _newest_tree: str | None = None
-    _asked: dict[str, AskedRequest] = field(default_factory=dict, repr=False)
+    _asked: AskedRequests = field(default_factory=AskedRequests, repr=False)
     _taken: set[tuple[str, int]] = field(default_factory=set, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def __post_init__(self) -> None:
-        self.conversations = RecordedConversations(self.clean)
+        self.conversations = RecordedConversations(self.clean, self.volatile)
 
     @property
     def model(self) -> str:
         """The model that answers."""
         return self.gateway.model_name(self.settings.purpose)
 
-    def answer(self, asked: AskedChat, *, again: bool) -> tuple[Reply, Callable[[], None]]:
+    def answer(self, asked: AskedChat, connected: Connected, *, again: bool) -> tuple[Reply, AskedRequest]:
         """See `trajectories.recording.recorder.ProgramRecorder.answer`. Raises `PrchainError`."""
-        digest = hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
         with self._lock:
             self._begin()
-            state = self._asked.setdefault(digest, AskedRequest())
-            if state.delivered and not again:
-                state.ordinal, state.delivered = state.ordinal + 1, False
-            ordinal = state.ordinal
+            request = self._asked.begin(asked.digest, connected, again=again)
             self.under_way += 1
         try:
-            answer = self.gateway.forward(self._question(asked), asked.body, ordinal)
+            return self._answered(asked, request), request
+        except BaseException:
+            self._asked.failed(request, connected)
+            raise
+
+    def _answered(self, asked: AskedChat, request: AskedRequest) -> Reply:
+        try:
+            answer = self.gateway.forward(
+                self._question(asked),
+                asked.body,
+                request.ordinal,
+                token_ids=partial(holds_nothing, asked.body, self.clean),
+            )
         except _FOR_THE_AGENT:
             raise
         except PrchainError as error:
@@ -97,16 +108,10 @@ class AttemptCalls:
                 self.under_way -= 1
                 self.last_asked = monotonic()
         with self._lock:
-            if (digest, ordinal) not in self._taken:
-                self._taken.add((digest, ordinal))
+            if (request.digest, request.ordinal) not in self._taken:
+                self._taken.add((request.digest, request.ordinal))
                 self._keep(asked, Answered(answer.reply, answer.cost, round(answer.seconds, 3), now()))
-
-        def delivered() -> None:
-            with self._lock:
-                if state.ordinal == ordinal:
-                    state.delivered = True
-
-        return answer.value, delivered
+        return answer.value
 
     def _begin(self) -> None:
         """Before a request is answered: whether there is room for another step, and what the last one has changed."""
@@ -146,11 +151,12 @@ class AttemptCalls:
         )
 
     def _keep(self, asked: AskedChat, answered: Answered) -> None:
-        branch, first = self.conversations.take(asked.messages, asked.tools, answered)
+        branch, first = self.conversations.take(asked.messages, asked.tools, answered, asked.body)
         heard = branch.entries[first:-1]
         if heard and self._newest_tree is not None:
             self.trees[branch.number, heard[-1].ordinal] = self._newest_tree
-        self.last = branch
+        if asked.tools or not (self.last and self.last.tools):
+            self.last = branch
         self.used += used_by(branch.entries[-1:])
         self.tell(f"step {self.spec.stage_used.steps + self.used.steps}")
 

@@ -82,6 +82,7 @@ class ProgramScaffold:
             record.tree,
             partial(redact_mined, secrets=self._secrets),
             self._secrets,
+            self._program.volatile,
             tell,
         )
         return ProgramAttempt(self._program, self.laid[0].path, calls, sandbox, spec, record).run()

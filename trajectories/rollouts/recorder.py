@@ -8,8 +8,9 @@ from typing import Any
 
 from sql.store import Store, Transaction
 from trajectories.agents.scaffolds.scaffold import Record
+from trajectories.branches import BranchRow, write_branches
 from trajectories.model import Entry, EntryKind
-from trajectories.rows import write_entries, write_tools
+from trajectories.rows import drop_tokens, write_entries, write_tools
 
 
 class StoreRecorder:
@@ -62,7 +63,9 @@ class StoreRecorder:
         self._first_details = {}
         self.entries.extend(kept)
 
-    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
+    def retell(
+        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], *, branches: Sequence[BranchRow] = ()
+    ) -> None:
         """See `RetellingRecorder`. Raises `ValueError` for entries that begin elsewhere than the last one stands."""
         if not self.entries or entries[0].ordinal != self.entries[-1].ordinal:
             raise ValueError("an attempt stands in the place of its opening")
@@ -70,8 +73,10 @@ class StoreRecorder:
         if self._first_details:
             kept[0] = replace(kept[0], details={**kept[0].details, **self._first_details})
         with self._store.transaction() as tx:
+            drop_tokens(tx, self._id, kept[0].ordinal)
             write_entries(tx, self._id, kept)
             write_tools(tx, self._id, tools)
+            write_branches(tx, self._id, kept[0].position, kept[0].attempt, branches)
         self._first_details = {}
         self.entries[-1:] = kept
 
@@ -109,9 +114,11 @@ class ReportingRecorder:
         if entries:
             self._report_step(entries[-1].step)
 
-    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
+    def retell(
+        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], *, branches: Sequence[BranchRow] = ()
+    ) -> None:
         """See `RetellingRecorder`."""
-        self._inner.retell(entries, tools)
+        self._inner.retell(entries, tools, branches=branches)
 
     def tree(self) -> str | None:
         """See `Recorder`."""

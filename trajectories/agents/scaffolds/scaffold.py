@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from prchain.core.leaks.finding import Finding
     from prchain.core.llm.gateway import Gateway
     from sql.store import Transaction
+    from trajectories.branches import BranchRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,11 @@ class Recorder(Protocol):
 class RetellingRecorder(Recorder, Protocol):
     """A recorder that keeps a whole attempt at once, whose words are known only when it is over."""
 
-    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
-        """Store the entries of an attempt, of which the first stands in place of the last one so far, and the tools
-        that its model was told of. Raises `StoreError`."""
+    def retell(
+        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], *, branches: Sequence[BranchRow] = ()
+    ) -> None:
+        """Store the entries of an attempt, of which the first stands in place of the last one so far, the tools that
+        its model was told of, and what was asked beside it. Raises `StoreError`."""
 
 
 @dataclass(frozen=True, slots=True)
