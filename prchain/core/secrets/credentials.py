@@ -58,7 +58,9 @@ TOKEN_KINDS = (
         mixed=0.25,
     ),
     _kind("gitlab", "GR1348941", r"GR1348941(?P<body>[A-Za-z0-9_-]{20,60})(?![A-Za-z0-9_-])", mixed=0.25),
-    _kind("anthropic", "sk-ant-", rf"{_ALONE}sk-ant-[a-z]{{2,8}}[0-9]{{2}}-(?P<body>[A-Za-z0-9_-]{{60,200}})", mixed=0.3),
+    _kind(
+        "anthropic", "sk-ant-", rf"{_ALONE}sk-ant-[a-z]{{2,8}}[0-9]{{2}}-(?P<body>[A-Za-z0-9_-]{{60,200}})", mixed=0.3
+    ),
     # OpenAI, and what took over its form: OpenRouter, Langfuse, LiteLLM, and DeepSeek with hexadecimal digits alone. A
     # UUID after sk- is an id that scikit-learn gave to its HTML.
     _kind("openai", "sk-", rf"{_ALONE}sk-(?P<body>[0-9a-f]{{32}})(?![A-Za-z0-9_-])", mixed=0.15),
