@@ -47,6 +47,9 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "ground": (True, "4.2"),
         "steps": (100, "5.1: 100 iterations"),
     },
+    ("p2t", "curate study coverage"): {
+        "asked": ("each", "appendix C: the criterion of curation, appendix H: each node")
+    },
     ("p2t", "rollouts run"): {
         "gate": ("tests", "3.2 and 5.1: rejection sampling by tests"),
         "refinements": (0, "3.2"),
@@ -83,6 +86,7 @@ PLACES = {
     "rollouts run": "trajectories.rollouts.run.open_run",
     "curate graphs": "trajectories.curation.graphs.run.open_run",
     "curate run": "trajectories.curation.windows.run.open_run",
+    "curate study coverage": "trajectories.studies.curation.coverage_run.open_coverage",
     "prm sweep": "trajectories.studies.guidance.sweeps.sweep.open_sweep",
     "export": "trajectories.export.cli._export_samples",
     "chains build": "chains.cli._options",

@@ -26,6 +26,7 @@ from prchain.comparisons.table import (
     NO_COST,
     NO_FILE,
     NO_RUNS,
+    NOT_ALONE,
     NOT_OURS,
     NOT_ROLLED_OUT,
     NOT_SHARED,
@@ -281,7 +282,9 @@ def test_another_model_that_guides_makes_it_table_3(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prchain.toml").write_text('[purposes.prm]\nmodel = "expert"\n')
     assert run(["papers", "run", "swe-prm", "--dry-run"]) == 0
-    assert f"--variants base,{','.join(EXPERT_PRM)}\n" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"--guides prm --variants base,{','.join(EXPERT_PRM)}\n" in printed
+    assert "--policies prm --variants base\n" in printed, "the table has the expert alone, too"
 
 
 @pytest.mark.parametrize(("paper", "words"), [
@@ -364,15 +367,43 @@ def test_the_table_of_guidance_is_the_second_where_the_model_guides_itself_and_e
     assert second["table"] == "SWE-PRM, table 2: policy m"
     assert third["table"] == "SWE-PRM, table 3: policy m, PRM expert"
     assert [row["setting"] for row in second["rows"]] == ["base", "D", *(name for name in OPEN_PRM if name != "D")]
-    assert [row["setting"] for row in third["rows"]] == ["base", "S", "D", "DR"]
+    assert [row["setting"] for row in third["rows"]] == ["base", "base: expert", "S", "D", "DR"]
     assert second["rows"][1]["figures"] == {
         "resolved (%)": 38.8,
         "patches (%)": 92.4,
         "steps": 33.12,
         "USD per 100": 2.5,
     }
-    assert third["rows"][1]["figures"]["USD per 100"] is None
-    assert set(third["rows"][2]["empty"].values()) == {NOT_ROLLED_OUT}
+    assert set(third["rows"][1]["empty"].values()) == {NOT_ALONE}
+    assert third["rows"][2]["figures"]["USD per 100"] is None
+    assert set(third["rows"][3]["empty"].values()) == {NOT_ROLLED_OUT}
+
+
+def test_one_sweep_of_several_policies_and_guides_gives_a_table_2_and_a_table_3_of_each() -> None:
+    def base(resolved: float) -> dict[str, Any]:
+        return setting("base", None, resolved, 38.64, against=False)
+
+    of_small = [base(40.0), setting("D", "small", 38.8, 33.12), setting("D", "expert", 50.6, 37.99)]
+    for number, row in enumerate(of_small[1:], 1):
+        row["setting"] = f"D.{number}"
+    groups = [
+        {"model": "small", "choices": {"steps": 75}, "settings": of_small},
+        {"model": "other", "choices": {"steps": 75}, "settings": [base(34.0), setting("D", "other", 34.2, 37.89)]},
+        {"model": "expert", "choices": {"steps": 75}, "settings": [base(66.6)]},
+    ]
+    second, third, other = (table_row(table) for table in tables_of_guidance({"groups": groups}))
+    assert (second["table"], other["table"]) == (
+        "SWE-PRM, table 2: policy small",
+        "SWE-PRM, table 2: policy other",
+    )
+    assert [row["setting"] for row in second["rows"]][:2] == ["base", "D"]
+    assert second["rows"][1]["figures"]["resolved (%)"] == 38.8
+    assert [row["setting"] for row in third["rows"]] == ["base", "base: expert", "D", "S", "DR"]
+    assert [row["figures"]["resolved (%)"] for row in third["rows"][:3]] == [40.0, 66.6, 50.6]
+    elsewhere = [*groups[:2], groups[2] | {"choices": {"steps": 100}}]
+    tables = [table_row(table) for table in tables_of_guidance({"groups": elsewhere})]
+    assert set(tables[1]["rows"][1]["empty"].values()) == {NOT_ALONE}, "other options are no comparison"
+    assert tables[-1]["table"].endswith("policy expert"), "and its figures stand apart"
 
 
 def test_differences_to_base_stand_beside_the_figures_and_nothing_shared_is_no_figure(
