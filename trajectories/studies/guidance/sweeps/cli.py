@@ -69,7 +69,17 @@ _PAPER = {
 @limit_option()
 @samples_option()
 @spending_options("Rollouts")
-@told_options(RolloutOptions, "tools", "temperature", "top_p", "context_tokens", defaults=_PAPER)
+@told_options(
+    RolloutOptions,
+    "tools",
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "context_tokens",
+    "observation_chars",
+    "calls",
+    defaults=_PAPER,
+)
 @told_options(
     RolloutOptions,
     "gate",
