@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,17 +67,22 @@ def tables_of_sets(paper: str, folder: Path, runs: Mapping[str, Sequence[Evaluat
 
 
 def _of_sets(paper: str, folder: Path, source: str, runs: Sequence[EvaluatedRun]) -> PaperTable:
-    rows = []
+    rows: list[tuple[str, Mapping[str, Cell]]] = []
+    first: Mapping[str, Cell] = {}
+    digits = {"Pass@1 (%)": 1, "Cost ($)": 2}
     for row in SETS[paper]:
         found = _figures(row, runs)
         cells = {"size": _samples(row, folder)}
         if paper == "davinci":
-            cells["SWE-bench"] = _resolved(row, found, percent=False)
+            cells["SWE-bench"] = _resolved(found, percent=False)
             cells |= {name: empty(NOT_OURS) for name in ELSEWHERE}
             cells["Avg"] = empty(INCOMPLETE)
         else:
-            cells["Pass@1 (%)"] = _resolved(row, found, percent=True)
-            cells["Cost ($)"] = _cost(row, found)
+            cells |= {"Pass@1 (%)": _resolved(found, percent=True), "Cost ($)": _cost(found)}
+            if rows:
+                cells = {name: _beside(cell, first.get(name), digits.get(name)) for name, cell in cells.items()}
+            else:
+                first = cells
         rows.append((row.title, cells))
     titles = {"davinci": "daVinci-Agency, table 1", "p2t": "P2T, table 1"}
     names = [f"{row.title}: {row.name}" for row in SETS[paper] if row.origin is Origin.OURS]
@@ -103,7 +108,14 @@ def _samples(row: SetRow, folder: Path) -> Cell:
     return empty(NO_FILE) if count is None else Cell(count, text=f"{count:,}")
 
 
-def _resolved(row: SetRow, found: Figures | str, *, percent: bool) -> Cell:
+def _beside(cell: Cell, first: Cell | None, digits: int | None) -> Cell:
+    """The cell, with what it has more than the one of the first row; as it is where `digits` is None."""
+    if digits is None or cell.value is None or first is None or first.value is None:
+        return cell
+    return replace(cell, text=f"{cell.text} ({cell.value - first.value:+.{digits}f})")
+
+
+def _resolved(found: Figures | str, *, percent: bool) -> Cell:
     if isinstance(found, str):
         return empty(found)
     if 1 not in found.pass_at:
@@ -112,7 +124,7 @@ def _resolved(row: SetRow, found: Figures | str, *, percent: bool) -> Cell:
     return Cell(100 * value, text=f"{100 * value:.1f}") if percent else Cell(value, text=f"{value:.3f}")
 
 
-def _cost(row: SetRow, found: Figures | str) -> Cell:
+def _cost(found: Figures | str) -> Cell:
     if isinstance(found, str):
         return empty(found)
     if found.steps is None:

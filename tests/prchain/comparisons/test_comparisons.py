@@ -320,6 +320,22 @@ def test_a_table_of_sets_has_figures_of_the_models_that_have_the_names_of_the_fi
     assert set(found["SWE-Lego"].values()) == {None}
 
 
+def test_what_a_set_has_more_than_rejection_sampling_stands_beside_its_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [
+        evaluated("p2t-test-pass", False, 0.9),
+        evaluated("p2t-full", True, 0.78),
+        evaluated("p2t-size-matched", False, None),
+    ]
+    (table,) = tables_of_sets("p2t", tmp_path, {"verified": runs})
+    print_table(table)
+    printed = capsys.readouterr().out
+    assert re.search(r"^Test-Pass RS +\(a\) +0\.0 +0\.90$", printed, re.M)
+    assert re.search(r"^Full +\(a\) +100\.0 \(\+100\.0\) +0\.78 \(-0\.12\)$", printed, re.M)
+    assert re.search(r"^Size-Matched +\(a\) +0\.0 \(\+0\.0\) +\(.\)$", printed, re.M)
+
+
 def test_runs_with_several_options_or_without_prices_are_no_figure(tmp_path: Path) -> None:
     runs = [
         evaluated("p2t-full", True, option="steps=5"),
