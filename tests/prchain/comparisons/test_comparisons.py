@@ -10,7 +10,7 @@ import os
 import pickle
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,10 +37,12 @@ from prchain.comparisons.table import (
 )
 from prchain.core.errors import UsageError
 from prchain.papers import PAPERS
-from sql.tables import LlmCall
+from sql.tables import GraphRow, LlmCall, Task, Trajectory
 from tests.databases import new_database
 from tests.prchain.comparisons.comparisonworld import lay_out
+from tests.prchain.test_papers import TABLE
 from tests.trajectories.demoworld import Ran, alone_in
+from trajectories.curation.windows.options import DEFAULTS as WINDOWS
 from trajectories.studies.evaluation.figures import InstanceRun
 from trajectories.studies.evaluation.stored import EvaluatedRun
 
@@ -153,6 +155,51 @@ def test_swe_prm_rolls_out_under_all_variants_and_blanks_what_a_script_did(world
         )
         assert re.search(rf"^{name} +\(a\) +\(a\) +\(a\) +\(a\)$", table, re.M)
     assert A_SCRIPT in table
+
+
+STORED = [
+    ("davinci", "tasks build"), ("davinci", "rollouts run"), ("davinci", "export"),
+    ("p2t", "curate graphs"), ("p2t", "curate run"), ("p2t", "rollouts run"), ("p2t", "export"),
+    ("swe-prm", "prm sweep"),
+]  # fmt: skip
+"""What the comparisons run as in a paper and what leaves its settings, by paper and command."""
+
+
+@pytest.mark.parametrize("of", STORED, ids=" ".join)
+def test_what_a_paper_names_is_what_its_run_stores(of: tuple[str, str], world: World) -> None:
+    wanted = {name: value for name, (value, _) in TABLE[of].items()}
+    found = list(stored_values(world, *of))
+    assert found
+    assert wanted in [{name: values.get(name, "?") for name in wanted} for values in found]
+
+
+def stored_values(world: World, paper: str, command: str) -> Iterator[dict[str, Any]]:
+    """The settings that runs of a command have left in the database, or an export in its card; by the names of
+    `TABLE`, one for each result."""
+    ran = Ran(world.folder, "", "")
+    if command == "tasks build":
+        for (prompts,) in ran.rows(Task, "prompts"):
+            yield {"names": "withheld" if "withheld" in prompts else "none"}
+    elif command == "curate graphs":
+        yield from (options for (options,) in ran.rows(GraphRow, "options"))
+    elif command == "export":
+        for card in (world.folder / paper).glob("*.card.json"):
+            options = json.loads(card.read_text(encoding="utf-8"))["options"]
+            yield options | {"masks": frozenset(options["masks"])}
+    else:
+        for options, decided in ran.rows(Trajectory, "options", "decided_by"):
+            yield {**options, **of_trajectory(options, decided)}
+
+
+def of_trajectory(options: Mapping[str, Any], decided: Mapping[str, Any]) -> dict[str, Any]:
+    agent, observers = decided["models"]["agent"], decided.get("observers", [])
+    keys = ("every", "window", "evidence")
+    return {
+        "steps": options["stage_limits"]["steps"],
+        **{name: agent.get(name) for name in ("temperature", "top_p")},
+        **({"prm": {name: str(observers[0]["settings"][name]) for name in keys}} if observers else {}),
+        **({**WINDOWS, **decided["curation"]["options"]} if "curation" in decided else {}),
+    }
 
 
 def test_run_again_a_comparison_asks_nothing_and_comes_to_the_same_files(world: World) -> None:
