@@ -62,16 +62,25 @@ def empty(why: str) -> Cell:
 
 
 def tables_of_sets(paper: str, folder: Path, runs: Mapping[str, Sequence[EvaluatedRun]]) -> list[PaperTable]:
-    """Table 1 of `paper` for each data set that models were measured on (its name to their runs)."""
-    return [_of_sets(paper, folder, source, of) for source, of in runs.items()]
+    """Table 1 of `paper` for each data set that models were measured on (its name to their runs), and for each student
+    that a model's name tells behind an ``@``."""
+    return [
+        _of_sets(paper, folder, source, student, of) for source, of in runs.items() for student in _students(paper, of)
+    ]
 
 
-def _of_sets(paper: str, folder: Path, source: str, runs: Sequence[EvaluatedRun]) -> PaperTable:
+def _students(paper: str, runs: Sequence[EvaluatedRun]) -> list[str]:
+    names = {row.name for row in SETS[paper]}
+    told = {it.model.partition("@") for it in runs}
+    return sorted({student for name, _, student in told if name in names}) or [""]
+
+
+def _of_sets(paper: str, folder: Path, source: str, student: str, runs: Sequence[EvaluatedRun]) -> PaperTable:
     rows: list[tuple[str, Mapping[str, Cell]]] = []
     first: Mapping[str, Cell] = {}
     digits = {"Pass@1 (%)": 1, "Cost ($)": 2}
     for row in SETS[paper]:
-        found = _figures(row, runs)
+        found = _figures(f"{row.name}@{student}" if student else row.name, row.origin, runs)
         cells = {"size": _samples(row, folder)}
         if paper == "davinci":
             cells["SWE-bench"] = _resolved(found, percent=False)
@@ -87,14 +96,15 @@ def _of_sets(paper: str, folder: Path, source: str, runs: Sequence[EvaluatedRun]
     titles = {"davinci": "daVinci-Agency, table 1", "p2t": "P2T, table 1"}
     names = [f"{row.title}: {row.name}" for row in SETS[paper] if row.origin is Origin.OURS]
     notes = [f"files in {folder}, and names of the models trained on them: {', '.join(names)}"]
-    return PaperTable(f"{titles[paper]}: {source}", "trained on", list(rows[0][1]), rows, notes)
+    title = f"{titles[paper]}: {source}{f', student {student}' if student else ''}"
+    return PaperTable(title, "trained on", list(rows[0][1]), rows, notes)
 
 
-def _figures(row: SetRow, runs: Sequence[EvaluatedRun]) -> Figures | str:
+def _figures(name: str, origin: Origin, runs: Sequence[EvaluatedRun]) -> Figures | str:
     """The figures of the model of a row; a text says why there are none."""
-    groups = groups_of([it for it in runs if it.model == row.name], "model")
+    groups = groups_of([it for it in runs if it.model == name], "model")
     if not groups:
-        return UNTRAINED if row.origin is Origin.NONE else NO_RUNS
+        return UNTRAINED if origin is Origin.NONE else NO_RUNS
     if len(groups) > 1:
         return SEVERAL
     ((_, of),) = groups.items()

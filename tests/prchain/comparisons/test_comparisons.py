@@ -383,6 +383,21 @@ def test_what_a_set_has_more_than_rejection_sampling_stands_beside_its_figures(
     assert re.search(r"^Size-Matched +\(a\) +0\.0 \(\+0\.0\) +\(.\)$", printed, re.M)
 
 
+def test_students_of_one_set_have_a_table_each(tmp_path: Path) -> None:
+    runs = [
+        evaluated("p2t-full@qwen-14b", True),
+        evaluated("p2t-test-pass@qwen-14b", False),
+        evaluated("p2t-full@qwen-32b", False),
+        evaluated("other@qwen-7b", True),
+    ]
+    small, large = (table_row(table) for table in tables_of_sets("p2t", tmp_path, {"verified": runs}))
+    assert (small["table"], large["table"]) == tuple(
+        f"P2T, table 1: verified, student qwen-{size}" for size in ("14b", "32b")
+    )
+    passed = [[row["figures"]["Pass@1 (%)"] for row in table["rows"]] for table in (small, large)]
+    assert passed == [[0.0, None, None, 100.0], [None, None, None, 0.0]]
+
+
 def test_runs_with_several_options_or_without_prices_are_no_figure(tmp_path: Path) -> None:
     runs = [
         evaluated("p2t-full", True, option="steps=5"),
