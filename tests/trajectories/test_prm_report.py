@@ -131,7 +131,7 @@ class TestSettings:
             f"{POLICY}, hard: 1 stage", "base", "0", "D", "0",
         ]  # fmt: skip
 
-    def test_a_guide_alone_is_a_policy_of_the_report(self, rows: PrmRows) -> None:
+    def test_a_guide_alone_is_a_policy_of_the_report(self, rows: PrmRows, capsys: pytest.CaptureFixture[str]) -> None:
         rows.add("c1", PASSES)
         rows.guided("c1", PASSES)
         rows.add("c1", PASSES, model=GUIDE)
@@ -142,6 +142,8 @@ class TestSettings:
             GUIDE: ["base"],
         }
         assert report["left_out"] == {"without_prm": 1}
+        print_prm_report(report)
+        assert capsys.readouterr().out.count("1 stage in all settings") == 2
 
 
 class TestSameStages:

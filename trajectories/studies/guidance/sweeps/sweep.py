@@ -160,7 +160,7 @@ def open_sweep(
     with ExitStack() as resources:
         runs: dict[str, RolloutRun] = {}
         policies: dict[str, str] = {}
-        known = set()
+        known: set[tuple[str, str, str | None]] = set()
         for setting in grid:
             words = ",".join(f"{key}={value}" for key, value in {"variant": setting.variant, **prm}.items())
             guided = setting.variant != BASE
