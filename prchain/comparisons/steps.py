@@ -46,6 +46,8 @@ class ComparisonChoice:
     """Whether tasks may be taken out of their publishers' images."""
     expert: bool = False
     """Whether another model guides than the one that works."""
+    policies: str = "agent"
+    """Purposes whose models are guided, as `prm sweep` takes them."""
 
 
 def steps_of(paper: str, choice: ComparisonChoice) -> list[ComparisonStep]:
@@ -111,7 +113,8 @@ def _swe_prm(choice: ComparisonChoice) -> Iterator[ComparisonStep]:
     )
     sweep = _as("swe-prm", "prm", "sweep", "--strategy", "imported")
     guides = "prm" if choice.expert else "self"
-    yield ComparisonStep("Rollouts", words, [*sweep, "--guides", guides, "--variants", variants])
+    of = ["--policies", choice.policies, "--guides", guides]
+    yield ComparisonStep("Rollouts", words, [*sweep, *of, "--variants", variants])
     if choice.expert:
         alone = [*sweep, "--policies", "prm", "--variants", "base"]
         yield ComparisonStep("", "And of the model that guides, alone.", alone)

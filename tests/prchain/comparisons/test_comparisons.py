@@ -330,8 +330,28 @@ def test_another_model_that_guides_makes_it_table_3(
     (tmp_path / "prchain.toml").write_text('[purposes.prm]\nmodel = "expert"\n')
     assert run(["papers", "run", "swe-prm", "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert f"--guides prm --variants base,{','.join(EXPERT_PRM)}\n" in printed
+    assert f"--policies agent --guides prm --variants base,{','.join(EXPERT_PRM)}\n" in printed
     assert "--policies prm --variants base\n" in printed, "the table has the expert alone, too"
+
+
+@pytest.mark.parametrize(("paper", "flags", "shown"), [
+    ("swe-prm", ["--policies", "small,large"],
+     " prm sweep --strategy imported --policies small,large --guides self --variants "),
+    ("davinci", ["--allow-benchmarks"], " chains build --strategy single --side-by-side --allow-benchmarks"),
+])  # fmt: skip
+def test_choices_of_one_paper_reach_its_commands_and_are_refused_of_others(
+    paper: str,
+    flags: list[str],
+    shown: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["papers", "run", paper, *flags, "--dry-run"]) == 0
+    assert shown in capsys.readouterr().out
+    assert run(["papers", "run", "p2t", *flags, "--dry-run"]) == 2
+    assert f"{flags[0]} is of {paper}: leave it out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("paper", "words"), [
