@@ -72,6 +72,7 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "gate": ("tests", "4.3"),
         "refinements": (0, "4.2"),
         "min_length": (1, "4.1"),
+        "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
         "calls": ("text", "appendix A.1, listing 1"),
         "prm": (
             {"variant": "D", "every": "5", "window": "8", "evidence": "any"},
@@ -84,6 +85,7 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "steps": (75, "4.2"),
         "gate": ("tests", "4.3"),
         "refinements": (0, "4.2"),
+        "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
         "calls": ("text", "appendix A.1, listing 1"),
         "prm": ({"every": "5", "window": "8", "evidence": "any"}, "4.2, listings 3 to 6"),
     },

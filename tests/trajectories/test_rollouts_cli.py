@@ -333,7 +333,8 @@ class TestCommands:
         assert "swe-prm" not in json.dumps(decided_by)
         stored = decided_by if isinstance(decided_by, dict) else json.loads(decided_by)
         assert stored["options"] == {
-            "backend": "local", "calls": "text", "min_length": 1, "refinements": 0, "stage_limits": {"steps": 75}
+            "backend": "local", "calls": "text", "min_length": 1, "refinements": 0, "stage_limits": {"steps": 75},
+            "tools": "swe-agent",
         }  # fmt: skip
         assert (stored["models"]["agent"]["temperature"], stored["models"]["agent"]["top_p"]) == (0.0, 1.0)
         (observer,) = stored["observers"]
@@ -341,11 +342,9 @@ class TestCommands:
             "every": 5, "window": 8, "evidence": "any"
         }  # fmt: skip
         capsys.readouterr()
-        spelt = (
-            "--gate judge --min-length 1 --refinements 0 --stage-limits steps=75 --prm D:every=5,window=8,evidence=any"
-        )
-        agent = "temperature=0,top_p=1,calls=text"
-        assert run_command([*command, *spelt.split(), "--agent", agent, "--dry-run"]) == 0
+        spelt = "--gate judge --min-length 1 --refinements 0 --stage-limits steps=75 --tools swe-agent "
+        spelt += "--agent temperature=0,top_p=1,calls=text --prm D:every=5,window=8,evidence=any"
+        assert run_command([*command, *spelt.split(), "--dry-run"]) == 0
         assert capsys.readouterr().out == "0 rollouts to run; 1 done before\n"
 
     def test_prompts_of_the_users_own_that_cannot_be_filled_in_are_refused_before_anything_is_asked(
