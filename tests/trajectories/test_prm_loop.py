@@ -115,7 +115,7 @@ class TestWhatIsStored:
         def watched(messages: Sequence[Mapping[str, Any]]) -> str:
             return prm_reply(evidence="Agent ran the same command three times.", status="On track")
 
-        quoted, any_ = (guided(world, watched, **more) for more in ({}, {"evidence": "any"}))
+        quoted, any_ = (guided(world, watched, evidence=evidence) for evidence in ("quoted", "any"))
         assert quoted != any_
         for name, counts in ((quoted, False), (any_, True)):
             for id_, suboptimal in world.rows(PrmWindow, "id", "suboptimal", trajectory_id=name):
