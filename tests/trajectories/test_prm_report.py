@@ -136,14 +136,18 @@ class TestSettings:
         rows.guided("c1", PASSES)
         rows.add("c1", PASSES, model=GUIDE)
         rows.add("c1", PASSES, model="of nobody")
+        rows.add("c1", PASSES, model=GUIDE, options={"tools": "bash"})
+        rows.guided("c1", PASSES, model="devstral", guide="devstral")
+        rows.add("c1", PASSES, model="devstral", options={"tools": "bash"})
         report = prm_report(rows.store, resamples=10)
         assert {group["model"]: [row["setting"] for row in group["settings"]] for group in report["groups"]} == {
             POLICY: ["base", "D"],
             GUIDE: ["base"],
+            "devstral": ["D"],
         }
-        assert report["left_out"] == {"without_prm": 1}
+        assert report["left_out"] == {"without_prm": 3}, "other options, and those of a policy that guides itself"
         print_prm_report(report)
-        assert capsys.readouterr().out.count("1 stage in all settings") == 2
+        assert capsys.readouterr().out.count("1 stage in all settings") == 3
 
 
 class TestSameStages:

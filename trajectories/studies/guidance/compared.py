@@ -125,10 +125,14 @@ def compare(
     groups: dict[str, list[_Found]] = {}
     for found in kept.values():
         groups.setdefault(found.group, []).append(found)
-    guides = {found.setting.model for found in kept.values()}
+    guides = {
+        (found.setting.model, setup)
+        for found in kept.values()
+        for policy, setup in [_of_group(found.group)]
+        if found.setting.model != policy
+    }
     for name, members in list(groups.items()):
-        alone = all(found.setting.name == BASE for found in members)
-        if alone and json.loads(name)["models"][AGENT]["model"] not in guides:
+        if all(found.setting.name == BASE for found in members) and _of_group(name) not in guides:
             left_out[UNPAIRED] += len(groups.pop(name))
     proved = {found.id: found.texts[1] is not None for members in groups.values() for found in members}
     stages = reached_stages(tx, proved)
@@ -179,6 +183,13 @@ def _policy(identity: Mapping[str, Any]) -> str:
     models = {purpose: it for purpose, it in identity["models"].items() if purpose not in {PURPOSE, PREFIX}}
     choices = {name: identity[name] for name in ("options", "curation") if identity[name]}
     return json.dumps({"models": models, "scaffold": identity["scaffold"], "choices": choices}, sort_keys=True)
+
+
+def _of_group(group: str) -> tuple[str | None, str]:
+    """The policy's model of `_policy`, and all else of it."""
+    policy = json.loads(group)
+    agent = policy["models"].pop(AGENT, {})
+    return agent.get("model"), json.dumps(policy, sort_keys=True)
 
 
 def _setting(identity: Mapping[str, Any]) -> PrmSetting | None:
