@@ -54,12 +54,14 @@ SETTINGS: tuple[PaperSetting, ...] = (
     *_of("davinci", "export", "3.3, equation 3", "--mask", "faulty=off"),
     *_of("davinci", "export", "appendix E", "--format", "slime"),
     *_of("davinci", "export", "appendix E", "--recipe", "slime"),
-    *_of("p2t", "curate graphs", "appendix D", "--rounds", tool_calls=40),
-    *_of("p2t", "curate run", "appendix H", "--windows", window=10, stride=5, seeds=2, floor=0.5, est="each"),
+    *_of("p2t", "curate graphs", "appendix D", "--rounds", rounds=6, empty_rounds=2, tool_calls=40),
+    *_of("p2t", "curate run", "appendix H", "--windows", window=10, stride=5, seeds=2, est="each"),
+    *_of("p2t", "curate run", "appendices H, I", "--windows", floor=0.5),
     *_of("p2t", "curate run", "appendix F", "--windows", pick="model"),
     *_of("p2t", "curate run", "3.3", "--windows", length="tokens", commit="shortest"),
     *_of("p2t", "curate run", "4.2", "--windows", ground=True),
     *_of("p2t", "curate run", "5.1", "--stage-limits", steps=100),
+    *_of("p2t", "curate study coverage", "appendices C, H", "--est", "each"),
     *_of("p2t", "rollouts run", "3.2, 5.1", "--gate", gate="tests"),
     *_of("p2t", "rollouts run", "3.2", "--refinements", 0),
     *_of("p2t", "rollouts run", "5.1", "--min-length", 1),
@@ -73,8 +75,11 @@ SETTINGS: tuple[PaperSetting, ...] = (
         for command in ("rollouts run", "prm sweep")
         for setting in (
             *_of("swe-prm", command, "4.2", "--agent", temperature=0.0, top_p=1.0),
+            *_of("swe-prm", command, "3.1", "--tools", "swe-agent"),
+            *_of("swe-prm", command, "listing 1", "--agent", calls="text"),
             *_of("swe-prm", command, "4.2", "--stage-limits", steps=75),
             *_of("swe-prm", command, "4.2", "--prm", every=5, window=8),
+            *_of("swe-prm", command, "listings 3-6", "--prm", evidence="any"),
             *_of("swe-prm", command, "4.3", "--gate", gate="tests"),
             *_of("swe-prm", command, "4.2", "--refinements", 0),
         )

@@ -34,6 +34,7 @@ PROMPTS = (
     KnownPrompt("environments.images", "repair", "who mends a recipe", "environments.images.repair:Proposal"),
     KnownPrompt(SCAFFOLDS, "system_full", "the agent with all tools: how it works", TURNS),
     KnownPrompt(SCAFFOLDS, "system_bash", "the agent with bash alone: how it works", TURNS),
+    KnownPrompt(SCAFFOLDS, "system_swe-agent", "the agent with SWE-agent's tools: how it works", TURNS),
     KnownPrompt(SCAFFOLDS, "query", "the agent: the task of a stage", TURNS),
     KnownPrompt(SCAFFOLDS, "comment", "the agent: what the judge says of its work", TURNS),
     KnownPrompt(SCAFFOLDS, "text_calls", "the agent with `calls=text`: how calls are written, and the tools", None),

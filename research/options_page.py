@@ -46,9 +46,10 @@ _PAPERS_HEAD = """\
 `--as-paper NAME`, before a command, gives it the settings that a paper names for it: daVinci-Agency (`davinci`), P2T
 (`p2t`), SWE-PRM (`swe-prm`). It says them before it runs. What the command line says goes before, key by key; what
 `prchain.toml` says comes after. Results are told by their settings, so they are the same ones that the options make
-when they are spelt out. A command that is not in the table is refused. Sampling of proposer, critic, curator and
-readers is the paper's already, unless `[purposes.NAME]` says otherwise; models, prompts and scaffolds are yours to
-choose.
+when they are spelt out. A list, such as `--mask`, goes before as a whole. A command that is not in the table is
+refused. `swe-prm` makes every `rollouts run` a guided one, by variant D unless `--prm` names another; `prm sweep` has
+`base`, too. Sampling of proposer, critic, curator and readers is the paper's already, unless `[purposes.NAME]` says
+otherwise; models, prompts and scaffolds are yours to choose.
 """
 
 

@@ -105,11 +105,11 @@ class RolloutOptions:
     """How an agent works on a chain, and what accepts its work."""
 
     scaffold: str = "react"
-    tools: Literal["full", "bash"] = told(
+    tools: Literal["full", "bash", "swe-agent"] = told(
         "full",
-        "full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it.",
+        "full: bash, editor, think, submit; bash: that alone; swe-agent: no think.",
         "Agent",
-        why="baselines that have bash alone",
+        why="baselines that have bash alone, or SWE-agent's tools",
     )
     context: Literal["chain", "stage"] = told(
         "chain",

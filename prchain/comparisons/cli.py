@@ -62,6 +62,18 @@ def papers() -> None:
     heading=WHICH,
     help="davinci: a list of repositories to mine; else a published data set to import.  [default: what is there]",
 )
+@option(
+    "--policies",
+    metavar="LIST",
+    heading=WHICH,
+    help="swe-prm: tables [purposes.NAME] whose models are the agents.  [default: agent]",
+)
+@option(
+    "--allow-benchmarks",
+    is_flag=True,
+    heading=WHICH,
+    help="davinci: keep repositories that evaluation benchmarks are made from.",
+)
 @limit_option("Only the N best chains of each step, to try it out.")
 @workers_option("Units of work")
 @budget_option("No step spends more than this.")
@@ -73,6 +85,8 @@ def papers() -> None:
 def run(
     paper: str,
     pool: Path | None,
+    policies: str | None,
+    allow_benchmarks: bool,
     limit: int | None,
     workers: int | None,
     budget: float | None,
@@ -95,7 +109,7 @@ def run(
     Example:
       prchain papers run davinci --pool repos.txt --budget 50
       prchain papers run p2t --pool swe-gym.jsonl --limit 20 --budget 20
-      prchain papers run swe-prm --dry-run
+      prchain papers run swe-prm --policies agent --dry-run
     """
     from prchain.cli import cli
     from prchain.cli import run as run_line
@@ -108,7 +122,12 @@ def run(
     guide = settings.purposes.get("prm")
     expert = guide is not None and guide.model is not None
     scaffold = settings.defaults.get("rollouts", {}).get("run", {}).get("scaffold", "react")
-    choice = ComparisonChoice(place, pool, scaffold, images=where.needs_image, expert=expert)
+    for flag, of, given in (("--policies", "swe-prm", policies), ("--allow-benchmarks", "davinci", allow_benchmarks)):
+        if given and paper != of:
+            raise UsageError(f"{flag} is of {of}: leave it out")
+    choice = ComparisonChoice(
+        place, pool, scaffold, images=where.needs_image, expert=expert, policies=policies or "agent"
+    )
     steps = steps_of(paper, choice)
     shared = {
         "--limit": None if limit is None else str(limit),
@@ -116,6 +135,7 @@ def run(
         "--budget": None if budget is None else f"{budget:g}",
         "--backend": backend,
         "--unsafe-local": unsafe,
+        "--allow-benchmarks": allow_benchmarks,
         "--db": db,
     }
     if dry_run:

@@ -46,6 +46,8 @@ class ComparisonChoice:
     """Whether tasks may be taken out of their publishers' images."""
     expert: bool = False
     """Whether another model guides than the one that works."""
+    policies: str = "agent"
+    """Purposes whose models are guided, as `prm sweep` takes them."""
 
 
 def steps_of(paper: str, choice: ComparisonChoice) -> list[ComparisonStep]:
@@ -106,11 +108,16 @@ def _swe_prm(choice: ComparisonChoice) -> Iterator[ComparisonStep]:
     words = (
         "Another model guides (table 3): one rollout a task under each of the paper's variants, and one under none."
         if choice.expert
-        else "The model guides itself (table 2): one rollout a task under each variant, and one under none. A model "
+        else "Each model guides itself (table 2): one rollout a task under each variant, and one under none. A model "
         "of its own in [purposes.prm] makes it table 3."
     )
-    sweep = ["prm", "sweep", "--strategy", "imported", "--variants", variants]
-    yield ComparisonStep("Rollouts", words, _as("swe-prm", *sweep))
+    sweep = _as("swe-prm", "prm", "sweep", "--strategy", "imported")
+    guides = "prm" if choice.expert else "self"
+    of = ["--policies", choice.policies, "--guides", guides]
+    yield ComparisonStep("Rollouts", words, [*sweep, *of, "--variants", variants])
+    if choice.expert:
+        alone = [*sweep, "--policies", "prm", "--variants", "base"]
+        yield ComparisonStep("", "And of the model that guides, alone.", alone)
     yield ComparisonStep("", "All figures, also by difficulty, with intervals:", ["prm", "report"])
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ NOT_TRAINED = "not trained"
 NOT_OURS = "measured by that benchmark's own harness"
 INCOMPLETE = "a mean over benchmarks that are not all measured here"
 NOT_ROLLED_OUT = "not rolled out: `prchain prm sweep --variants` names it"
+NOT_ALONE = "not rolled out alone: `prchain prm sweep --policies` names it"
 NOT_SHARED = "no stage that all settings have reached, with hidden tests in each"
 A_SCRIPT = "a script answered; a real model is needed"
 
@@ -61,34 +62,49 @@ def empty(why: str) -> Cell:
 
 
 def tables_of_sets(paper: str, folder: Path, runs: Mapping[str, Sequence[EvaluatedRun]]) -> list[PaperTable]:
-    """Table 1 of `paper` for each data set that models were measured on (its name to their runs)."""
-    return [_of_sets(paper, folder, source, of) for source, of in runs.items()]
+    """Table 1 of `paper` for each data set that models were measured on (its name to their runs), and for each student
+    that a model's name tells behind an ``@``."""
+    return [
+        _of_sets(paper, folder, source, student, of) for source, of in runs.items() for student in _students(paper, of)
+    ]
 
 
-def _of_sets(paper: str, folder: Path, source: str, runs: Sequence[EvaluatedRun]) -> PaperTable:
-    rows = []
+def _students(paper: str, runs: Sequence[EvaluatedRun]) -> list[str]:
+    names = {row.name for row in SETS[paper]}
+    told = {it.model.partition("@") for it in runs}
+    return sorted({student for name, _, student in told if name in names}) or [""]
+
+
+def _of_sets(paper: str, folder: Path, source: str, student: str, runs: Sequence[EvaluatedRun]) -> PaperTable:
+    rows: list[tuple[str, Mapping[str, Cell]]] = []
+    first: Mapping[str, Cell] = {}
+    digits = {"Pass@1 (%)": 1, "Cost ($)": 2}
     for row in SETS[paper]:
-        found = _figures(row, runs)
+        found = _figures(f"{row.name}@{student}" if student else row.name, row.origin, runs)
         cells = {"size": _samples(row, folder)}
         if paper == "davinci":
-            cells["SWE-bench"] = _resolved(row, found, percent=False)
+            cells["SWE-bench"] = _resolved(found, percent=False)
             cells |= {name: empty(NOT_OURS) for name in ELSEWHERE}
             cells["Avg"] = empty(INCOMPLETE)
         else:
-            cells["Pass@1 (%)"] = _resolved(row, found, percent=True)
-            cells["Cost ($)"] = _cost(row, found)
+            cells |= {"Pass@1 (%)": _resolved(found, percent=True), "Cost ($)": _cost(found)}
+            if rows:
+                cells = {name: _beside(cell, first.get(name), digits.get(name)) for name, cell in cells.items()}
+            else:
+                first = cells
         rows.append((row.title, cells))
     titles = {"davinci": "daVinci-Agency, table 1", "p2t": "P2T, table 1"}
     names = [f"{row.title}: {row.name}" for row in SETS[paper] if row.origin is Origin.OURS]
     notes = [f"files in {folder}, and names of the models trained on them: {', '.join(names)}"]
-    return PaperTable(f"{titles[paper]}: {source}", "trained on", list(rows[0][1]), rows, notes)
+    title = f"{titles[paper]}: {source}{f', student {student}' if student else ''}"
+    return PaperTable(title, "trained on", list(rows[0][1]), rows, notes)
 
 
-def _figures(row: SetRow, runs: Sequence[EvaluatedRun]) -> Figures | str:
+def _figures(name: str, origin: Origin, runs: Sequence[EvaluatedRun]) -> Figures | str:
     """The figures of the model of a row; a text says why there are none."""
-    groups = groups_of([it for it in runs if it.model == row.name], "model")
+    groups = groups_of([it for it in runs if it.model == name], "model")
     if not groups:
-        return UNTRAINED if row.origin is Origin.NONE else NO_RUNS
+        return UNTRAINED if origin is Origin.NONE else NO_RUNS
     if len(groups) > 1:
         return SEVERAL
     ((_, of),) = groups.items()
@@ -102,7 +118,14 @@ def _samples(row: SetRow, folder: Path) -> Cell:
     return empty(NO_FILE) if count is None else Cell(count, text=f"{count:,}")
 
 
-def _resolved(row: SetRow, found: Figures | str, *, percent: bool) -> Cell:
+def _beside(cell: Cell, first: Cell | None, digits: int | None) -> Cell:
+    """The cell, with what it has more than the one of the first row; as it is where `digits` is None."""
+    if digits is None or cell.value is None or first is None or first.value is None:
+        return cell
+    return replace(cell, text=f"{cell.text} ({cell.value - first.value:+.{digits}f})")
+
+
+def _resolved(found: Figures | str, *, percent: bool) -> Cell:
     if isinstance(found, str):
         return empty(found)
     if 1 not in found.pass_at:
@@ -111,7 +134,7 @@ def _resolved(row: SetRow, found: Figures | str, *, percent: bool) -> Cell:
     return Cell(100 * value, text=f"{100 * value:.1f}") if percent else Cell(value, text=f"{value:.3f}")
 
 
-def _cost(row: SetRow, found: Figures | str) -> Cell:
+def _cost(found: Figures | str) -> Cell:
     if isinstance(found, str):
         return empty(found)
     if found.steps is None:
@@ -120,31 +143,62 @@ def _cost(row: SetRow, found: Figures | str) -> Cell:
 
 
 def tables_of_guidance(report: Mapping[str, Any]) -> list[PaperTable]:
-    """Table 2 of SWE-PRM, or table 3 where another model guides, for each policy of `prm_report`'s figures; without any
-    table 2 without figures."""
+    """Tables of SWE-PRM for each policy of `prm_report`'s figures: table 2 of what guides itself, table 3 for each
+    other model that guides it; without any figures an empty table 2."""
     groups: Sequence[Mapping[str, Any]] = report["groups"] or [{"model": "none", "settings": ()}]
-    return [_of_guidance(group) for group in groups]
+    guides = {(row["model"], *_setup(group)) for group in groups for row in group["settings"]}
+    return [
+        table
+        for group in groups
+        # A guide alone has its place in the table of what it guides.
+        if any(row["model"] is not None for row in group["settings"]) or (group["model"], *_setup(group)) not in guides
+        for table in _of_policy(group, groups)
+    ]
 
 
-def _of_guidance(group: Mapping[str, Any]) -> PaperTable:
+def _of_policy(group: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> Iterator[PaperTable]:
     policy, settings = group["model"], group["settings"]
+    base = [row for row in settings if row["model"] is None]
+    itself = [row for row in settings if row["model"] == policy]
     guides = sorted({str(row["model"]) for row in settings if row["model"] is not None} - {policy})
-    rows = [(str(row["setting"]), _guided_cells(row, policy)) for row in settings]
-    variants = {row["variant"] for row in settings}
-    missing = [name for name in ("base", *(EXPERT_PRM if guides else OPEN_PRM)) if name not in variants]
-    rows += [(name, dict.fromkeys(_GUIDED, empty(NOT_ROLLED_OUT))) for name in missing]
-    title = f"SWE-PRM, table {3 if guides else 2}: policy {policy}"
     options = [f"{name}={json.dumps(value)}" for name, value in group.get("choices", {}).items()]
-    return PaperTable(
-        f"{title}, PRM {', '.join(guides)}" if guides else title,
-        "setting",
-        _GUIDED,
-        rows,
-        [
-            *([f"rolled out with {', '.join(options)}"] if options else []),
-            "in brackets: more than base; `prchain prm report` has intervals, difficulty, tokens and windows",
-        ],
-    )
+    notes = [
+        *([f"rolled out with {', '.join(options)}"] if options else []),
+        "in brackets: more than base; `prchain prm report` has intervals, difficulty, tokens and windows",
+    ]
+    if itself or not guides:
+        rows = _guidance_rows([*base, *itself], policy, OPEN_PRM)
+        yield PaperTable(f"SWE-PRM, table 2: policy {policy}", "setting", _GUIDED, rows, notes)
+    for guide in guides:
+        rows = _guidance_rows([*base, *(row for row in settings if row["model"] == guide)], policy, EXPERT_PRM)
+        rows.insert(min(1, len(base)), (f"base: {guide}", _alone(guide, group, groups)))
+        yield PaperTable(f"SWE-PRM, table 3: policy {policy}, PRM {guide}", "setting", _GUIDED, rows, notes)
+
+
+def _guidance_rows(
+    settings: Sequence[Mapping[str, Any]], policy: str, variants: Sequence[str]
+) -> list[tuple[str, Mapping[str, Cell]]]:
+    names = [str(row["variant"]) for row in settings]
+    rows: list[tuple[str, Mapping[str, Cell]]] = [
+        (name if names.count(name) == 1 else str(row["setting"]), _guided_cells(row, policy))
+        for name, row in zip(names, settings, strict=True)
+    ]
+    missing = [name for name in ("base", *variants) if name not in names]
+    return [*rows, *((name, dict.fromkeys(_GUIDED, empty(NOT_ROLLED_OUT))) for name in missing)]
+
+
+def _alone(guide: str, group: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Cell]:
+    """The guide's own figures without guidance, under the same options."""
+    for other in groups:
+        if (other["model"], *_setup(other)) == (guide, *_setup(group)):
+            for row in other["settings"]:
+                if row["model"] is None:
+                    return _guided_cells(row, guide)
+    return dict.fromkeys(_GUIDED, empty(NOT_ALONE))
+
+
+def _setup(group: Mapping[str, Any]) -> tuple[str, str]:
+    return str(group.get("scaffold")), json.dumps(group.get("choices"), sort_keys=True)
 
 
 _GUIDED = ("resolved (%)", "patches (%)", "steps", "USD per 100")

@@ -34,7 +34,11 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "masks": (frozenset(), "3.3, equation 3"),
         "recipe": ("slime", "appendix E"),
     },
-    ("p2t", "curate graphs"): {"tool_calls": (40, "appendix D")},
+    ("p2t", "curate graphs"): {
+        "rounds": (6, "appendix D: T_max"),
+        "empty_rounds": (2, "appendix D: two in a row"),
+        "tool_calls": (40, "appendix D"),
+    },
     ("p2t", "curate run"): {
         "window": (10, "5.1 and appendix H: n"),
         "stride": (5, "appendix H: delta"),
@@ -46,6 +50,9 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "commit": ("shortest", "3.3"),
         "ground": (True, "4.2"),
         "steps": (100, "5.1: 100 iterations"),
+    },
+    ("p2t", "curate study coverage"): {
+        "asked": ("each", "appendix C: the criterion of curation, appendix H: each node")
     },
     ("p2t", "rollouts run"): {
         "gate": ("tests", "3.2 and 5.1: rejection sampling by tests"),
@@ -65,7 +72,12 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "gate": ("tests", "4.3"),
         "refinements": (0, "4.2"),
         "min_length": (1, "4.1"),
-        "prm": ({"variant": "D", "every": "5", "window": "8"}, "3.2.3 and 4.2: n = 5, k = 8"),
+        "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
+        "calls": ("text", "appendix A.1, listing 1"),
+        "prm": (
+            {"variant": "D", "every": "5", "window": "8", "evidence": "any"},
+            "3.2.3, 4.2: n = 5, k = 8; listings 3 to 6: a quote or an observation",
+        ),
     },
     ("swe-prm", "prm sweep"): {
         "temperature": (0.0, "4.2"),
@@ -73,7 +85,9 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "steps": (75, "4.2"),
         "gate": ("tests", "4.3"),
         "refinements": (0, "4.2"),
-        "prm": ({"every": "5", "window": "8"}, "4.2"),
+        "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
+        "calls": ("text", "appendix A.1, listing 1"),
+        "prm": ({"every": "5", "window": "8", "evidence": "any"}, "4.2, listings 3 to 6"),
     },
 }
 """By paper and command: what the command works with, and where the paper says so."""
@@ -83,6 +97,7 @@ PLACES = {
     "rollouts run": "trajectories.rollouts.run.open_run",
     "curate graphs": "trajectories.curation.graphs.run.open_run",
     "curate run": "trajectories.curation.windows.run.open_run",
+    "curate study coverage": "trajectories.studies.curation.coverage_run.open_coverage",
     "prm sweep": "trajectories.studies.guidance.sweeps.sweep.open_sweep",
     "export": "trajectories.export.cli._export_samples",
     "chains build": "chains.cli._options",
@@ -146,8 +161,8 @@ def test_every_setting_stands_in_the_table() -> None:
         for command, flags in commands_of(paper).items()
         if (paper, command) in TABLE
     }
-    counts["swe-prm", "rollouts run"] += 1  # every and window are two settings of one observer
-    counts["swe-prm", "prm sweep"] += 1
+    counts["swe-prm", "rollouts run"] += 2  # three settings of one observer
+    counts["swe-prm", "prm sweep"] += 2
     assert flags == counts
 
 

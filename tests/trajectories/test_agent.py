@@ -74,6 +74,10 @@ def test_it_is_a_scaffold() -> None:
     assert [tool["function"]["name"] for tool in scaffold.tools] == ["bash", "str_replace_editor", "think", "submit"]
     assert [tool["function"]["name"] for tool in ReactScaffold(tools="bash").tools] == ["bash"]
     assert set(scaffold.prompts) == {"system_full", "query", "comment"}
+    plain = ReactScaffold(tools="swe-agent")
+    assert set(plain.prompts) == {"system_swe-agent", "query", "comment"}
+    assert [tool["function"]["name"] for tool in plain.tools] == ["bash", "str_replace_editor", "submit"]
+    assert "think`" not in plain.opening(EntryKind.SYSTEM, VARIABLES)
 
 
 def test_an_attempt_runs_until_the_work_is_submitted_and_keeps_each_step_in_one_transaction() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,7 +32,7 @@ from trajectories.agents.scaffolds.kinds.react import ReactScaffold
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.establishing import EstablishedNode as Found
 from trajectories.curation.windows.establishing import StepFindings
-from trajectories.curation.windows.options import ESTABLISH
+from trajectories.curation.windows.options import ESTABLISH, Asked
 from trajectories.model import Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.run import RolloutChoice, RolloutRun
@@ -85,7 +86,8 @@ def study_gateway(world: CurationWorld, model: Any, *, run: str = "study", budge
 
 
 def coverage_run(world: CurationWorld, model: Any = None, **how: Any) -> CoverageRun:
-    return CoverageRun(world.store, study_gateway(world, model or CurationModel(), **how))
+    asked = how.pop("asked", Asked.STEP)
+    return CoverageRun(world.store, study_gateway(world, model or CurationModel(), **how), asked=asked)
 
 
 class TestStudiedRollouts:
@@ -154,6 +156,24 @@ class TestStudiedRollouts:
         assert model.count(ESTABLISH)
         assert all("return 1" not in prompt for prompt in model.prompts(ESTABLISH))
         assert any("an edit of src/part_1.py" in prompt for prompt in model.prompts(ESTABLISH))
+
+    def test_asked_once_for_each_node_it_is_asked_of_every_node_and_step_that_is_left(
+        self, world: CurationWorld
+    ) -> None:
+        two_rollouts(world)
+        model = CurationModel()
+        runner = coverage_run(world, model, asked=Asked.EACH)
+        most = runner.forecast().calls
+        stages = runner.run(1).stages
+        assert {len(stage.covered) for stage in stages} == {5, 1}, "the same is covered"
+        asked = Counter(prompt.count("\nstatement: ") for prompt in model.prompts(ESTABLISH))
+        assert asked == {1: sum(stage.calls for stage in stages)}
+        for stage in stages:
+            left = stage.nodes - len(stage.covered)
+            assert left * stage.steps <= stage.calls <= stage.nodes * stage.steps
+        assert sum(stage.calls for stage in stages) <= most
+        again = CurationModel()
+        assert coverage_run(world, again, run="again", asked=Asked.EACH).run(1).done and again.asked == []
 
     def test_an_answer_that_does_not_fit_covers_nothing_and_is_counted(self, world: CurationWorld) -> None:
         two_rollouts(world)

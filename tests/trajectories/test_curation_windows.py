@@ -150,7 +150,15 @@ class TestARun:
         assert alone.startswith("stage 1, window 1, after step 0: ")
         assert alone.endswith("committed 5 steps of candidate 2 (floor)\n")
         print_windows(page)
-        assert alone in capsys.readouterr().out
+        whole = capsys.readouterr().out
+        assert alone in whole
+        of_steps = [
+            progress
+            for window in windows
+            for progress in window["candidates"][window["chosen"]]["progress"][: window["committed"]]
+        ]
+        assert page["effectiveness"] == pytest.approx(sum(of_steps)) and sum(of_steps) > 0.5
+        assert f"Eff {sum(of_steps):.2f} of the steps that {len(windows)} windows committed" in whole
 
     @pytest.mark.postgres
     def test_on_postgresql_its_rows_are_those_on_sqlite(

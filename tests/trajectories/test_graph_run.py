@@ -474,6 +474,10 @@ class TestPages:
         assert drawn.keys() == {f"nodes-{name}" for name in FIGURES}
         texts = {name: " ".join(root.itertext()) for name, root in drawn.items()}
         assert "2, up to here 100 %" in texts["nodes-sizes"] and "static_fact: mean" in texts["nodes-spreads"]
+        assert "4, in 100 % of graphs" in texts["nodes-means"], "dynamic facts"
+        (curve,) = [it for it in drawn["nodes-sizes"].iter() if it.tag.endswith("polyline")]
+        (end,) = {point.partition(",")[0] for point in str(curve.get("points")).split()[-1:]}
+        assert float(end) == 24 + 170 + 420, "all graphs: the right end of the scale"
 
     def test_hostile_text_acts_neither_in_a_terminal_nor_in_a_drawing(
         self, world: GraphWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path

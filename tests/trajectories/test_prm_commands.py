@@ -12,7 +12,7 @@ import pytest
 from prchain.cli import run as run_command
 from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory
 from tests.endpoint import FakeEndpoint
-from tests.trajectories.prmmodels import looping, prm_reply
+from tests.trajectories.prmmodels import is_prm, looping, prm_reply
 from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, RolloutWorld, answering, rollout_world, works
 from trajectories.agents.guidance.observer import make_prm
 from trajectories.model import AgentLimits
@@ -204,6 +204,41 @@ class TestSweep:
         subjects = [row[0] for row in world.rows(Trajectory, "id")]
         assert len(subjects) == 4
 
+    def test_one_sweep_asks_each_policy_and_each_guide_by_its_own_model(
+        self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands
+    ) -> None:
+        Path("prchain.toml").write_text('[purposes.other]\nmodel = "other"\n[purposes.expert]\nmodel = "expert"\n')
+        words = ["sweep", "--policies", "agent,other", "--guides", "self,expert", "--variants", "base,D"]
+        words += ["--gate", "judge", "--stage-limits", "steps=6", "--agent", "top_p=0.9", "--limit", "1"]
+        words += ["--backend", "unsafe-local", "--unsafe-local", "--strategy", "reference"]
+        assert list(prm.row(*words, "--dry-run")["settings"]) == [
+            "agent: base", "agent: D by self", "agent: D by expert",
+            "other: base", "other: D by self", "other: D by expert",
+        ]  # fmt: skip
+        assert sum(prm.row(*words)["outcomes"].values()) == 6
+        asked = {name: {call.body["model"] for call in endpoint.calls if is_prm(call.body["messages"]) is guides}
+                 for name, guides in (("agents", False), ("guides", True))}  # fmt: skip
+        assert asked == {"agents": {"fake", "other"}, "guides": {"fake", "other", "expert"}}
+        agents = [call.body for call in endpoint.calls if call.body.get("tools")]
+        assert agents and {(body["temperature"], body["top_p"]) for body in agents} == {(0.0, 0.9)}
+        pairs = {
+            (row["models"]["agent"]["model"], row["models"].get("prm", {}).get("model"))
+            for (row,) in world.rows(Trajectory, "decided_by")
+        }
+        assert pairs == {(policy, guide) for policy in ("fake", "other") for guide in (None, policy, "expert")}
+        assert [group["model"] for group in prm.row("report")["groups"]] == ["fake", "other"]
+        words[2] = "agent,expert"
+        again = prm.row(*words, "--dry-run")
+        assert again["stood_before"] == 3
+        assert list(again["settings"])[3:] == ["expert: base", "expert: D by self"], "an expert guides itself once"
+
+    def test_policies_that_ask_the_same_model_alike_are_refused(
+        self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands
+    ) -> None:
+        Path("prchain.toml").write_text('[purposes.other]\nmodel = "fake"\ntemperature = 1\n')
+        line = prm("sweep", "--policies", "agent,other", "--variants", "base", "--gate", "judge", code=2)
+        assert "the policies agent and other ask the same model alike" in line and endpoint.calls == []
+
     def test_where_no_rollout_has_a_verdict_nothing_was_done_now_and_later(
         self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands
     ) -> None:
@@ -224,6 +259,7 @@ class TestSweep:
             (["--variants", "D,D"], "named twice"),
             (["--variants", ","], "names no setting"),
             (["--prm", "S"], "it takes KEY=VALUE,..., not 'S'"),
+            (["--guides", "nobody"], "no [purposes.nobody] in prchain.toml"),
         ],
     )
     def test_bad_input_is_one_line(

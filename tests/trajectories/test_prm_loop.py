@@ -18,7 +18,7 @@ from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory, TrajectoryMes
 from tests.trajectories.prmmodels import LOOK, TOLD, is_prm, looping, prm_reply
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.agents.guidance.observer import PrmKind, make_prm
-from trajectories.agents.guidance.settings import PURPOSE
+from trajectories.agents.guidance.settings import PURPOSE, PrmSettings
 from trajectories.agents.scaffolds.scaffold import ObserverKind, SampledKind
 from trajectories.model import AgentLimits
 from trajectories.rollouts.rollout import RunContext, roll
@@ -110,6 +110,25 @@ class TestWhatIsStored:
         assert (bool(kept), why, step) == (False, "unquoted", None)
         ((content,),) = world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="guidance")
         assert "CONTRIBUTING" not in content and TOLD in content
+
+    def test_with_any_evidence_what_is_no_quote_is_told_and_counts_too(self, world: RolloutWorld) -> None:
+        def watched(messages: Sequence[Mapping[str, Any]]) -> str:
+            return prm_reply(evidence="Agent ran the same command three times.", status="On track")
+
+        quoted, any_ = (guided(world, watched, evidence=evidence) for evidence in ("quoted", "any"))
+        assert quoted != any_
+        for name, counts in ((quoted, False), (any_, True)):
+            for id_, suboptimal in world.rows(PrmWindow, "id", "suboptimal", trajectory_id=name):
+                ((kept, why),) = world.rows(PrmFinding, "kept", "why", window_id=id_, found_by="model")
+                assert (bool(suboptimal), bool(kept), why) == (counts, counts, None if counts else "unquoted")
+            contents = [row[0] for row in world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="guidance")]
+            assert contents and all(("three times" in content) is counts for content in contents)
+
+    def test_the_default_of_evidence_is_in_no_id(self) -> None:
+        assert PrmSettings(evidence="quoted").decided == PrmSettings().decided
+        assert PrmSettings(evidence="any").decided == {**PrmSettings().decided, "evidence": "any"}
+        simple, with_any = (PrmSettings.model_validate({"variant": "S", **more}) for more in ({}, {"evidence": "any"}))
+        assert with_any.decided == simple.decided, "it has no findings"
 
     @pytest.mark.parametrize(
         ("reply", "fault"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from prchain.cli import run
 from prchain.core.errors import UsageError
 from tests.trajectories.prmrows import ENDED, GUIDE, LATER, POLICY, DoneStage, PrmRows
 from trajectories.studies.guidance.report import print_prm_report, prm_report
@@ -111,6 +113,41 @@ class TestSettings:
         rows.guided("c1", PASSES, prm={"variant": "S"})
         found = settings_of(only_group(rows))
         assert all(row["figures"] and row["against_base"] is None for row in found.values())
+
+    def test_what_was_resolved_is_drawn_by_difficulty(
+        self, rows: PrmRows, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for chain, guided in (("c1", PASSES), ("c2", FAILS)):
+            rows.add(chain, FAILS)
+            rows.guided(chain, guided)
+        minutes, drawing = tmp_path / "minutes.csv", tmp_path / "figure.svg"
+        minutes.write_text("c1/1,10\nc2/1,90\n")
+        command = ["prm", "report", "--db", str(rows.store.url.database), "--difficulty", str(minutes)]
+        assert run([*command, "--svg", str(drawing)]) == 0, capsys.readouterr().err
+        texts = [it.text for it in ElementTree.fromstring(drawing.read_text()).iter() if it.tag.endswith("text")]
+        assert texts[1:] == [
+            f"{POLICY}, easy: 1 stage", "base", "0", "D", "1",
+            f"{POLICY}, medium: 0 stages", "base", "0", "D", "0",
+            f"{POLICY}, hard: 1 stage", "base", "0", "D", "0",
+        ]  # fmt: skip
+
+    def test_a_guide_alone_is_a_policy_of_the_report(self, rows: PrmRows, capsys: pytest.CaptureFixture[str]) -> None:
+        rows.add("c1", PASSES)
+        rows.guided("c1", PASSES)
+        rows.add("c1", PASSES, model=GUIDE)
+        rows.add("c1", PASSES, model="of nobody")
+        rows.add("c1", PASSES, model=GUIDE, options={"tools": "bash"})
+        rows.guided("c1", PASSES, model="devstral", guide="devstral")
+        rows.add("c1", PASSES, model="devstral", options={"tools": "bash"})
+        report = prm_report(rows.store, resamples=10)
+        assert {group["model"]: [row["setting"] for row in group["settings"]] for group in report["groups"]} == {
+            POLICY: ["base", "D"],
+            GUIDE: ["base"],
+            "devstral": ["D"],
+        }
+        assert report["left_out"] == {"without_prm": 3}, "other options, and those of a policy that guides itself"
+        print_prm_report(report)
+        assert capsys.readouterr().out.count("1 stage in all settings") == 3
 
 
 class TestSameStages:

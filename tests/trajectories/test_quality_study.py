@@ -14,6 +14,7 @@ import pytest
 from prchain.cli import run
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.curation.graphs.svg import spread_svg
+from trajectories.export.reading import response_lengths
 from trajectories.studies.comparison import cliffs_delta
 from trajectories.studies.curation.quality import quality_pairs, quality_study
 
@@ -98,6 +99,21 @@ def test_a_measure_that_one_of_a_pair_lacks_leaves_the_pair_out_of_that_measure(
     add_pair(world, "one", Talk().system().query(1).turn("Done.", tokens_out=7), views(1, tokens=None))
     measures = quality_study(quality_pairs(world.store))["measures"]
     assert [it["pairs"] for it in measures.values()] == [1, 0, 0]
+
+
+def test_the_turn_that_a_curator_wrote_counts_by_its_estimate(world: SampleWorld) -> None:
+    def curated(estimate: int) -> Talk:
+        marked = {"curated": {"window": 1, "candidate": 2}, "estimate": {"in": 90, "out": estimate}}
+        return views(2, tokens=10).turn("", ("submit", {}), details=marked)
+
+    add_pair(world, "one", views(3, tokens=20), curated(7))
+    (pair,) = quality_pairs(world.store).pairs
+    assert (pair.plain.response_tokens, pair.curated.response_tokens) == (60, 27)
+    world.trajectory("c2", "one", curated(5), sample=2, scaffold="curated")
+    world.trajectory("c3", "one", views(2, tokens=None), sample=3, scaffold="curated")
+    with world.store.reading() as tx:
+        lengths = response_lengths(tx)
+    assert {name: lengths[name].tokens for name in ("cone", "c2", "c3")} == {"cone": 27, "c2": 25, "c3": None}
 
 
 @pytest.mark.parametrize("length", [0, 1])

@@ -22,6 +22,7 @@ from prchain.cli import run as run_command
 from prchain.core.console.progress import open_progress
 from prchain.core.errors import DiskFull, StoreInUse
 from prchain.core.llm.ledger import Spending
+from prchain.core.llm.prompts import Prompt, prompt_source
 from prchain.core.processes.alive import this_process
 from sql.tables import LlmCall, Task, Trajectory, TrajectoryMessage
 from tests.prchain.secrets_table import DRAWN_TOKEN
@@ -332,14 +333,18 @@ class TestCommands:
         assert "swe-prm" not in json.dumps(decided_by)
         stored = decided_by if isinstance(decided_by, dict) else json.loads(decided_by)
         assert stored["options"] == {
-            "backend": "local", "min_length": 1, "refinements": 0, "stage_limits": {"steps": 75}
+            "backend": "local", "calls": "text", "min_length": 1, "refinements": 0, "stage_limits": {"steps": 75},
+            "tools": "swe-agent",
         }  # fmt: skip
         assert (stored["models"]["agent"]["temperature"], stored["models"]["agent"]["top_p"]) == (0.0, 1.0)
         (observer,) = stored["observers"]
-        assert (observer["settings"]["every"], observer["settings"]["window"]) == (5, 8)
+        assert {name: observer["settings"][name] for name in ("every", "window", "evidence")} == {
+            "every": 5, "window": 8, "evidence": "any"
+        }  # fmt: skip
         capsys.readouterr()
-        spelt = "--gate judge --min-length 1 --refinements 0 --stage-limits steps=75 --prm D:every=5,window=8"
-        assert run_command([*command, *spelt.split(), "--agent", "temperature=0,top_p=1", "--dry-run"]) == 0
+        spelt = "--gate judge --min-length 1 --refinements 0 --stage-limits steps=75 --tools swe-agent "
+        spelt += "--agent temperature=0,top_p=1,calls=text --prm D:every=5,window=8,evidence=any"
+        assert run_command([*command, *spelt.split(), "--dry-run"]) == 0
         assert capsys.readouterr().out == "0 rollouts to run; 1 done before\n"
 
     def test_prompts_of_the_users_own_that_cannot_be_filled_in_are_refused_before_anything_is_asked(
@@ -351,6 +356,30 @@ class TestCommands:
         assert run_command(["rollouts", "run", "--db", world.database, "--backend", "local"]) == 2
         assert "prompts_dir: verdicts/judge.j2 must have the blocks system, user" in capsys.readouterr().err
         assert world.rows(LlmCall, "id") == [] and world.rows(Trajectory, "id") == []
+
+    def test_a_prompt_of_the_users_own_is_what_the_agent_reads_and_its_hash_is_in_the_identity(
+        self, world: RolloutWorld, script: Path, tmp_path: Path
+    ) -> None:
+        command = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "1"]
+        command += ["--refinements", "0"]
+        assert run_command(command) == 1, "an empty patch"
+        name = "trajectories.agents.scaffolds", "system_full"
+        ours = prompt_source(*name).decode()
+        own = ours.replace("{% block user %}", "{% block user %}\nDu arbeitest sorgfältig.")
+        (tmp_path / "own" / "scaffolds").mkdir(parents=True)
+        (tmp_path / "own" / "scaffolds" / "system_full.j2").write_text(own, encoding="utf-8")
+        (tmp_path / "prchain.toml").write_text('prompts_dir = "own"\n')
+        for _ in range(2):
+            assert run_command(command) == 1, "another trajectory, and not a third one"
+        told = {
+            trajectory: decided["prompts"]["system_full"]
+            for trajectory, decided in world.rows(Trajectory, "id", "decided_by")
+        }
+        hashes = [Prompt.from_source("x", text.encode()).hash for text in (ours, own)]
+        assert len(told) == 2 and set(told.values()) == {*hashes}
+        read = world.rows(TrajectoryMessage, "trajectory_id", "content", kind="system")
+        german = {told[trajectory] for trajectory, content in read if content.startswith("Du arbeitest sorgfältig.")}
+        assert len(read) == 2 and german == {hashes[1]}
 
     def test_a_dry_run_rounds_the_tokens_for_people_and_not_for_machines(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]

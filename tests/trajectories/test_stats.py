@@ -7,13 +7,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import update
 
 from prchain.cli import run
 from sql.tables import Trajectory, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.export.distribution import Distribution
 from trajectories.export.export import export
 from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
@@ -210,6 +214,47 @@ def test_the_command_prints_ours_beside_the_papers(
     assert "round 2: 100% accepted (1 of 1 verdict; 0 unscored)" in output
     assert run(["stats", "--json", "--db", database_url]) == 0
     assert json.loads(capsys.readouterr().out)["paper"] == dict(PAPER)
+
+
+def test_histograms_are_of_all_samples_in_round_bins() -> None:
+    drawn = Distribution((0, 999, 1_000, 4_999, 9_500))
+    assert drawn.histogram(5) == [
+        {"from": 0, "to": 1_999, "count": 3},
+        {"from": 2_000, "to": 3_999, "count": 0},
+        {"from": 4_000, "to": 5_999, "count": 1},
+        {"from": 6_000, "to": 7_999, "count": 0},
+        {"from": 8_000, "to": 9_999, "count": 1},
+    ]
+    assert Distribution().histogram() == []
+    assert Distribution((7,)).histogram() == [{"from": 7, "to": 7, "count": 1}]
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1), st.integers(1, 20))
+def test_every_number_is_in_one_bin_of_a_histogram(numbers: list[int], most: int) -> None:
+    bins = Distribution(numbers).histogram(most)
+    assert len(bins) <= most and sum(it["count"] for it in bins) == len(numbers)
+    assert [it["count"] for it in bins] == [sum(it["from"] <= number <= it["to"] for number in numbers) for it in bins]
+    assert bins[0]["count"] and bins[-1]["count"]
+
+
+def test_the_command_draws_lengths_and_domains(
+    world: SampleWorld, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.trajectory("t1", "c1")
+    world.trajectory("t2", "c1", sample=1, outcome="accepted_prefix", accepted=2)
+    drawing = tmp_path / "lengths.svg"
+    command = ["stats", "--svg", str(drawing), "--db", database_url]
+    assert run([*command, "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert sum(it["count"] for it in row["histograms"]["tool_calls"]) == row["samples"] == 2
+    texts = [it.text for it in ElementTree.fromstring(drawing.read_text()).iter() if it.tag.endswith("text")]
+    assert "Samples by tool calls: 11.0 on average" in texts and texts.count("12") == 1
+    assert run([*command, "--by", "model"]) == 0, "its own drawing is replaced"
+    assert "Samples by domain" in drawing.read_text()
+    drawing.write_text("notes")
+    capsys.readouterr()
+    assert run(command) == 2
+    assert "is no drawing; give another name" in capsys.readouterr().err and drawing.read_text() == "notes"
 
 
 def test_the_tables_that_prices_are_from_are_named(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:

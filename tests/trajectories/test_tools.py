@@ -64,7 +64,7 @@ def has(place: Workspace, path: str = "/testbed/a.py") -> bytes:
 # ---- schemas
 
 
-@pytest.mark.parametrize("name", ["bash", "full"])
+@pytest.mark.parametrize("name", ["bash", "full", "swe-agent"])
 def test_schemas_are_plain_json_that_every_endpoint_takes(name: Any) -> None:
     for schema in toolset(name).schemas:
         assert json.loads(json.dumps(schema)) == schema
@@ -104,7 +104,7 @@ def test_a_session_is_led_back_to_a_folder_unless_that_is_gone(place: Workspace)
     assert "\n/testbed\n" in bash(gone, "pwd").content
 
 
-@pytest.mark.parametrize("name", ["bash", "full"])
+@pytest.mark.parametrize("name", ["bash", "full", "swe-agent"])
 def test_a_pipeline_that_hides_a_failed_command_shows_the_codes_of_all(place: Workspace, name: Any) -> None:
     tool = toolset(name).tools["bash"]
 

@@ -4,6 +4,7 @@ window 22), properties, and brute force."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import permutations
 
@@ -207,11 +208,21 @@ def test_a_random_choice_is_one_above_the_floor_and_follows_its_key(
         assert not any(map(rule.clears, pool))
 
 
-def test_a_random_choice_takes_each_of_them_by_some_key() -> None:
-    pool = [ScoredCandidate(number, True, 1.0, 1, number + 1) for number in range(4)]
+@pytest.mark.parametrize(("commit", "wanted"), [(CommitRule.RANDOM, {0, 1, 2, 3}), (CommitRule.TIED, {1, 3})])
+def test_a_random_choice_takes_each_of_them_by_some_key(commit: CommitRule, wanted: set[int]) -> None:
+    effects = (0.6, 1 / 3 + 1 / 6 + 0.5, 0.7, 1.0, 0.4)
+    pool = [ScoredCandidate(number, True, effect, 1, 9 - number) for number, effect in enumerate(effects)]
     rule = FloorRule(0.5, FloorUnit.PROGRESS, 1)
-    taken = {choose(pool, rule, CommitRule.RANDOM, str(key))[0].number for key in range(60)}
-    assert taken == {0, 1, 2, 3}
+    taken = Counter(choose(pool, rule, commit, str(key))[0].number for key in range(400))
+    assert taken.keys() == wanted
+    assert all(count > 60 for count in taken.values()), "about as often as the others"
+
+
+def test_where_none_clears_the_floor_the_most_effective_is_taken_whatever_the_rule() -> None:
+    pool = [ScoredCandidate(number, True, 0.1 * number, 1, number) for number in range(4)]
+    rule = FloorRule(0.5, FloorUnit.PROGRESS, 1)
+    assert {choose(pool, rule, commit)[1] for commit in CommitRule} == {HowChosen.FALLBACK}
+    assert {choose(pool, rule, commit)[0].number for commit in CommitRule} == {3}
 
 
 def test_ties_go_to_the_shorter_the_more_effective_the_seed_and_the_lower_number() -> None:

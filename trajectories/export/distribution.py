@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from statistics import median
+
+_STEPS = (1, 2, 5)
+"""A bin's width is one of these times a power of 10."""
 
 
 class Distribution:
@@ -49,6 +53,22 @@ class Distribution:
             "p90": rank(0.9),
             "max": rank(1.0),
         }
+
+    def histogram(self, most: int = 12) -> list[dict[str, int]]:
+        """The counts in at most `most` bins of one round width, both ends inclusive, of whole numbers that are not
+        negative; empty bins between others are among them."""
+        if not self._values:
+            return []
+        low, high = int(min(self._values)), int(max(self._values))
+        width = next(
+            step * 10**power for power in range(20) for step in _STEPS
+            if high // (step * 10**power) - low // (step * 10**power) < most
+        )  # fmt: skip
+        counts = Counter(int(value) // width for value in self._values)
+        return [
+            {"from": place * width, "to": (place + 1) * width - 1, "count": counts[place]}
+            for place in range(low // width, high // width + 1)
+        ]
 
 
 def _plain(value: float) -> float:

@@ -28,6 +28,7 @@ from sql.tables import (
     TrajectoryStage,
 )
 from trajectories.agents.scaffolds.turns import valid_tool_name
+from trajectories.agents.steps.conversation import told_tokens
 from trajectories.audit.auditing import audit
 from trajectories.audit.finding import AuditFinding
 from trajectories.export.branches import as_main, beside_main
@@ -208,25 +209,34 @@ def _with_stages(candidate: ExportCandidate, rows: Sequence[tuple[int, str | Non
 
 def response_lengths(tx: Transaction) -> dict[str, ResponseLength]:
     """What was said in the accepted stages of kept trajectories, by id."""
-    query = (
-        select(
-            TrajectoryMessage.trajectory_id,
-            func.count().label("steps"),
-            func.count(TrajectoryMessage.tokens_out).label("told"),
-            func.sum(TrajectoryMessage.tokens_out).label("tokens"),
-        )
-        .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
-        .where(
-            Trajectory.outcome.in_(sorted(KEPT)),
-            TrajectoryMessage.kind == EntryKind.TURN.value,
-            TrajectoryMessage.position <= Trajectory.accepted,
-        )
-        .group_by(TrajectoryMessage.trajectory_id)
+    table = TrajectoryMessage
+    said = (
+        Trajectory.outcome.in_(sorted(KEPT)),
+        table.kind == EntryKind.TURN.value,
+        table.position <= Trajectory.accepted,
     )
-    return {
-        row.trajectory_id: ResponseLength(row.steps, int(row.tokens) if row.told == row.steps else None)
-        for row in tx.connection.execute(query)
-    }
+    counts = (func.count().label("steps"), func.count(table.tokens_out).label("told"))
+    query = (
+        select(table.trajectory_id, *counts, func.coalesce(func.sum(table.tokens_out), 0).label("tokens"))
+        .join(Trajectory, Trajectory.id == table.trajectory_id)
+        .where(*said)
+        .group_by(table.trajectory_id)
+    )
+    uncounted = (
+        select(table.trajectory_id, table.details)
+        .join(Trajectory, Trajectory.id == table.trajectory_id)
+        .where(*said, table.tokens_out.is_(None))
+    )
+    more: dict[str, list[int]] = {}
+    for name, details in tx.connection.execute(uncounted):
+        if (tokens := told_tokens(None, details)) is not None:
+            more.setdefault(name, []).append(tokens)
+    found = {}
+    for row in tx.connection.execute(query):
+        estimated = more.get(row.trajectory_id, [])
+        whole = row.told + len(estimated) == row.steps
+        found[row.trajectory_id] = ResponseLength(row.steps, int(row.tokens) + sum(estimated) if whole else None)
+    return found
 
 
 def last_turns(tx: Transaction) -> dict[str, int]:

@@ -10,7 +10,7 @@ import os
 import pickle
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from prchain.comparisons.table import (
     NO_COST,
     NO_FILE,
     NO_RUNS,
+    NOT_ALONE,
     NOT_OURS,
     NOT_ROLLED_OUT,
     NOT_SHARED,
@@ -36,10 +37,12 @@ from prchain.comparisons.table import (
 )
 from prchain.core.errors import UsageError
 from prchain.papers import PAPERS
-from sql.tables import LlmCall
+from sql.tables import GraphRow, LlmCall, Task, Trajectory
 from tests.databases import new_database
 from tests.prchain.comparisons.comparisonworld import lay_out
+from tests.prchain.test_papers import TABLE
 from tests.trajectories.demoworld import Ran, alone_in
+from trajectories.curation.windows.options import DEFAULTS as WINDOWS
 from trajectories.studies.evaluation.figures import InstanceRun
 from trajectories.studies.evaluation.stored import EvaluatedRun
 
@@ -152,6 +155,51 @@ def test_swe_prm_rolls_out_under_all_variants_and_blanks_what_a_script_did(world
         )
         assert re.search(rf"^{name} +\(a\) +\(a\) +\(a\) +\(a\)$", table, re.M)
     assert A_SCRIPT in table
+
+
+STORED = [
+    ("davinci", "tasks build"), ("davinci", "rollouts run"), ("davinci", "export"),
+    ("p2t", "curate graphs"), ("p2t", "curate run"), ("p2t", "rollouts run"), ("p2t", "export"),
+    ("swe-prm", "prm sweep"),
+]  # fmt: skip
+"""What the comparisons run as in a paper and what leaves its settings, by paper and command."""
+
+
+@pytest.mark.parametrize("of", STORED, ids=" ".join)
+def test_what_a_paper_names_is_what_its_run_stores(of: tuple[str, str], world: World) -> None:
+    wanted = {name: value for name, (value, _) in TABLE[of].items()}
+    found = list(stored_values(world, *of))
+    assert found
+    assert wanted in [{name: values.get(name, "?") for name in wanted} for values in found]
+
+
+def stored_values(world: World, paper: str, command: str) -> Iterator[dict[str, Any]]:
+    """The settings that runs of a command have left in the database, or an export in its card; by the names of
+    `TABLE`, one for each result."""
+    ran = Ran(world.folder, "", "")
+    if command == "tasks build":
+        for (prompts,) in ran.rows(Task, "prompts"):
+            yield {"names": "withheld" if "withheld" in prompts else "none"}
+    elif command == "curate graphs":
+        yield from (options for (options,) in ran.rows(GraphRow, "options"))
+    elif command == "export":
+        for card in (world.folder / paper).glob("*.card.json"):
+            options = json.loads(card.read_text(encoding="utf-8"))["options"]
+            yield options | {"masks": frozenset(options["masks"])}
+    else:
+        for options, decided in ran.rows(Trajectory, "options", "decided_by"):
+            yield {**options, **of_trajectory(options, decided)}
+
+
+def of_trajectory(options: Mapping[str, Any], decided: Mapping[str, Any]) -> dict[str, Any]:
+    agent, observers = decided["models"]["agent"], decided.get("observers", [])
+    keys = ("every", "window", "evidence")
+    return {
+        "steps": options["stage_limits"]["steps"],
+        **{name: agent.get(name) for name in ("temperature", "top_p")},
+        **({"prm": {name: str(observers[0]["settings"][name]) for name in keys}} if observers else {}),
+        **({**WINDOWS, **decided["curation"]["options"]} if "curation" in decided else {}),
+    }
 
 
 def test_run_again_a_comparison_asks_nothing_and_comes_to_the_same_files(world: World) -> None:
@@ -281,7 +329,29 @@ def test_another_model_that_guides_makes_it_table_3(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prchain.toml").write_text('[purposes.prm]\nmodel = "expert"\n')
     assert run(["papers", "run", "swe-prm", "--dry-run"]) == 0
-    assert f"--variants base,{','.join(EXPERT_PRM)}\n" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"--policies agent --guides prm --variants base,{','.join(EXPERT_PRM)}\n" in printed
+    assert "--policies prm --variants base\n" in printed, "the table has the expert alone, too"
+
+
+@pytest.mark.parametrize(("paper", "flags", "shown"), [
+    ("swe-prm", ["--policies", "small,large"],
+     " prm sweep --strategy imported --policies small,large --guides self --variants "),
+    ("davinci", ["--allow-benchmarks"], " chains build --strategy single --side-by-side --allow-benchmarks"),
+])  # fmt: skip
+def test_choices_of_one_paper_reach_its_commands_and_are_refused_of_others(
+    paper: str,
+    flags: list[str],
+    shown: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["papers", "run", paper, *flags, "--dry-run"]) == 0
+    assert shown in capsys.readouterr().out
+    assert run(["papers", "run", "p2t", *flags, "--dry-run"]) == 2
+    assert f"{flags[0]} is of {paper}: leave it out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("paper", "words"), [
@@ -315,6 +385,37 @@ def test_a_table_of_sets_has_figures_of_the_models_that_have_the_names_of_the_fi
     found = {row["trained on"]: row["figures"] for row in table_row(table)["rows"]}
     assert found["Full"] == {"size": 1800, "Pass@1 (%)": 50.0, "Cost ($)": 0.4}
     assert set(found["SWE-Lego"].values()) == {None}
+
+
+def test_what_a_set_has_more_than_rejection_sampling_stands_beside_its_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [
+        evaluated("p2t-test-pass", False, 0.9),
+        evaluated("p2t-full", True, 0.78),
+        evaluated("p2t-size-matched", False, None),
+    ]
+    (table,) = tables_of_sets("p2t", tmp_path, {"verified": runs})
+    print_table(table)
+    printed = capsys.readouterr().out
+    assert re.search(r"^Test-Pass RS +\(a\) +0\.0 +0\.90$", printed, re.M)
+    assert re.search(r"^Full +\(a\) +100\.0 \(\+100\.0\) +0\.78 \(-0\.12\)$", printed, re.M)
+    assert re.search(r"^Size-Matched +\(a\) +0\.0 \(\+0\.0\) +\(.\)$", printed, re.M)
+
+
+def test_students_of_one_set_have_a_table_each(tmp_path: Path) -> None:
+    runs = [
+        evaluated("p2t-full@qwen-14b", True),
+        evaluated("p2t-test-pass@qwen-14b", False),
+        evaluated("p2t-full@qwen-32b", False),
+        evaluated("other@qwen-7b", True),
+    ]
+    small, large = (table_row(table) for table in tables_of_sets("p2t", tmp_path, {"verified": runs}))
+    assert (small["table"], large["table"]) == tuple(
+        f"P2T, table 1: verified, student qwen-{size}" for size in ("14b", "32b")
+    )
+    passed = [[row["figures"]["Pass@1 (%)"] for row in table["rows"]] for table in (small, large)]
+    assert passed == [[0.0, None, None, 100.0], [None, None, None, 0.0]]
 
 
 def test_runs_with_several_options_or_without_prices_are_no_figure(tmp_path: Path) -> None:
@@ -364,15 +465,43 @@ def test_the_table_of_guidance_is_the_second_where_the_model_guides_itself_and_e
     assert second["table"] == "SWE-PRM, table 2: policy m"
     assert third["table"] == "SWE-PRM, table 3: policy m, PRM expert"
     assert [row["setting"] for row in second["rows"]] == ["base", "D", *(name for name in OPEN_PRM if name != "D")]
-    assert [row["setting"] for row in third["rows"]] == ["base", "S", "D", "DR"]
+    assert [row["setting"] for row in third["rows"]] == ["base", "base: expert", "S", "D", "DR"]
     assert second["rows"][1]["figures"] == {
         "resolved (%)": 38.8,
         "patches (%)": 92.4,
         "steps": 33.12,
         "USD per 100": 2.5,
     }
-    assert third["rows"][1]["figures"]["USD per 100"] is None
-    assert set(third["rows"][2]["empty"].values()) == {NOT_ROLLED_OUT}
+    assert set(third["rows"][1]["empty"].values()) == {NOT_ALONE}
+    assert third["rows"][2]["figures"]["USD per 100"] is None
+    assert set(third["rows"][3]["empty"].values()) == {NOT_ROLLED_OUT}
+
+
+def test_one_sweep_of_several_policies_and_guides_gives_a_table_2_and_a_table_3_of_each() -> None:
+    def base(resolved: float) -> dict[str, Any]:
+        return setting("base", None, resolved, 38.64, against=False)
+
+    of_small = [base(40.0), setting("D", "small", 38.8, 33.12), setting("D", "expert", 50.6, 37.99)]
+    for number, row in enumerate(of_small[1:], 1):
+        row["setting"] = f"D.{number}"
+    groups = [
+        {"model": "small", "choices": {"steps": 75}, "settings": of_small},
+        {"model": "other", "choices": {"steps": 75}, "settings": [base(34.0), setting("D", "other", 34.2, 37.89)]},
+        {"model": "expert", "choices": {"steps": 75}, "settings": [base(66.6)]},
+    ]
+    second, third, other = (table_row(table) for table in tables_of_guidance({"groups": groups}))
+    assert (second["table"], other["table"]) == (
+        "SWE-PRM, table 2: policy small",
+        "SWE-PRM, table 2: policy other",
+    )
+    assert [row["setting"] for row in second["rows"]][:2] == ["base", "D"]
+    assert second["rows"][1]["figures"]["resolved (%)"] == 38.8
+    assert [row["setting"] for row in third["rows"]] == ["base", "base: expert", "D", "S", "DR"]
+    assert [row["figures"]["resolved (%)"] for row in third["rows"][:3]] == [40.0, 66.6, 50.6]
+    elsewhere = [*groups[:2], groups[2] | {"choices": {"steps": 100}}]
+    tables = [table_row(table) for table in tables_of_guidance({"groups": elsewhere})]
+    assert set(tables[1]["rows"][1]["empty"].values()) == {NOT_ALONE}, "other options are no comparison"
+    assert tables[-1]["table"].endswith("policy expert"), "and its figures stand apart"
 
 
 def test_differences_to_base_stand_beside_the_figures_and_nothing_shared_is_no_figure(

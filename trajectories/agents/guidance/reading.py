@@ -118,7 +118,8 @@ def read_window(
     if assessment is None:
         return Reading(None, fault, (), None, *cost)
     action = None if assessment.action is None else agents_call(assessment.action, tools)
-    return Reading(assessment, None, tuple(_findings(assessment, window)), action, *cost)
+    findings = _findings(assessment, window, any_evidence=settings.evidence == "any")
+    return Reading(assessment, None, tuple(findings), action, *cost)
 
 
 def estimate_window(gateway: Gateway, settings: PrmSettings, question: Question) -> CostEstimate:
@@ -154,11 +155,12 @@ def _asked(
         return text, None, UNREADABLE
 
 
-def _findings(assessment: Assessment, window: StepWindow) -> list[WindowFinding]:
+def _findings(assessment: Assessment, window: StepWindow, *, any_evidence: bool) -> list[WindowFinding]:
     words = WindowText(window)
     findings = []
     for detection in assessment.detections:
         step = words.step_of(detection.evidence)
+        kept = step is not None or any_evidence
         findings.append(
             WindowFinding(
                 detection.category,
@@ -166,8 +168,8 @@ def _findings(assessment: Assessment, window: StepWindow) -> list[WindowFinding]
                 clean_text(detection.evidence),
                 step,
                 clean_text(detection.recovery),
-                step is not None,
-                None if step is not None else UNQUOTED,
+                kept,
+                None if kept else UNQUOTED,
             )
         )
     return findings

@@ -30,6 +30,7 @@ _USUAL: Mapping[str, Any] = {
     "send": "all",
     "schedule": "every",
     "detectors": "report",
+    "evidence": "quoted",
 }
 """Setting to the value that an id leaves out. A line is never changed."""
 
@@ -72,6 +73,13 @@ class PrmSettings(BaseModel):
         Literal["off", "report", "tell"],
         _told("Findings of code: stored, and told to the agent beside the model's.", "figures without a model"),
     ] = "report"
+    evidence: Annotated[
+        Literal["quoted", "any"],
+        _told(
+            "Which findings count and are told: those whose evidence stands in the window, or all.",
+            "SWE-PRM's listings take observations, too",
+        ),
+    ] = "quoted"
     taxonomy: Annotated[
         str | None,
         _told("A TOML file with categories of your own.", "other agents err otherwise", metavar="FILE"),
@@ -134,6 +142,8 @@ class PrmSettings(BaseModel):
         axes = {name: row[name] for name in (*_AXES, "every", "window")}
         if self.schedule is not Schedule.EVERY:
             del axes["every"]
-        other = {name: row[name] for name, usual in _USUAL.items() if row[name] != usual}
+        # The simple style has no findings.
+        of_none = {"evidence"} if self.style is PrmStyle.SIMPLE else set[str]()
+        other = {name: row[name] for name, usual in _USUAL.items() if row[name] != usual and name not in of_none}
         taxonomy = {} if self.categories is None else {"taxonomy": self.categories.hash}
         return {**axes, **other, **taxonomy}

@@ -35,8 +35,8 @@ def observer_options(command: _Command) -> _Command:
         multiple=True,
         metavar="NAME[:KEY=VALUE,...]",
         heading=PRM.heading,
-        help="Let it watch each step, and speak to the agent; may be given several times. repetition:times=3 says when "
-        "a call comes to the same result again.",
+        help="Let it watch each step, and speak to the agent; may be given several times. repetition:times=3 tells of "
+        "repeated calls.",
     )(prm_option(command))
 
 

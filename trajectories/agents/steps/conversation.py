@@ -76,6 +76,14 @@ class Step:
         return -(-count // BYTES_PER_TOKEN)
 
 
+def told_tokens(tokens_out: int | None, details: Mapping[str, Any]) -> int | None:
+    """Tokens of a turn, from its row's `tokens_out` and `details`; None where no endpoint has counted them. One that a
+    curator wrote was no reply of the agent's model, so the estimate stands for it, as in a candidate's length."""
+    if tokens_out is None and "curated" in details and (found := details.get("estimate")):
+        return int(found["out"])
+    return tokens_out
+
+
 def steps_of(entries: Iterable[Entry]) -> list[Step]:
     """The steps among entries, in order."""
     steps: list[tuple[Entry, list[Entry]]] = []

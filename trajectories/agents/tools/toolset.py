@@ -13,7 +13,7 @@ from trajectories.agents.tools.submit import Submit
 from trajectories.agents.tools.think import Think
 from trajectories.agents.tools.tool import Tool, schema_of
 
-ToolsetName = Literal["bash", "full"]
+ToolsetName = Literal["bash", "full", "swe-agent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,11 @@ def _toolset(name: ToolsetName, tools: tuple[Tool, ...], ending: str, *, session
 
 
 def toolset(name: ToolsetName) -> Toolset:
-    """The set of that name: ``bash`` is mini-swe-agent's, ``full`` adds editor, think and submit."""
+    """The set of that name: ``bash`` is mini-swe-agent's, ``full`` adds editor, think and submit, and ``swe-agent`` is
+    this without think (SWE-PRM, section 3.1)."""
     if name == "bash":
         ending = f"run the command `echo {SUBMISSION}`, alone"
         return _toolset(name, (Bash(session=False),), ending, session=False)
-    tools = (Bash(session=True), Editor(), Think(), Submit())
+    thinking = () if name == "swe-agent" else (Think(),)
+    tools: tuple[Tool, ...] = (Bash(session=True), Editor(), *thinking, Submit())
     return _toolset(name, tools, "call the tool `submit`", session=True)

@@ -71,19 +71,38 @@ def _box(root: Element, node: Node, left: float, top: float) -> None:
         _label(group, left + 8, top + 34 + 14 * number, line + more)
 
 
-def bars_svg(title: str, counts: Mapping[str, float], words: Sequence[str]) -> str:
-    """Horizontal bars; `words` stand behind them, one for each."""
-    height = 2 * _MARGIN + _DOWN + _ROW * len(counts)
-    root = _root(_LABELS + _BAR + 2 * _MARGIN + 120, height, title)
+def bars_svg(title: str, counts: Mapping[str, float], words: Sequence[str], curve: Sequence[float] = ()) -> str:
+    """Horizontal bars; `words` stand behind them, one for each. `curve` are shares of 1, one for each bar, which a line
+    goes through: a distribution's own, added up."""
+    root = _root(_LABELS + _BAR + 2 * _MARGIN + 120, 2 * _MARGIN + _DOWN + _ROW * len(counts), title)
+    _bars(root, _MARGIN + _DOWN, counts, words)
+    if curve:
+        tops = (_MARGIN + _DOWN + place * _ROW + (_ROW - 8) / 2 for place in range(len(curve)))
+        points = (f"{_MARGIN + _LABELS + _BAR * share:.6g},{top:.6g}" for share, top in zip(curve, tops, strict=True))
+        SubElement(root, "polyline", points=" ".join(points), fill="none", stroke="#a33")
+    return _written(root)
+
+
+def panels_svg(title: str, panels: Mapping[str, Mapping[str, float]]) -> str:
+    """Bars in panels below each other, each with its name and a scale of its own; its number stands behind a bar."""
+    height = 2 * _MARGIN + _DOWN + sum(_DOWN + _ROW * len(counts) for counts in panels.values())
+    root, top = _root(_LABELS + _BAR + 2 * _MARGIN + 120, height, title), _MARGIN + _DOWN
+    for name, counts in panels.items():
+        _label(root, _MARGIN, top, name, weight="bold")
+        _bars(root, top + 14, counts, [f"{count:,}" for count in counts.values()])
+        top += _DOWN + _ROW * len(counts)
+    return _written(root)
+
+
+def _bars(root: Element, top: float, counts: Mapping[str, float], words: Sequence[str]) -> None:
     most = max(counts.values(), default=0) or 1
-    for place, ((name, count), word) in enumerate(zip(counts.items(), words, strict=True)):
-        top = _MARGIN + _DOWN + place * _ROW
+    for (name, count), word in zip(counts.items(), words, strict=True):
         fill = COLOURS[NodeKind(name)] if name in set(NodeKind) else "#dbe9f6"
         bar = {"x": _MARGIN + _LABELS, "y": top, "width": _BAR * count / most, "height": _ROW - 8}
         _label(root, _MARGIN, top + 13, name)
         SubElement(root, "rect", _numbers(bar), fill=fill, stroke="#555")
         _label(root, _MARGIN + _LABELS + _BAR * count / most + 8, top + 13, word)
-    return _written(root)
+        top += _ROW
 
 
 def stacks_svg(title: str, columns: Sequence[Mapping[NodeKind, int]]) -> str:

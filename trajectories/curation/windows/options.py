@@ -114,7 +114,10 @@ class WindowOptions:
         True, "Whether rewritten steps have to be grounded.", WINDOWS, why="the ablation of section 5.4"
     )
     commit: CommitRule = told(
-        CommitRule.SHORTEST, "Which candidate above the floor is committed.", WINDOWS, why="the ablation of section 5.4"
+        CommitRule.SHORTEST,
+        "Which candidate above the floor is committed; tied: any of the most effective ones.",
+        WINDOWS,
+        why="the ablation of section 5.4",
     )
 
     def __post_init__(self) -> None:

@@ -58,8 +58,15 @@ def curated_page(store: Store, prefix: str) -> dict[str, Any]:
         "id": name,
         **{column: getattr(row, column) for column in shown},
         "options": (row.decided_by or {}).get("curation", {}),
+        "effectiveness": sum(_committed(window, candidates) for window, candidates in windows),
         "windows": [_window_row(window, candidates) for window, candidates in windows],
     }
+
+
+def _committed(window: StoredWindow, candidates: list[WindowCandidate]) -> float:
+    """Prog of the steps that a window committed: their sum is the trajectory's Eff (P2T, appendix E)."""
+    chosen = [candidate for candidate in candidates if candidate.number == window.chosen]
+    return sum(step.progress for candidate in chosen for step in candidate.progress[: window.committed])
 
 
 def _window_row(window: StoredWindow, candidates: list[WindowCandidate]) -> dict[str, Any]:
@@ -112,7 +119,9 @@ def print_windows(page: dict[str, Any]) -> None:
     say(f"trajectory {page['id']}: {page['outcome']}, {counted(page['steps'], 'step')}, {dollars(page['usd'])}")
     if page["reason"]:
         say_prose(f"reason: {page['reason']}", indent=2)
+    windows = counted(len(page["windows"]), "window")
     say(f"  chain {page['chain_id']}, sample {page['sample']}; {page['model']}")
+    say(f"  Eff {page['effectiveness']:.2f} of the steps that {windows} committed")
     for window in page["windows"]:
         say()
         print_window(window)

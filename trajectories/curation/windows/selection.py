@@ -26,7 +26,9 @@ class CommitRule(StrEnum):
 
     SHORTEST = "shortest"
     RANDOM = "random"
-    """Any: the ablation of section 5.4."""
+    """Any: the ablation of section 5.4, where all that clear the floor are effective alike."""
+    TIED = "tied"
+    """Any of the most effective ones: the same, where only equal Eff is."""
 
 
 class HowChosen(StrEnum):
@@ -37,7 +39,7 @@ class HowChosen(StrEnum):
     FALLBACK = "fallback"
     """None cleared the floor: the most effective one."""
     RANDOM = "random"
-    """Any of those above the floor."""
+    """Any of those above the floor, or of the most effective ones."""
     PLAIN = "plain"
     """The only one: nothing of the graph was left to establish."""
 
@@ -96,7 +98,10 @@ def choose(
     if not candidates:
         raise ValueError("a window without candidates has nothing to commit")
     above = [candidate for candidate in candidates if rule.clears(candidate)]
-    if above and commit is CommitRule.RANDOM:
+    if above and commit is not CommitRule.SHORTEST:
+        if commit is CommitRule.TIED:
+            most = max(candidate.effectiveness for candidate in above)
+            above = [candidate for candidate in above if candidate.effectiveness >= most - _TOLERANCE]
         return min(above, key=lambda it: sha256(f"{key}/{it.number}".encode()).digest()), HowChosen.RANDOM
     front = non_dominated(candidates)
     cleared = [candidate for candidate in front if rule.clears(candidate)]

@@ -30,6 +30,7 @@ from prchain.core.console.terminal import counted, present, say, tally
 from prchain.core.errors import UsageError
 from prchain.core.loading import load_settings
 from sql.opening import opened_store
+from trajectories.curation.windows.options import Asked
 from trajectories.options import RolloutOptions
 
 if TYPE_CHECKING:
@@ -118,6 +119,13 @@ def quality(repository: str | None, out: Path | None, db: str | None, as_json: b
 @study.command()
 @repository_option
 @click.option("--model", metavar="NAME", help="Of one model's agents only.")
+@click.option(
+    "--est",
+    type=click.Choice([str(it) for it in Asked]),
+    default=str(Asked.STEP),
+    show_default=True,
+    help="Ask once a step, of the nodes that fit it; or once for each step and each node, as in the paper.",
+)
 @_out_option
 @spending_options("Trajectories")
 @db_option
@@ -125,6 +133,7 @@ def quality(repository: str | None, out: Path | None, db: str | None, as_json: b
 def coverage(
     repository: str | None,
     model: str | None,
+    est: str,
     out: Path | None,
     workers: int | None,
     budget: float | None,
@@ -141,7 +150,7 @@ def coverage(
     \b
     Example:
       prchain curate study coverage --dry-run
-      prchain curate study coverage --budget 5 --out study
+      prchain curate study coverage --est each --budget 5 --out study
     """
     from prchain.core.endings import end_command, say_causes, say_end
     from trajectories.studies.curation.coverage import study_coverage
@@ -150,7 +159,9 @@ def coverage(
     settings = load_settings(db=db, workers=workers)
     with (
         open_progress(secrets=settings.secrets) as progress,
-        open_coverage(settings, repository=repository, model=model, budget_usd=budget, progress=progress) as runner,
+        open_coverage(
+            settings, repository=repository, model=model, asked=Asked(est), budget_usd=budget, progress=progress
+        ) as runner,
     ):
         if dry_run:
             _print_coverage_forecast(runner.forecast(), runner.chosen, as_json)
@@ -158,7 +169,7 @@ def coverage(
         report = runner.run(settings.workers)
         spending = runner.gateway.spending()
     found = study_coverage(report.stages, runner.chosen)
-    found.row.update(left=report.left + len(report.failed), stopped=report.stopped)
+    found.row.update(est=est, left=report.left + len(report.failed), stopped=report.stopped)
     _show("coverage", found, out, as_json=as_json)
     if not as_json:
         say(spending.words())

@@ -68,10 +68,12 @@ class CoverageRun:
         *,
         repository: str | None = None,
         model: str | None = None,
+        asked: Asked = Asked.STEP,
         progress: Progress = SILENT,
         secrets: tuple[str, ...] = (),
     ) -> None:
         self.gateway = gateway
+        self.asked = asked
         self._store = store
         self._progress = progress
         self._secrets = secrets
@@ -85,7 +87,7 @@ class CoverageRun:
         gateway = replace(self.gateway, repeats=0)
         total = CostEstimate()
         for unit in self.chosen.units:
-            total += _StageReading(self._store, gateway, unit).estimate()
+            total += _StageReading(self._store, gateway, unit, self.asked).estimate()
         return total
 
     def run(self, workers: int = 2) -> CoverageReport:
@@ -99,7 +101,8 @@ class CoverageRun:
 
     def work_on(self, unit: CoverageUnit, tell: Tell) -> UnitResult[CoverageUnit]:
         """See `Work`; `detail` is a `CoveredStage`. Raises `LlmError`."""
-        return UnitResult(unit, READ, detail=_StageReading(self._store, self.gateway, unit, tell).read())
+        reading = _StageReading(self._store, self.gateway, unit, self.asked, tell)
+        return UnitResult(unit, READ, detail=reading.read())
 
     def failed(self, unit: CoverageUnit, outcome: str, reason: str) -> UnitResult[CoverageUnit]:
         """See `Work`: there is no row of it."""
@@ -113,7 +116,9 @@ class CoverageRun:
 class _StageReading:
     """One trajectory, its graph, and the verifier that reads it."""
 
-    def __init__(self, store: Store, gateway: Gateway, unit: CoverageUnit, tell: Tell = lambda words: None) -> None:
+    def __init__(
+        self, store: Store, gateway: Gateway, unit: CoverageUnit, asked: Asked, tell: Tell = lambda words: None
+    ) -> None:
         with store.reading() as tx:
             nodes = read_graph(tx, unit.graph).nodes
             self._reader = StageReader(read_entries(tx, unit.trajectory), nodes)
@@ -121,7 +126,7 @@ class _StageReading:
         self._tell = tell
         workdir = self._reader.workdir
         roots = () if workdir is None else (workdir,)
-        self._verifier = LlmVerifier(gateway, Asked.STEP, sample=unit.sample, roots=roots)
+        self._verifier = LlmVerifier(gateway, asked, sample=unit.sample, roots=roots)
 
     def read(self) -> CoveredStage:
         """What the stage came to."""
@@ -153,6 +158,7 @@ def open_coverage(
     *,
     repository: str | None = None,
     model: str | None = None,
+    asked: Asked = Asked.STEP,
     budget_usd: float | None = None,
     progress: Progress = SILENT,
     ledger_run: str | None = None,
@@ -163,6 +169,5 @@ def open_coverage(
         gateway = resources.enter_context(
             open_gateway(settings, store, (ESTABLISH,), budget_usd=budget_usd, run=ledger_run)
         )
-        yield CoverageRun(
-            store, gateway, repository=repository, model=model, progress=progress, secrets=settings.secrets
-        )
+        chosen = {"repository": repository, "model": model}
+        yield CoverageRun(store, gateway, **chosen, asked=asked, progress=progress, secrets=settings.secrets)

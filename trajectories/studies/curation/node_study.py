@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import mean, median
 from typing import Any
 
@@ -22,7 +23,7 @@ from trajectories.curation.graphs.rows import read_candidates
 from trajectories.curation.graphs.svg import bars_svg, spread_svg, stacks_svg
 from trajectories.studies.curation.study_files import Study
 
-FIGURES = ("shares", "sizes", "rounds", "gates", "stacks", "spreads")
+FIGURES = ("shares", "means", "sizes", "rounds", "gates", "stacks", "spreads")
 """What is drawn."""
 
 IN_SCOPE = tuple(kind for kind in NodeKind if kind not in {NodeKind.CODE_EDIT, NodeKind.VALIDATION})
@@ -139,23 +140,25 @@ def drawings(study: Mapping[str, Any], graphs: Sequence[StudiedGraph]) -> dict[s
     """Name of each figure to its SVG: those of P2T's figure 3, and rounds and gates."""
     kinds = {kind: values for kind, values in study["kinds"].items() if kind in IN_SCOPE}
     shares = {kind: 100 * (values["share"] or 0) for kind, values in kinds.items()}
-    words = [
-        f"{100 * (it['share'] or 0):.1f} %, in {100 * (it['coverage'] or 0):.0f} % of graphs" for it in kinds.values()
-    ]
+    words = [f"{100 * (it['share'] or 0):.1f} %" for it in kinds.values()]
+    means = {kind: it["mean"] or 0.0 for kind, it in kinds.items()}
+    covered = [f"{it['mean'] or 0:g}, in {100 * (it['coverage'] or 0):.0f} % of graphs" for it in kinds.values()]
     bars = {
         "rounds": ("Graphs by number of rounds", study["rounds"]),
         "gates": ("Candidates by the rule that took them out or changed them", study["gates"]),
     }
-    running, sizes = 0, dict[str, str]()
-    for name, count in study["sizes"].items():
-        running += count
-        sizes[name] = f"{count:,}, up to here {100 * running / study['usable']:.0f} %"
+    curve = [running / study["usable"] for running in accumulate(study["sizes"].values())]
+    sizes = [
+        f"{count:,}, up to here {100 * share:.0f} %"
+        for count, share in zip(study["sizes"].values(), curve, strict=True)
+    ]
     columns = sorted(map(_in_scope, _usable(graphs)), key=Counter.total)
     spreads = {str(kind): [column[kind] for column in columns] for kind in IN_SCOPE}
     title = f"Nodes by kind: {counted(study['in_scope'], 'node')} of {counted(study['usable'], 'graph')}"
     return {
         "shares": bars_svg(title, shares, words),
-        "sizes": bars_svg("Graphs by number of nodes", study["sizes"], list(sizes.values())),
+        "means": bars_svg("Nodes of a graph by kind, on average", means, covered),
+        "sizes": bars_svg("Graphs by number of nodes; the line: all up to here", study["sizes"], sizes, curve),
         "stacks": stacks_svg("Nodes of each graph by kind, from small graphs to large ones", columns),
         "spreads": spread_svg("Nodes of a graph by kind", spreads, ""),
         **{name: bars_svg(head, counts, [str(it) for it in counts.values()]) for name, (head, counts) in bars.items()},

@@ -18,6 +18,7 @@ from sqlalchemy import select
 from prchain.core.console.terminal import counted, say, say_prose, say_table
 from sql.store import Store
 from sql.tables import Chain, Repository, Trajectory
+from trajectories.agents.steps.conversation import told_tokens
 from trajectories.agents.steps.redundancy import exploration
 from trajectories.curation.graphs.svg import spread_svg
 from trajectories.model import Entry, EntryKind
@@ -108,7 +109,7 @@ def quality_pairs(store: Store, repository: str | None = None) -> QualityPairs:
 def measured(trajectory_id: str, entries: Sequence[Entry]) -> MeasuredTrajectory:
     """The measures of a trajectory, from its conversation. Pure."""
     looks = exploration(entries)
-    tokens = [entry.tokens_out for entry in entries if entry.kind is EntryKind.TURN]
+    tokens = [told_tokens(entry.tokens_out, entry.details) for entry in entries if entry.kind is EntryKind.TURN]
     known = [count for count in tokens if count is not None]
     return MeasuredTrajectory(
         trajectory_id,

@@ -24,6 +24,7 @@ from sql.tables import (
     TrajectoryStage,
     Verdict,
 )
+from trajectories.agents.steps.conversation import told_tokens
 from trajectories.agents.steps.redundancy import exploration
 from trajectories.export.draw import drawn
 from trajectories.export.masks import DEFAULT_MASKS, Mask, loss_decisions
@@ -224,7 +225,11 @@ def sample_size(tx: Transaction, attempt: RecipeAttempt, masks: frozenset[Mask])
     entries = [entry for entry in read_entries(tx, attempt.id) if entry.position <= attempt.accepted]
     accepted = {verdict.position: verdict.attempt for verdict in read_verdicts(tx, attempt.id) if verdict.accepted}
     decided = zip(entries, loss_decisions(entries, accepted, masks), strict=True)
-    turns = [(entry.tokens_out, decision.train) for entry, decision in decided if entry.kind is EntryKind.TURN]
+    turns = [
+        (told_tokens(entry.tokens_out, entry.details), decision.train)
+        for entry, decision in decided
+        if entry.kind is EntryKind.TURN
+    ]
     looked = exploration(entries)
     return SampleSize(
         len(turns),

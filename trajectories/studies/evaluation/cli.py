@@ -20,9 +20,10 @@ from prchain.core.cli_options import (
 )
 from prchain.core.console.terminal import counted, present, say
 from prchain.core.endings import end_command
-from prchain.core.errors import UsageError, no_room
+from prchain.core.errors import UsageError
 from prchain.core.loading import load_settings
 from sql.opening import opened_store
+from trajectories.studies.drawing import write_drawing
 
 if TYPE_CHECKING:
     from sql.store import Transaction
@@ -131,10 +132,7 @@ def evaluate(
         row = evaluation(runs, by=by, ks=numbers)
         found = beside(with_views(tx, runs), by, *compare) if compare else None
         if svg is not None:
-            try:
-                svg.write_text(drawing(row), encoding="utf-8")
-            except OSError as error:
-                raise no_room(error, svg) or UsageError(f"{svg} cannot be written: {error.strerror}") from None
+            write_drawing(svg, drawing(row))
         if found is not None and compare is not None:
             row["compared"] = {"one": compare[0], "other": compare[1], **asdict(found)}
         if report is not None:

@@ -16,6 +16,7 @@ from prchain.core.endings import end_command
 from prchain.core.loading import load_settings
 from sql.opening import opened_store
 from trajectories.agents.observers.flags import prm_option, prm_spec
+from trajectories.studies.drawing import require_drawing, write_drawing
 from trajectories.studies.guidance.sweeps.cli import sweep
 
 if TYPE_CHECKING:
@@ -181,9 +182,10 @@ prm.add_command(sweep)
     metavar="FILE",
     help="CSV: CHAIN/POSITION, minutes.  [default: the publisher's words, else by reference patches]",
 )
+@click.option("--svg", type=_FILE, metavar="FILE", help="Also draw what was resolved, by difficulty.")
 @db_option
 @json_option
-def report(repository: str | None, difficulty: Path | None, db: str | None, as_json: bool) -> None:
+def report(repository: str | None, difficulty: Path | None, svg: Path | None, db: str | None, as_json: bool) -> None:
     """What guidance came to: rollouts with and without it, over the same stages.
 
     Resolution by hidden tests, also by difficulty; patches, steps, tokens, windows, cost, and what one more resolved
@@ -192,13 +194,19 @@ def report(repository: str | None, difficulty: Path | None, db: str | None, as_j
     \b
     Example:
       prchain prm report --difficulty minutes.csv
+      prchain prm report --svg difficulty.svg
     """
     from trajectories.studies.guidance.difficulty import read_minutes
+    from trajectories.studies.guidance.drawing import difficulty_drawing
     from trajectories.studies.guidance.report import print_prm_report, prm_report
 
+    if svg is not None:
+        require_drawing(svg)
     minutes = None if difficulty is None else read_minutes(difficulty)
     with opened_store(load_settings(db=db).db) as store:
         row = prm_report(store, repository=repository, minutes=minutes)
+    if svg is not None:
+        write_drawing(svg, difficulty_drawing(row))
     present(as_json, row, print_prm_report, row)
 
 

@@ -42,7 +42,7 @@ PRIVILEGED_ONES, BRANCHES, OLDER, GIVEN_UP, OBSERVED, REPEATED, UNPAIRED, UNCHOS
 )
 """Why trajectories are left out: curated or told more; share steps with their parents; their identity was not stored;
 given up for one under newer texts; watched by others, or by more; there is a newer one of the same setting and sample;
-of a policy that no process reward model was used with; of another variant."""
+of a policy that no process reward model was used with, and that guided none; of another variant."""
 
 UNSHARED, REWRITTEN, UNTESTED = "unshared", "rewritten", "untested"
 """Why samples of stages are left out: not every setting reached them; their task or its tests are not the same in all
@@ -111,8 +111,9 @@ class _Found(NamedTuple):
 def compare(
     tx: Transaction, repository: str | None = None, model: str | None = None, variants: Collection[str] = ()
 ) -> PrmComparison:
-    """The rollouts of every policy that was used with a process reward model; of one repository (``owner/name``) or
-    policy model; with `variants`, of these and the base alone. Raises `UsageError` for an unknown repository."""
+    """The rollouts of every policy that was used with a process reward model, and of what guided another one, alone
+    (SWE-PRM, table 3); of one repository (``owner/name``) or policy model; with `variants`, of these and the base
+    alone. Raises `UsageError` for an unknown repository."""
     left_out: Counter[str] = Counter()
     kept: dict[tuple[str, _Order, str, int], _Found] = {}
     for found in _trajectories(tx, repository, model, variants, left_out):
@@ -124,8 +125,14 @@ def compare(
     groups: dict[str, list[_Found]] = {}
     for found in kept.values():
         groups.setdefault(found.group, []).append(found)
+    guides = {
+        (found.setting.model, setup)
+        for found in kept.values()
+        for policy, setup in [_of_group(found.group)]
+        if found.setting.model != policy
+    }
     for name, members in list(groups.items()):
-        if all(found.setting.name == BASE for found in members):
+        if all(found.setting.name == BASE for found in members) and _of_group(name) not in guides:
             left_out[UNPAIRED] += len(groups.pop(name))
     proved = {found.id: found.texts[1] is not None for members in groups.values() for found in members}
     stages = reached_stages(tx, proved)
@@ -176,6 +183,13 @@ def _policy(identity: Mapping[str, Any]) -> str:
     models = {purpose: it for purpose, it in identity["models"].items() if purpose not in {PURPOSE, PREFIX}}
     choices = {name: identity[name] for name in ("options", "curation") if identity[name]}
     return json.dumps({"models": models, "scaffold": identity["scaffold"], "choices": choices}, sort_keys=True)
+
+
+def _of_group(group: str) -> tuple[str | None, str]:
+    """The policy's model of `_policy`, and all else of it."""
+    policy = json.loads(group)
+    agent = policy["models"].pop(AGENT, {})
+    return agent.get("model"), json.dumps(policy, sort_keys=True)
 
 
 def _setting(identity: Mapping[str, Any]) -> PrmSetting | None:

@@ -109,6 +109,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
         "samples": kept,
         "tokens": samples.tokens.figures() | {"by": f"estimate, {BYTES_A_TOKEN} bytes a token"},
         "tool_calls": samples.calls.figures(),
+        "histograms": {"tokens": samples.tokens.histogram(), "tool_calls": samples.calls.histogram()},
         "loss": samples.loss.figures(),
         "stages": _stages(tx),
         "hidden_tests": hidden_tests(tx),

@@ -23,9 +23,10 @@ from prchain.core.cli_options import (
 from prchain.core.console.progress import open_progress
 from prchain.core.console.terminal import present
 from prchain.core.endings import end_command, say_end
-from prchain.core.errors import UsageError, no_room
+from prchain.core.errors import UsageError
 from prchain.core.loading import load_settings
 from sql.opening import opened_store
+from trajectories.studies.drawing import require_drawing, write_drawing
 from trajectories.studies.survey.options import SurveyOptions
 
 NOTHING = "no landed pull request with tests can be drawn; `prchain mine` mines repositories"
@@ -78,7 +79,7 @@ def survey(
     if budget is not None and not repair:
         raise UsageError("--budget is what repairs may cost; give --repair, too")
     if svg is not None:
-        _require_drawing(svg)
+        require_drawing(svg)
     with (
         opened_store(settings.db) as store,
         open_progress(secrets=settings.secrets) as progress,
@@ -95,26 +96,7 @@ def survey(
         )
     present(as_json, report, print_survey, report)
     if svg is not None and report.landings:
-        try:
-            svg.write_text(drawing(report), encoding="utf-8")
-        except OSError as error:
-            raise no_room(error, svg) or UsageError(f"{svg} cannot be written: {error.strerror}") from None
+        write_drawing(svg, drawing(report))
     say_end("landing", proved.failed, proved.left, proved.stopped)
     good = report.all.drawn if options.dry_run else report.all.ended
     end_command(done=proved.done, good=good, nothing=NOTHING)
-
-
-def _require_drawing(path: Path) -> None:
-    """Refuse a file that is there and is no drawing; one that is was made by this command before it was started again.
-
-    Raises `UsageError`.
-    """
-    try:
-        with path.open("rb") as file:
-            if file.read(4) != b"<svg":
-                raise UsageError(f"{path} is there already, and is no drawing; give another name")
-    except FileNotFoundError:
-        if not path.parent.is_dir():
-            raise UsageError(f"{path} cannot be written: there is no folder {path.parent}") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None

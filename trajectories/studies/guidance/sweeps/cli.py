@@ -33,8 +33,6 @@ from trajectories.model import AgentLimits
 from trajectories.options import RolloutOptions
 from trajectories.studies.guidance.endings import end_run, print_estimates
 
-_OF_STAGES = ("gate", "threshold", "judge_sees", "tests", "on_fail", "refinements", "stage_limits.steps")
-
 _PAPER = {
     "gate": "tests",
     "on_fail": "continue",
@@ -49,13 +47,39 @@ _PAPER = {
 @option(
     "--variants", default="base,S,D,DR", show_default=True, metavar="LIST", heading=WHICH, help="base: without a model."
 )
+@option(
+    "--policies",
+    default="agent",
+    show_default=True,
+    metavar="LIST",
+    heading=WHICH,
+    help="Tables [purposes.NAME] whose models are the agents.",
+)
+@option(
+    "--guides",
+    default="prm",
+    show_default=True,
+    metavar="LIST",
+    heading=WHICH,
+    help="Tables [purposes.NAME] whose models guide; self: each agent guides itself.",
+)
 @strategy_option
 @repository_option
 @chain_option
 @limit_option()
 @samples_option()
 @spending_options("Rollouts")
-@told_options(RolloutOptions, "tools", "temperature", "top_p", "context_tokens", defaults=_PAPER)
+@told_options(
+    RolloutOptions,
+    "tools",
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "context_tokens",
+    "observation_chars",
+    "calls",
+    defaults=_PAPER,
+)
 @told_options(
     RolloutOptions,
     "gate",
@@ -73,6 +97,8 @@ _PAPER = {
 @json_option
 def sweep(
     variants: str,
+    policies: str,
+    guides: str,
     strategy: str,
     repository: str | None,
     chain: str | None,
@@ -88,21 +114,22 @@ def sweep(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Roll out the same chains under several variants, and under none.
+    """Roll out the same chains under several variants, and under none; with several policies or guides, under each.
 
     The other options are the paper's (SWE-PRM, section 4.2): temperature 0, 75 steps, one attempt, tests. What stands
-    is not made again; all variants share one budget, chain by chain. Then: `prchain prm report`.
+    is not made again; all settings share one budget, chain by chain. Then: `prchain prm report`.
 
     \b
     Example:
       prchain prm sweep --variants base,S,D,DR --strategy single --dry-run
-      prchain prm sweep --variants base,D --limit 20 --budget 30
+      prchain prm sweep --variants base,D --guides self --limit 20 --budget 30
     """
     from trajectories.rollouts.run import RolloutChoice
-    from trajectories.studies.guidance.sweeps.sweep import open_sweep, settings_of
+    from trajectories.studies.guidance.sweeps.grid import sweep_grid
+    from trajectories.studies.guidance.sweeps.sweep import open_sweep
 
     settings = load_settings(db=db, workers=workers)
-    names = settings_of(variants)
+    grid = sweep_grid(settings, variants, policies, guides)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
     options = RolloutOptions(backend=where.name, min_length=1, **given(flags))
     choice = RolloutChoice(strategy, repository, limit, chain, samples)
@@ -110,7 +137,7 @@ def sweep(
         open_progress(secrets=settings.secrets) as progress,
         open_sweep(
             settings,
-            names,
+            grid,
             options,
             prm or {},
             choice,

@@ -1,10 +1,11 @@
-"""One run over several variants and none: the same chains under each, chain by chain, under one budget.
+"""One run over the settings of a grid: the same chains under each, chain by chain, under one budget.
 
-Chain by chain, because figures are compared over the stages that every variant has worked on.
+Chain by chain, because figures are compared over the stages that every setting has worked on.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -18,13 +19,12 @@ from prchain.core.llm.ledger import Spending
 from prchain.core.runs import RunResult, Tell, UnitResult, run_units
 from prchain.core.settings import Settings
 from trajectories.agents.guidance.observer import NAME
-from trajectories.agents.guidance.variants import VARIANTS
+from trajectories.agents.guidance.settings import PURPOSE as PRM
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, MEASURED
 from trajectories.rollouts.run import RolloutChoice, RolloutRun, RolloutUnit, open_run
-
-BASE = "base"
-"""The setting without a process reward model."""
+from trajectories.studies.guidance.sweeps.grid import BASE, SweepSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +80,6 @@ class SweepReport(RunResult[SweepUnit]):
     def done(self) -> bool:
         """Whether every sample is over under every setting."""
         return not self.left and not self.failed
-
-
-def settings_of(words: str) -> tuple[str, ...]:
-    """The settings of a list like ``base,S,D``. Raises `UsageError` for unknown and repeated ones."""
-    names = tuple(filter(None, (word.strip() for word in words.split(","))))
-    if not names:
-        raise UsageError("--variants names no setting")
-    for name in names:
-        if name != BASE and name not in VARIANTS:
-            raise UsageError(f"there is no variant {name!r}; known are {BASE}, {', '.join(VARIANTS)}")
-        if names.count(name) > 1:
-            raise UsageError(f"the variant {name} is named twice")
-    return names
 
 
 class SweepRun:
@@ -156,7 +143,7 @@ def _chains(by_setting: Sequence[Sequence[SweepUnit]]) -> list[str]:
 @contextmanager
 def open_sweep(
     settings: Settings,
-    names: Sequence[str],
+    grid: Sequence[SweepSetting],
     base: RolloutOptions,
     prm: Mapping[str, str],
     choice: RolloutChoice,
@@ -165,15 +152,33 @@ def open_sweep(
     progress: Progress = SILENT,
     ledger_run: str,
 ) -> Iterator[SweepRun]:
-    """Open a run over the settings; `base` are the options without an observer, `prm` settings of each variant.
+    """Open a run over the settings; `base` are the options without an observer, `prm` settings of each variant. Of
+    settings that come to the same, such as an expert that guides itself by either name, the first one stays.
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
     with ExitStack() as resources:
-        runs = {}
-        for name in names:
-            words = ",".join(f"{key}={value}" for key, value in {"variant": name, **prm}.items())
-            options = base if name == BASE else replace(base, observers=(f"{NAME}:{words}",))
-            opened = open_run(settings, options, choice, budget_usd=budget_usd, ledger_run=ledger_run)
-            runs[name] = resources.enter_context(opened)
+        runs: dict[str, RolloutRun] = {}
+        policies: dict[str, str] = {}
+        known: set[tuple[str, str, str | None]] = set()
+        for setting in grid:
+            words = ",".join(f"{key}={value}" for key, value in {"variant": setting.variant, **prm}.items())
+            guided = setting.variant != BASE
+            options = replace(base, observers=(f"{NAME}:{words}",)) if guided else base
+            own = setting.settings(settings)
+            opened = open_run(own, options, choice, budget_usd=budget_usd, ledger_run=ledger_run)
+            run = resources.enter_context(opened)
+            sampling = {"temperature": base.temperature, "top_p": base.top_p, "max_tokens": base.max_tokens}
+            policy = _asked(run, AGENT, **sampling)
+            if policies.setdefault(policy, setting.policy) != setting.policy:
+                raise UsageError(f"the policies {policies[policy]} and {setting.policy} ask the same model alike")
+            key = (setting.variant, policy, _asked(run, PRM) if guided else None)
+            if key not in known:
+                known.add(key)
+                runs[setting.name] = run
         yield SweepRun(runs, progress)
+
+
+def _asked(run: RolloutRun, purpose: str, **sampling: Any) -> str:
+    """Which model a purpose asks, and how, for comparing."""
+    return json.dumps(run.context.gateway.resolved(purpose, **sampling), sort_keys=True)
