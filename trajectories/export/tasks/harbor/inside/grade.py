@@ -36,6 +36,8 @@ from trajectories.export.tasks.harbor.inside.work_tree import FolderRules, read_
 
 _PR_SET_DUMPABLE = 4
 
+_ENDLESS = "processes that nobody could end were left"
+
 REWARD, REPORT = "reward.json", "ctrf.json"
 
 
@@ -122,14 +124,15 @@ def main(arguments: Sequence[str]) -> int:
     try:
         said = StageSaid.read(folder / STAGE)
         user = User.of(said.user)
-        end_others(user)
+        alone = end_others(user)
         if os.geteuid() == 0:
             folder.chmod(0o700)  # the code under test reads neither the tests that it is not to know, nor their marks
-        found = grade_of_work(folder, archive, said, user)
+        found = grade_of_work(folder, archive, said, user) if alone else _caught(said, _ENDLESS)
     except PrchainError as error:
         sys.stdout.write(f"not graded, {error.name}: {error}\n")
         return 1
-    end_others(user)
+    if not end_others(user):
+        found = _caught(said, _ENDLESS)
     _write(out / REPORT, ctrf(found, said.runner, start, time.time()))
     values = rewards(found, said.earlier_f2p)
     _write(out / REWARD, json.dumps(values, sort_keys=True) + "\n")
@@ -144,7 +147,7 @@ def grade_of_work(folder: Path, archive: Path, said: StageSaid, user: User) -> G
     if changed and os.path.lexists(archive):
         raise ImageError("the programs of the image are others than the task was made for")
     if changed:
-        return grade(said.classes, StateCheck(), {}, earlier_f2p=said.earlier_f2p, cheats=changed)
+        return _caught(said, *changed)
     with tempfile.TemporaryDirectory(prefix="grader-", dir="/var/tmp") as place:
         store = PlainStore.made(Path(place) / "trees.git")
         with (folder / OBJECTS).open("rb") as pack:
@@ -155,6 +158,10 @@ def grade_of_work(folder: Path, archive: Path, said: StageSaid, user: User) -> G
             sys.stdout.write(f"no work to grade, {error.name}: {error}\n")
             return grade(said.classes, StateCheck(), {}, earlier_f2p=said.earlier_f2p)
         return graded(store, said, tree, user)
+
+
+def _caught(said: StageSaid, *cheats: str) -> Grade:
+    return grade(said.classes, StateCheck(), {}, earlier_f2p=said.earlier_f2p, cheats=cheats)
 
 
 def _write(path: Path, text: str) -> None:
