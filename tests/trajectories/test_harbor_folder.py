@@ -150,6 +150,31 @@ def test_the_network_is_ruled_out_in_one_of_two_ways() -> None:
     assert b"network_mode: none" in compose["environment/docker-compose.yaml"]
 
 
+RUNTIME_INSTALLS = (
+    r"\b(pip|pip3|uv|uvx|pipx|apt|apt-get|apk|yum|dnf|npm|pnpm|yarn|conda|curl|wget|git clone)\b|https?://"
+)
+
+
+@pytest.mark.parametrize("task", [SINGLE, replace(CHAIN, network="compose"), replace(CHAIN, agent="agent")])
+def test_harbors_lint_has_nothing_to_find(task: HarborTask) -> None:
+    """Its default rules (0.26, `harbor.lint.models.DEFAULT_RULES`) that a folder of ours could break, without Harbor:
+    `faults` has those of keys, the test above those of the verifier's mode."""
+    files = files_of(task)
+    values = configuration(files)
+    names = {path.rpartition("/")[2] for path in files}
+    # agent-image-test-leak, unused-harborignore: nothing is built, and nothing kept back.
+    assert not names & {"Dockerfile", ".harborignore"}
+    # overlapping-artifacts, artifact-log-overlap: the folder that Harbor itself takes along is all.
+    assert "artifacts" not in values and not any("artifacts" in step for step in values.get("steps", ()))
+    # verifier-runtime-install, verifier-network-download, unpinned-python-dependency
+    assert not re.search(RUNTIME_INSTALLS, files["tests/test.sh"].decode())
+    # compose-*: no mount, no right and no image of its own.
+    if task.network == "compose":
+        assert files["environment/docker-compose.yaml"].split() == b"services: main: network_mode: none".split()
+    # root-agent, which is no default
+    assert values.get("agent", {}).get("user") not in ("root", "0", 0)
+
+
 def test_the_list_of_a_data_set_names_tasks_with_digests() -> None:
     """By Harbor's own rule: of each file its path, a NUL, the SHA-256 of its content and a newline, by path."""
     assert digest({"b": b"2", "a": b"1"}) == "sha256:e2cb7a5e828b2a312d5da6cda64ff26cd2b30f11751826412717d51976f8d425"
