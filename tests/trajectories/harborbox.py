@@ -70,8 +70,8 @@ class HarborBox:
         lay(image / "testbed", dict(BASE))
         lay(image / "opt/prchain", {**scripts, "listing": listing})
         lay(image / "opt/env", {"bin/tool": "#!/bin/sh\n"})
-        for folder in ("testbed", "opt/env", "home"):
-            subprocess.run(["chown", "-R", f"{_owner()}:{_owner()}", str(image / folder)], check=True)
+        for folder in ("testbed", "opt/env", "home") if IS_ROOT else ():
+            subprocess.run(["chown", "-R", f"{_NOBODY}:{_NOBODY}", str(image / folder)], check=True)
         for folder in ("tmp", "var/tmp", "logs/verifier", "logs/artifacts"):
             (image / folder).chmod(0o1777 if "tmp" in folder else 0o777)
         box = cls(place, {})
@@ -177,10 +177,6 @@ class HarborBox:
             f"find {REWARDS} /tests -mindepth 1 -delete; cp -r /upload/. /tests; chmod 755 /tests; cd {WORKDIR}\n"
             f"{user}{_OWN_SESSION} PATH={_PATH} /bin/bash /tests/test.sh\nsleep 0.3"
         )
-
-
-def _owner() -> int:
-    return _NOBODY if IS_ROOT else os.geteuid()
 
 
 def _verified(container: Path, said: str) -> Verified:
