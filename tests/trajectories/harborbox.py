@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -62,19 +62,8 @@ class HarborBox:
         own = TreeStore.open(place / "own.git")
         base, landed = (own.commit(tree_of(own, dict(files))) for files in (BASE, LANDED))
         baseline = grade_tree(place / "reference", LANDED, places=landed).run.observed
-        listing = "".join(f"{it.mode} {it.blob} {path.decode()}\0" for path, it in own.entries(base).items())
-        scripts = {Path(str(it.__file__)).name: Path(str(it.__file__)).read_text() for it in (collect, fingerprint)}
-        image = place / "image"
-        for folder in _FOLDERS:
-            (image / folder).mkdir(parents=True)
-        lay(image / "testbed", dict(BASE))
-        lay(image / "opt/prchain", {**scripts, "listing": listing})
-        lay(image / "opt/env", {"bin/tool": "#!/bin/sh\n"})
-        for folder in ("testbed", "opt/env", "home") if IS_ROOT else ():
-            subprocess.run(["chown", "-R", f"{_NOBODY}:{_NOBODY}", str(image / folder)], check=True)
-        for folder in ("tmp", "var/tmp", "logs/verifier", "logs/artifacts"):
-            (image / folder).chmod(0o1777 if "tmp" in folder else 0o777)
         box = cls(place, {})
+        image = box.lay_image(own, dict(BASE))
         marks = json.loads(box.run(image, f"/usr/bin/python3 -I -S {PLACE}/fingerprint.py {PROGRAMS}"))
         said = StageSaid(
             base=base,
@@ -114,6 +103,39 @@ class HarborBox:
         )
         return cls(place, files_of(task))
 
+    def lay_image(self, trees: TreeStore, files: dict[str, str]) -> Path:
+        """The files of the image, with these in the repository's folder."""
+        image = self.place / "image"
+        entries = trees.entries(tree_of(trees, files))
+        listing = "".join(f"{it.mode} {it.blob} {path.decode()}\0" for path, it in entries.items())
+        scripts = {Path(str(it.__file__)).name: Path(str(it.__file__)).read_text() for it in (collect, fingerprint)}
+        for folder in _FOLDERS:
+            (image / folder).mkdir(parents=True)
+        lay(image / "testbed", files)
+        lay(image / "opt/prchain", {**scripts, "listing": listing})
+        lay(image / "opt/env", {"bin/tool": "#!/bin/sh\n"})
+        for folder in ("testbed", "opt/env", "home") if IS_ROOT else ():
+            subprocess.run(["chown", "-R", f"{_NOBODY}:{_NOBODY}", str(image / folder)], check=True)
+        for folder in ("tmp", "var/tmp", "logs/verifier", "logs/artifacts"):
+            (image / folder).chmod(0o1777 if "tmp" in folder else 0o777)
+        return image
+
+    def oracle(self, steps: Sequence[str], name: str) -> list[Verified]:
+        """What verifiers of their own say of an oracle's steps in one container."""
+        worked, found = self._container(name), []
+        for step in steps:
+            for path, content in self.files.items():
+                kind, _, file = path.removeprefix(f"steps/{step}/").partition("/")
+                place = {"solution": worked / "solution", "workdir": worked / "testbed"}.get(kind)
+                if path.startswith(f"steps/{step}/") and place is not None:
+                    place.mkdir(exist_ok=True)
+                    (place / file).write_bytes(content)
+            bash = f"{_AS_AGENT}/bin/bash"
+            begins = f"cd {WORKDIR}; [ ! -e setup.sh ] || {bash} setup.sh; {bash} /solution/solve.sh"
+            self.run(worked, f"{begins}\n{self._collects()}")
+            found.append(self._fresh(worked, f"{name}-{step}", step))
+        return found
+
     def shared(self, work: str, name: str) -> Verified:
         """What is said where the agent worked: as the agent's user, since TRL knows no other (1.16, `HarborEnv`)."""
         container = self._container(name)
@@ -122,12 +144,17 @@ class HarborBox:
 
     def separate(self, work: str, name: str, *, as_root: bool = False) -> Verified:
         """What is said in a fresh container, to which the first one's artifacts come."""
-        worked, fresh = self._container(f"{name}-worked"), self._container(f"{name}-fresh")
+        worked = self._container(f"{name}-worked")
+        self.run(worked, f"{self._agent(work, as_root=as_root)}\n{self._collects()}")
+        return self._fresh(worked, f"{name}-fresh")
+
+    def _collects(self) -> str:
         collects = tomllib.loads(self.files["task.toml"].decode())["verifier"]["collect"]
         command = "\n".join(f"( {it['command']} )" for it in collects)
-        self.run(
-            worked, f"{self._agent(work, as_root=as_root)}\n{_OWN_SESSION} PATH={_PATH} /bin/sh -c {quote(command)}"
-        )
+        return f"{_OWN_SESSION} PATH={_PATH} /bin/sh -c {quote(command)}"
+
+    def _fresh(self, worked: Path, name: str, step: str = "") -> Verified:
+        fresh = self._container(name, step)
         shutil.rmtree(fresh / "logs/artifacts")
         shutil.copytree(worked / "logs/artifacts", fresh / "logs/artifacts", symlinks=True)
         return _verified(fresh, self.run(fresh, self._verify("")))
@@ -157,13 +184,13 @@ class HarborBox:
         )
         return done.stdout.decode("utf-8", "replace")
 
-    def _container(self, name: str) -> Path:
+    def _container(self, name: str, step: str = "") -> Path:
         container = self.place / name
         subprocess.run(["cp", "-a", str(self.place / "image"), str(container)], check=True)
         upload = container / "upload"
         upload.mkdir(mode=0o700)
         for path, content in self.files.items():
-            if path.startswith("tests/"):
+            if path.startswith(("tests/", f"steps/{step}/tests/")):
                 (upload / Path(path).name).write_bytes(content)
         return container
 
