@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from prchain.core.code.needs import Interface
     from prchain.core.settings import Settings
     from trajectories.export.tasks.harbor.export import HarborOptions, Steps
-    from trajectories.export.tasks.harbor.folder import Network
+    from trajectories.export.tasks.harbor.folder import AgentUser, Network
 
 
 @click.command()
@@ -71,6 +71,13 @@ if TYPE_CHECKING:
     "image of Docker Hub.",
     heading="Harbor",
 )
+@choice_option(
+    "--agent-user",
+    ["image", "declared"],
+    "With harbor: the agent's user. image: the image's, and the verifier's is declared; declared: for verifiers and "
+    "prime-rl, which take no user of a verifier; not for TRL, whose agent would be root.",
+    heading="Harbor",
+)
 @option("--registry", heading="Harbor", metavar="PREFIX", help="With harbor: push the images under this prefix.")
 @option(
     "--min-reward",
@@ -96,6 +103,7 @@ def export(
     chain: str | None,
     steps: Steps,
     network: Network,
+    agent_user: AgentUser,
     registry: str | None,
     min_reward: float,
     retired: bool,
@@ -139,12 +147,11 @@ def export(
     settings = load_settings(db=db)
     if form == "harbor":
         options = TaskExportOptions(strategy, outcome, interface, retired, solvable, ProofFilter(proof))
-        _export_folders(
-            settings, options, HarborOptions(steps, network, registry, min_reward), chain, out, force, as_json
-        )
+        folders = HarborOptions(steps, network, registry, min_reward, agent_user)
+        _export_folders(settings, options, folders, chain, out, force, as_json)
         return
-    if chain is not None or steps != "both" or network != "declared" or registry is not None or min_reward != 1.0:
-        raise UsageError("--chain, --steps, --network, --registry and --min-reward are of --format harbor")
+    if chain is not None or HarborOptions(steps, network, registry, min_reward, agent_user) != HarborOptions():
+        raise UsageError("--chain, --steps, --network, --agent-user, --registry, --min-reward are of --format harbor")
     to_stdout = str(out) == "-"
     if to_stdout and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")

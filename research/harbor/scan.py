@@ -3,16 +3,17 @@
     python -m research.harbor.scan --db FILE [--chain ID ...]
 
 For each proved stage, and each chain whose stages share an image: every file of every layer of the task's image, also
-one that a later layer hides, with the objects of git's packs and loose files; and of each step after the first its
-``setup.sh`` as it is unpacked. Looked for are the lines of the references of this and later stages (source and tests)
-that no file of the tree has which the step begins on, nor of those before. A file with three of them, or with all that
-there are, is a find. Exit code 1 where there is one.
+one that a later layer hides, with what git, zip, wheels and gzip packed in it; the image's own description, with its
+labels and history; and of each step after the first its ``setup.sh`` as it is unpacked. Looked for are the lines of the
+references of this and later stages (source and tests) that no file of the tree has which the step begins on, nor of
+those before. A file with three of them, or with all that there are, is a find. Exit code 1 where there is one.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import json
 import sys
 import tarfile
 import tempfile
@@ -73,7 +74,7 @@ def _texts(trees: TreeStore, tree: str) -> list[bytes]:
 
 
 def image_files(client: Any, image: str) -> Iterator[tuple[str, bytes]]:
-    """The files of all layers of an image, by layer and path, and what git has packed in them."""
+    """The files of all layers of an image, by layer and path, what is packed in them, and the image's descriptions."""
     with tempfile.TemporaryFile() as file:
         with engine_failures():
             for chunk in client.images.get(image).save():
@@ -83,12 +84,21 @@ def image_files(client: Any, image: str) -> Iterator[tuple[str, bytes]]:
             for member in saved:
                 layer = saved.extractfile(member) if member.isfile() else None
                 if layer is not None:
-                    with suppress(tarfile.ReadError):  # manifests are no layers
-                        yield from _layer_files(layer, member.name)
+                    yield from _layer_files(layer, member.name)
 
 
 def _layer_files(layer: IO[bytes], name: str) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(fileobj=layer) as files:
+    """What lies in a layer; a member that is none describes the image."""
+    try:
+        files = tarfile.open(fileobj=layer)  # noqa: SIM115  closed below
+    except tarfile.ReadError:
+        layer.seek(0)
+        text = layer.read()
+        with suppress(ValueError):
+            text = b"\n".join(_texts_of_json(json.loads(text)))
+        yield name, text
+        return
+    with files:
         for member in files:
             content = files.extractfile(member) if member.isfile() and member.size <= _MOST else None
             if content is not None:
@@ -97,8 +107,19 @@ def _layer_files(layer: IO[bytes], name: str) -> Iterator[tuple[str, bytes]]:
                     yield place, text
 
 
+def _texts_of_json(value: Any) -> Iterator[bytes]:
+    match value:
+        case str():
+            yield value.encode()
+        case list():
+            for it in value:
+                yield from _texts_of_json(it)
+        case dict():
+            yield from _texts_of_json([*value.keys(), *value.values()])
+
+
 def unpacked(content: bytes) -> Iterator[bytes]:
-    """A file, and what it holds where it is one of git's."""
+    """A file, and what it holds where it is one of git's or an archive."""
     yield content
     if content[:4] == b"PACK":
         with tempfile.TemporaryDirectory() as folder, suppress(PrchainError):
@@ -106,6 +127,15 @@ def unpacked(content: bytes) -> Iterator[bytes]:
     elif content[:1] == b"x":
         with suppress(zlib.error):
             yield zlib.decompress(content)
+    elif content[:2] == b"\x1f\x8b":
+        with suppress(zlib.error):
+            yield zlib.decompressobj(wbits=31).decompress(content, _MOST)
+    elif content[:4] == b"PK\x03\x04":
+        with (
+            suppress(zipfile.BadZipFile, NotImplementedError, RuntimeError),
+            zipfile.ZipFile(io.BytesIO(content)) as it,
+        ):
+            yield b"\n".join(it.read(inner) for inner in it.infolist() if inner.file_size <= _MOST)
 
 
 def pack_objects(pack: bytes, folder: Path) -> Iterator[bytes]:

@@ -4,7 +4,8 @@
 
 Two things are proved. An agent that did what the developers did finds exactly B_t, in every pair. For other agents, no
 line of the reference that their own work lacks enters the state (`research.state_pairs.leaks`), outside the test files
-of earlier stages. Exit code 1 where either fails.
+of earlier stages. With --scripts a third one: what an exported task of Harbor's ships between two steps makes of each
+agent's tree the tree that our own rule does. Exit code 1 where one fails.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from prchain.core.git.trees import TreeStore
 from research.state_pairs.agents import WAYS, perturbed
 from research.state_pairs.leaks import leaks
 from research.state_pairs.pairs import Pair, draw, tests_of
+from research.state_pairs.scripts import tree_by_script
 from sql.store import Store
 
 SEED = 20261121
@@ -33,8 +35,9 @@ SEED = 20261121
 @click.option("--db", type=click.Path(exists=True), required=True, help="A SQLite database of prchain with chains.")
 @click.option("--pairs", "count", default=200, show_default=True)
 @click.option("--seed", default=SEED, show_default=True)
+@click.option("--scripts", is_flag=True, help="Also by what Harbor's tasks ship between steps.")
 @click.option("--verbose", is_flag=True, help="Name the pairs with conflicts.")
-def main(db: str, count: int, seed: int, verbose: bool) -> None:
+def main(db: str, count: int, seed: int, scripts: bool, verbose: bool) -> None:
     """Prove the rule of stage state on the pairs of a mined database."""
     with closing(Store.open(db, create=False)) as store:
         pairs = draw(store, count, seed)
@@ -48,7 +51,7 @@ def main(db: str, count: int, seed: int, verbose: bool) -> None:
                 stores[pair.location] = TreeStore.open(own, [Path(pair.location)])
             sums[f"pairs from a {pair.origin}"] += 1
             try:
-                failures += _carried(stores[pair.location], pair, random.Random(seed + index), sums, verbose)
+                failures += _carried(stores[pair.location], pair, random.Random(seed + index), sums, verbose, scripts)
             except IncompleteRepository:
                 sums["pairs whose objects the mirror lacks"] += 1
     for name, number in sorted(sums.items()):
@@ -58,7 +61,9 @@ def main(db: str, count: int, seed: int, verbose: bool) -> None:
     sys.exit(1 if failures else 0)
 
 
-def _carried(store: TreeStore, pair: Pair, generator: random.Random, sums: Counter[str], verbose: bool) -> list[str]:
+def _carried(
+    store: TreeStore, pair: Pair, generator: random.Random, sums: Counter[str], verbose: bool, scripts: bool
+) -> list[str]:
     tests = tests_of(store, pair)
     name = f"{pair.repository} #{pair.numbers[0]} -> #{pair.numbers[1]} ({pair.origin})"
     failures = []
@@ -80,6 +85,11 @@ def _carried(store: TreeStore, pair: Pair, generator: random.Random, sums: Count
             sums[f"{way}: merge_unsupported"] += 1
             failures += [f"{name}: {way}: {error}"] if verbose else []
             continue
+        if scripts:
+            found = tree_by_script(store, (pair.base_before, pair.landed_before, pair.base), agent, tests)
+            alike = found == (state.tree, len(state.conflicts))
+            sums["by the script: the same S_t, and as many conflicts"] += alike
+            failures += [] if alike else [f"{name}: {way}: the script makes {found[0]} of it, and we {state.tree}"]
         if state.conflicts:
             sums[f"{way}: with conflicts"] += 1
             if verbose:

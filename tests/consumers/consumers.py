@@ -274,24 +274,24 @@ def test_harbors_classes_take_all_that_is_written_and_refuse_what_the_few_lines_
 
 
 @pytest.mark.skipif(READERS not in os.environ, reason=f"{READERS} names no Python 3.12 with trl and verifiers")
-def test_trl_loads_the_tasks_of_one_step_and_so_does_verifiers_where_they_name_no_user(tmp_path: Path) -> None:
+def test_trl_loads_the_tasks_of_one_step_and_so_does_verifiers_where_they_name_the_agents_user(tmp_path: Path) -> None:
     places = TaskFolders(tmp_path)
     for number in (1, 2):
-        files = files_of(replace(SINGLE, name=f"prchain/a__b-1__s{number}"))
-        places.write("stages", f"a__b-1__s{number}", files)
-        files["task.toml"] = files["task.toml"].replace(b'user = "root"\n', b"")
-        places.write("plain", f"a__b-1__s{number}", files)
+        task = replace(SINGLE, name=f"prchain/a__b-1__s{number}")
+        places.write("stages", f"a__b-1__s{number}", files_of(task))
+        places.write("declared", f"a__b-1__s{number}", files_of(replace(task, agent="agent")))
     places.write("chains", "a__b-1", files_of(replace(CHAIN, name="prchain/a__b-1")))
     (rows,) = consumed("trl-harbor", tmp_path / "stages", python=READERS)
     assert [row["task_dir"] for row in rows] == [str(tmp_path / "stages" / f"a__b-1__s{it}") for it in (1, 2)]
     assert all(row["has_bash"] for row in rows)
-    folders = [tmp_path / name for name in ("plain", "stages", "chains")]
+    folders = [tmp_path / name for name in ("declared", "stages", "chains")]
     tasks, with_user, refused = consumed("verifiers-harbor", *folders, python=READERS)
     assert "[verifier].user is not supported" in with_user
     assert [(it["name"], it["prompt"], it["image"], it["workdir"]) for it in tasks] == [
         (f"prchain/a__b-1__s{number}", "do it", SINGLE.image, SINGLE.workdir) for number in (1, 2)
     ]
     for task in tasks:
+        assert task["agent_user"] == "agent", "its grader is the image's user, root"
         assert task["verifier"] is not None and task["verifier_image"] is None, "its tests come into a fresh container"
         assert len(task["collect"]) == 1 and task["network_allow"] == []
     assert "multi-step Harbor tasks are not supported" in refused

@@ -95,8 +95,10 @@ def grade_tree(
     command: TestCommand = PYTEST,
     tests: str = TESTS,
     timeout: float = 60,
+    places: str = "places",
 ) -> Graded:
-    """Grade a tree. Without a `baseline` it is a run that finds one: on the reference."""
+    """Grade a tree. Without a `baseline` it is a run that finds one: on the reference. `places` is what places and
+    values of canaries follow from."""
     made: dict[str, bytes] = {}
 
     def write(content: bytes) -> str:
@@ -124,7 +126,7 @@ def grade_tree(
             continue
         text = made[entry.blob].decode()
         if path.decode() == tests and plant is not None:
-            planted = plant(tests, text, Planting("places", SystemRandom(), slots, set()))
+            planted = plant(tests, text, Planting(places, SystemRandom(), slots, set()))
             text, canaries = planted.text, planted.canaries
         (folder / path.decode()).parent.mkdir(parents=True, exist_ok=True)
         (folder / path.decode()).write_text(text)

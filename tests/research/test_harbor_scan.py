@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
+import json
 import tarfile
 import zipfile
 import zlib
@@ -50,14 +52,33 @@ def test_layers_are_read_with_what_git_packed_in_them(tmp_path: Path) -> None:
     pack = (tmp_path / "pack" / f"pack-{name}.pack").read_bytes()
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as layer:
-        for path, content in (("r/a.pack", pack), ("r/loose", zlib.compress(NEW.encode())), ("plain", NEW.encode())):
+        wheel = io.BytesIO()
+        with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr("area.py", NEW)
+        for path, content in (
+            ("r/a.pack", pack),
+            ("r/loose", zlib.compress(NEW.encode())),
+            ("plain", NEW.encode()),
+            ("a.whl", wheel.getvalue()),
+            ("a.gz", gzip.compress(NEW.encode())),
+            ("other", b"PK\x03\x04 and no archive"),
+        ):
             header = tarfile.TarInfo(path)
             header.size = len(content)
             layer.addfile(header, io.BytesIO(content))
     out.seek(0)
     later = later_lines(store, [base], [(base, landed)])
     found = {place for place, content in _layer_files(out, "layer") if finds(later, content)}
-    assert found == {"layer:r/a.pack", "layer:r/loose", "layer:plain"}
+    assert found == {f"layer:{name}" for name in ("r/a.pack", "r/loose", "plain", "a.whl", "a.gz")}
+
+
+def test_what_describes_an_image_is_read_too(tmp_path: Path) -> None:
+    store, base, landed = store_of(tmp_path)
+    config = json.dumps({"config": {"Labels": {"x": NEW}}, "history": [{"created_by": "make"}]})
+    later = later_lines(store, [base], [(base, landed)])
+    found = [place for place, text in _layer_files(io.BytesIO(config.encode()), "x.json") if finds(later, text)]
+    assert found == ["x.json"]
+    assert not [text for _, text in _layer_files(io.BytesIO(b""), "empty") if finds(later, text)]
 
 
 def test_the_script_between_steps_is_unpacked(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from environments.checkouts.state import next_state
 from prchain.core.git.trees import TreeStore
 from research.state_pairs.leaks import leaks
+from research.state_pairs.scripts import tree_by_script
 from tests.prchain.treeworld import new_store, plant
 
 BEFORE = "one\ntwo\nthree\nfour\n"
@@ -25,6 +27,17 @@ def found(store: TreeStore, *texts: str, path: str = "a", tests: tuple[bytes, ..
     """Leaked and moved lines of trees that hold one file, in the order landed, agent, base, state."""
     landed, agent, base, state = (plant(store, {path: text}) for text in texts)
     return leaks(store, (landed, agent, base, state), tests)
+
+
+def test_the_script_between_steps_of_harbors_tasks_makes_the_same_tree(store: TreeStore) -> None:
+    before, landed, agent, upstream = (
+        plant(store, {"a": text, "tests/a": test, "b": "b\n" * 9})
+        for text, test in ((BEFORE, "1\n"), (LANDED, "2\n"), (BEFORE + "mine\n", "mine\n"), (UPSTREAM, "3\n"))
+    )
+    ours = next_state(store, landed_before=landed, agent_tree=agent, base=upstream, test_paths=[b"tests/a"])
+    assert len(ours.conflicts) == 1
+    assert tree_by_script(store, (before, landed, upstream), agent, [b"tests/a"]) == (ours.tree, 1)
+    assert tree_by_script(store, (before, landed, upstream), landed, [b"tests/a"]) == (upstream, 0)
 
 
 def test_the_base_itself_is_full_of_what_the_agent_did_not_do(store: TreeStore) -> None:

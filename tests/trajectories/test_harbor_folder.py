@@ -85,7 +85,9 @@ def configuration(files: Files) -> dict[str, Any]:
     return tomllib.loads(files["task.toml"].decode())
 
 
-@pytest.mark.parametrize("task", [SINGLE, CHAIN, replace(CHAIN, network="compose", min_reward=None)])
+@pytest.mark.parametrize(
+    "task", [SINGLE, CHAIN, replace(CHAIN, network="compose", min_reward=None), replace(CHAIN, agent="agent")]
+)
 def test_the_configuration_is_what_harbors_schema_says(task: HarborTask) -> None:
     assert list(faults(configuration(files_of(task)), SCHEMA)) == []
 
@@ -131,12 +133,46 @@ def test_tests_are_uploaded_to_a_verifier_of_their_own() -> None:
         assert not any(path.endswith("Dockerfile") for path in files)
 
 
+def test_the_grader_is_another_user_than_the_agent_whichever_of_them_is_named() -> None:
+    """verifiers refuses a user of the verifier's and of its collecting; both are the image's then, which is root."""
+    of_image, declared = (configuration(files_of(replace(CHAIN, agent=user))) for user in (None, "agent"))
+    assert of_image["verifier"]["user"] == of_image["verifier"]["collect"][0]["user"] == "root"
+    assert "agent" not in of_image
+    assert "user" not in declared["verifier"] and "user" not in declared["verifier"]["collect"][0]
+    assert declared["agent"] == {"user": "agent"}
+
+
 def test_the_network_is_ruled_out_in_one_of_two_ways() -> None:
     declared, compose = (files_of(replace(SINGLE, network=network)) for network in ("declared", "compose"))
     assert configuration(declared)["environment"]["network_mode"] == "no-network"
     assert "environment/docker-compose.yaml" not in declared
     assert configuration(compose)["environment"]["network_mode"] == "public"
     assert b"network_mode: none" in compose["environment/docker-compose.yaml"]
+
+
+RUNTIME_INSTALLS = (
+    r"\b(pip|pip3|uv|uvx|pipx|apt|apt-get|apk|yum|dnf|npm|pnpm|yarn|conda|curl|wget|git clone)\b|https?://"
+)
+
+
+@pytest.mark.parametrize("task", [SINGLE, replace(CHAIN, network="compose"), replace(CHAIN, agent="agent")])
+def test_harbors_lint_has_nothing_to_find(task: HarborTask) -> None:
+    """Its default rules (0.26, `harbor.lint.models.DEFAULT_RULES`) that a folder of ours could break, without Harbor:
+    `faults` has those of keys, the test above those of the verifier's mode."""
+    files = files_of(task)
+    values = configuration(files)
+    names = {path.rpartition("/")[2] for path in files}
+    # agent-image-test-leak, unused-harborignore: nothing is built, and nothing kept back.
+    assert not names & {"Dockerfile", ".harborignore"}
+    # overlapping-artifacts, artifact-log-overlap: the folder that Harbor itself takes along is all.
+    assert "artifacts" not in values and not any("artifacts" in step for step in values.get("steps", ()))
+    # verifier-runtime-install, verifier-network-download, unpinned-python-dependency
+    assert not re.search(RUNTIME_INSTALLS, files["tests/test.sh"].decode())
+    # compose-*: no mount, no right and no image of its own.
+    if task.network == "compose":
+        assert files["environment/docker-compose.yaml"].split() == b"services: main: network_mode: none".split()
+    # root-agent, which is no default
+    assert values.get("agent", {}).get("user") not in ("root", "0", 0)
 
 
 def test_the_list_of_a_data_set_names_tasks_with_digests() -> None:
@@ -162,7 +198,12 @@ def test_outputs_of_any_name_can_be_told_to_a_grader(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [(["--format", "harbor"], "is a file"), (["--min-reward", "0.5"], "--min-reward")]
+    ("options", "words"),
+    [
+        (["--format", "harbor"], "is a file"),
+        (["--min-reward", "0.5"], "--min-reward"),
+        (["--agent-user", "declared"], "--agent-user"),
+    ],
 )
 def test_the_command_refuses_what_it_cannot_do(tmp_path: Path, options: list[str], words: str) -> None:
     out = tmp_path / "out"

@@ -19,12 +19,22 @@ from environments.suites.outcomes import PASSED, ClassifiedTests, Grade, StateCh
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import ExtractionFailed, ImageError, SandboxLost
-from tests.trajectories.harborworld import BASE, LANDED, Files, StageWorld, lay, stage_world, tree_of
+from tests.trajectories.harborworld import (
+    BASE,
+    LANDED,
+    NEW_TEST,
+    OLD_TEST,
+    Files,
+    StageWorld,
+    lay,
+    stage_world,
+    tree_of,
+)
 from trajectories.export.tasks.harbor.bundle import bundle
 from trajectories.export.tasks.harbor.export import GRADER
 from trajectories.export.tasks.harbor.inside import collect
 from trajectories.export.tasks.harbor.inside.fingerprint import fingerprint
-from trajectories.export.tasks.harbor.inside.grade import agents_tree, grade_of_work, graded
+from trajectories.export.tasks.harbor.inside.grade import agents_tree, grade_alone, grade_of_work, graded
 from trajectories.export.tasks.harbor.inside.rewards import ctrf, rewards
 from trajectories.export.tasks.harbor.inside.said import OBJECTS, StageSaid
 from trajectories.export.tasks.harbor.inside.work_tree import read_changes
@@ -215,6 +225,18 @@ def test_work_that_ends_the_tests_processes_is_worth_nothing(
     lost = TestRun({}, "", 0.0, None, infra=SandboxLost("").name)
     monkeypatch.setattr("trajectories.export.tasks.harbor.inside.grade.graded_run", lambda *a: lost)
     assert rewards(grade_of(world), ())["reward"] == 0.0
+
+
+@pytest.mark.parametrize(("ended", "reward"), [((True, True), 1.0), ((True, False), 0.0), ((False, True), 0.0)])
+def test_processes_that_cannot_be_ended_are_a_cheat(
+    world: StageWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: tuple[bool, ...], reward: float
+) -> None:
+    """They could write another reward over ours."""
+    module, answers = "trajectories.export.tasks.harbor.inside.grade", iter(ended)
+    done = grade(world.said.classes, StateCheck(), dict.fromkeys([OLD_TEST, NEW_TEST], Status.passed))
+    monkeypatch.setattr(f"{module}.end_others", lambda user: next(answers))
+    monkeypatch.setattr(f"{module}.grade_of_work", lambda *given: done)
+    assert rewards(grade_alone(tmp_path, tmp_path / "none", world.said), ())["reward"] == reward
 
 
 def test_what_a_grader_is_told_comes_back_from_its_file(world: StageWorld, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from trajectories.export.tasks.harbor.drift import setup_script, step_pack, step
 from trajectories.export.tasks.harbor.inside.plain_git import PlainStore
 from trajectories.export.tasks.harbor.inside.said import StageSaid, paths_of
 from trajectories.export.tasks.harbor.inside.step import move_folder, next_tree
+from trajectories.export.tasks.harbor.inside.work_tree import FolderRules, tree_of_folder
 from trajectories.export.tasks.harbor.objects import graders_pack
 
 BASE_1: Files = {
@@ -132,6 +133,11 @@ def test_the_script_ships_no_line_of_a_reference_that_is_to_come(
     assert b"THE SECOND REFERENCE" not in shipped and b"A FILE OF THE REFERENCE" not in shipped
 
 
+def _has_new_python() -> bool:
+    asked = ["/usr/bin/python3", "-c", "import sys; print(sys.version_info >= (3, 11))"]
+    return subprocess.run(asked, capture_output=True, check=True).stdout.strip() == b"True"
+
+
 def hostile(folder: Path, marks: Path) -> None:
     """What an agent can leave: hooks, filters, drivers, programs that take the place of git's."""
     git = ["git", "-C", str(folder)]
@@ -160,8 +166,7 @@ def hostile(folder: Path, marks: Path) -> None:
 def test_the_script_runs_in_a_hostile_folder_and_leaves_nothing(
     store: TreeStore, said: StageSaid, tmp_path: Path
 ) -> None:
-    asked = ["/usr/bin/python3", "-c", "import sys; print(sys.version_info >= (3, 11))"]
-    if subprocess.run(asked, capture_output=True, check=True).stdout.strip() != b"True":
+    if not _has_new_python():
         pytest.skip("the machine's python3 is older than those of images")
     folder, marks = tmp_path / "agent", tmp_path / "marks"
     marks.mkdir()
@@ -201,6 +206,37 @@ def test_the_script_runs_in_a_hostile_folder_and_leaves_nothing(
     assert log.count(b"\n") == 1
     status = subprocess.run(["git", "-C", str(folder), "status", "--short"], capture_output=True, check=True).stdout
     assert b"app.py" not in status
+
+
+@pytest.mark.skipif(
+    not (Path("/usr/bin/python3").exists() and Path("/usr/bin/git").exists()), reason="needs what images have"
+)
+@pytest.mark.parametrize(("way", "conflicts"), [("the reference", 0), ("another way", 0), ("a conflict", 1)])
+def test_what_the_script_leaves_in_the_folder_is_s_t_where_upstream_drifted(
+    store: TreeStore, said: StageSaid, tmp_path: Path, way: str, conflicts: int
+) -> None:
+    if not _has_new_python():
+        pytest.skip("the machine's python3 is older than those of images")
+    before, stage = stages(store)
+    assert store.tree_of(before.landed) != store.tree_of(stage.base), "upstream has to have done something meanwhile"
+    ours = next_state(
+        store,
+        landed_before=before.landed,
+        agent_tree=plant(store, trees(AGENTS[way])),
+        base=stage.base,
+        test_paths=[b"tests/test_app.py"],
+    )
+    assert len(ours.conflicts) == conflicts
+    folder = tmp_path / "agent"
+    lay(folder, AGENTS[way])
+    (folder / "setup.sh").write_bytes(setup_script(store, before, stage, PATCHES, said, "canary"))
+    done = subprocess.run(["/bin/bash", "setup.sh"], cwd=folder, capture_output=True, check=True)
+    assert done.stdout.decode() == f"{ours.tree}: {conflicts} conflicts\n", done.stderr
+    rules = FolderRules(store.entries(before.base), before.base)
+    own = PlainStore.open(tmp_path / "folder.git", [store.path])
+    assert tree_of_folder(own, str(folder).encode(), rules) == ours.tree
+    committed = ["git", "-C", str(folder), "rev-parse", "HEAD^{tree}"]
+    assert subprocess.run(committed, capture_output=True, check=True, text=True).stdout.strip() == ours.tree
 
 
 def test_a_script_that_cannot_do_it_leaves_the_tree_and_lets_the_step_begin(

@@ -32,19 +32,13 @@ _FOLDERS = {
 """Packages of which all files go along: they are found by their folder."""
 _DATE = (2000, 1, 1, 0, 0, 0)
 
+# Nothing is unpacked: what lies where an agent's processes can write is not believed.
 _MAIN = """\
-import os, runpy, shutil, sys, tempfile, zipfile
+import runpy, sys
 if sys.version_info < {python}:
     sys.exit("this file needs Python {words} or newer, and the image's is older")
-place = tempfile.mkdtemp(prefix="prchain-")
-try:
-    with zipfile.ZipFile(os.path.abspath(sys.argv[0])) as packed:
-        packed.extractall(place)
-    sys.path.insert(0, place)
-    sys.dont_write_bytecode = True
-    runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
-finally:
-    shutil.rmtree(place, ignore_errors=True)
+sys.dont_write_bytecode = True
+runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
 """
 
 

@@ -18,6 +18,7 @@ from prchain.core.swebench.instances import instance_id
 from sql.store import Store
 from trajectories.export.tasks.harbor.bundle import bundle
 from trajectories.export.tasks.harbor.folder import (
+    AgentUser,
     HarborTask,
     Network,
     digest,
@@ -50,6 +51,7 @@ class HarborOptions:
     network: Network = "declared"
     registry: str | None = None
     min_reward: float | None = 1.0
+    agent_user: AgentUser = "image"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,12 @@ class HarborExport:
         with self._store.reading() as tx:
             task = read_task(tx, record.chain_id, record.interface_mode)
         material = self.material_type(
-            task, self._settings.mirrors_dir, self._settings.data_dir, self._provider, self._backend
+            task,
+            self._settings.mirrors_dir,
+            self._settings.data_dir,
+            self._provider,
+            self._backend,
+            as_root=self._options.agent_user == "declared",
         )
         if self._options.steps != "single":
             with self.named(record.chain_id, 0):
@@ -140,6 +147,7 @@ class HarborExport:
             grader=bundle(GRADER),
             seconds=material.workplace(stage).test_timeout,
             canary=canary,
+            agent=self._agent(material.image(stage)),
         )
         self._write_folder(SINGLE, task)
 
@@ -170,6 +178,7 @@ class HarborExport:
                 seconds=material.workplace(first).test_timeout,
                 min_reward=self._options.min_reward,
                 canary=canary,
+                agent=self._agent(image),
             ),
         )
 
@@ -179,6 +188,9 @@ class HarborExport:
         if self._options.registry is None:
             return image.name
         return push(self._backend.client, image.name, self._options.registry)
+
+    def _agent(self, image: TaskImage) -> str | None:
+        return image.facts.user if self._options.agent_user == "declared" else None
 
     def _write_folder(self, data_set: str, task: HarborTask) -> None:
         files = files_of(task)

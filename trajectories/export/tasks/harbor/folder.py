@@ -19,6 +19,10 @@ Network = Literal["declared", "compose"]
 """How a task says that there is no network. ``declared``: by the key that every provider reads, for which Docker needs
 two images of Docker Hub; ``compose``: by a file that Docker alone reads, and that needs nothing."""
 
+AgentUser = Literal["image", "declared"]
+"""How the agent becomes another user than the grader, which is root. ``image``: the image's user is the agent's, and
+``[verifier].user`` says root; ``declared``: the image's is root, and ``[agent].user`` names the agent's."""
+
 GRADER = "grader.pyz"
 _COMPOSE = "services:\n  main:\n    network_mode: none\n"
 _RUNS = 4
@@ -60,6 +64,8 @@ class HarborTask:
     min_reward: float | None = None
     """A step below it ends the trial."""
     canary: str = ""
+    agent: str | None = None
+    """The agent's user where the image's is root, for whom no verifier has to name one; None: the image's user."""
 
 
 def files_of(task: HarborTask) -> Files:
@@ -86,6 +92,7 @@ def _configuration(task: HarborTask, *, single: bool) -> dict[str, Any]:
     environment["network_mode"] = "no-network" if task.network == "declared" else "public"
     command = f"env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 /usr/bin/python3 -I -S {PLACE}/collect.py"
     collect = f"{command} {shlex.quote(task.workdir)} {PLACE}/listing {ARCHIVE}"
+    named = {"user": "root"} if task.agent is None else {}
     values: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "task": {"name": task.name, "description": task.description, "keywords": list(task.keywords)},
@@ -95,10 +102,12 @@ def _configuration(task: HarborTask, *, single: bool) -> dict[str, Any]:
             # Bare: with an image of its own Harbor would take the tests for part of that, and not upload them.
             "environment_mode": "separate",
             "timeout_sec": _RUNS * task.seconds,
-            "user": "root",
-            "collect": [{"command": collect, "user": "root", "timeout_sec": _COLLECTING}],
+            **named,
+            "collect": [{"command": collect, **named, "timeout_sec": _COLLECTING}],
         },
     }
+    if task.agent is not None:
+        values["agent"] = {"user": task.agent}
     if not single:
         values["multi_step_reward_strategy"] = "mean"
         gate = {} if task.min_reward is None else {"min_reward": {"reward": task.min_reward}}

@@ -32,6 +32,7 @@ PLACE = "/opt/prchain"
 ARCHIVE = "/logs/artifacts/prchain-work.tar"
 """Below the folder that Harbor always takes along to a verifier of its own (harbor 0.26, `with_convention_entry`)."""
 
+_ROOT = "0"
 _PYTHON = "/usr/bin/python3"
 _GIT = "/usr/bin/git"
 _SYSTEM = ("/usr/", "/bin", "/sbin")
@@ -48,6 +49,7 @@ class ImageFacts:
 
     inputs: str
     user: str
+    """The agent's."""
     environment: Mapping[str, str]
     outputs: tuple[str, ...]
     watched: tuple[str, ...]
@@ -69,8 +71,9 @@ class TaskImage:
     facts: ImageFacts
 
 
-def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskImage:
-    """The image of tasks that begin with a stage, made where the engine has none of the same inputs.
+def task_image(workplace: Workplace, chain: ChainStages, stage: Stage, *, as_root: bool = False) -> TaskImage:
+    """The image of tasks that begin with a stage, made where the engine has none of the same inputs; with `as_root` its
+    user is root, and the agent's is told in its facts.
 
     `workplace` is the stage's, in docker, and connected. Raises `UsageError` for an image whose Python or git is too
     old for what has to run in it, and as `environments.proofs.stage_images.stage_image`.
@@ -87,6 +90,8 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskIm
     watched = _watched(environment)
     for part in (*scripts.values(), _script("fingerprint.py"), repr(watched).encode()):
         whole.update(part)
+    if as_root:
+        whole.update(b"as root")
     name = task_image_name(chain.repository, chain.id, stage.position, whole.hexdigest())
     known = _label(client, name)
     if known is not None and known.inputs == whole.hexdigest():
@@ -97,7 +102,7 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskIm
         workdir = workplace.provided.plan.workdir
         facts = ImageFacts(
             inputs=whole.hexdigest(),
-            user=config.get("User") or "0",
+            user=config.get("User") or _ROOT,
             environment={**environment, **workplace.provided.plan.environment},
             outputs=output_texts(_said(container, _OUTPUTS.format(workdir, _GIT))),
             watched=watched,
@@ -111,7 +116,7 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> TaskIm
                 repository=repository,
                 tag=tag,
                 changes=[f"LABEL {TASK_LABEL}={json.dumps(json.dumps(asdict(facts)))}".replace("$", "\\$")],
-                conf={"Entrypoint": [], "Cmd": ["/bin/bash"], "User": config.get("User") or ""},
+                conf={"Entrypoint": [], "Cmd": ["/bin/bash"], "User": _ROOT if as_root else config.get("User") or ""},
             )
     return TaskImage(name, facts)
 

@@ -35,6 +35,8 @@ class ChainMaterial:
     data_dir: Path
     provider: Provider
     backend: Backend
+    as_root: bool = False
+    """Whether images of tasks have root as their user (`folder.AgentUser`)."""
     _workplaces: dict[int, Workplace] = field(default_factory=dict)
     _images: dict[int, TaskImage] = field(default_factory=dict)
 
@@ -72,7 +74,9 @@ class ChainMaterial:
     def image(self, stage: StageTask) -> TaskImage:
         """The image of tasks that begin with the stage; raises as `task_image`."""
         if stage.position not in self._images:
-            self._images[stage.position] = task_image(self.workplace(stage), self.task.chain, stage.stage)
+            self._images[stage.position] = task_image(
+                self.workplace(stage), self.task.chain, stage.stage, as_root=self.as_root
+            )
         return self._images[stage.position]
 
     def shared_image(self) -> TaskImage:

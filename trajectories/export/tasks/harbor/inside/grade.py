@@ -14,6 +14,7 @@ import ctypes
 import json
 import logging
 import os
+import secrets
 import stat
 import sys
 import tempfile
@@ -35,6 +36,8 @@ from trajectories.export.tasks.harbor.inside.said import OBJECTS, STAGE, StageSa
 from trajectories.export.tasks.harbor.inside.work_tree import FolderRules, read_changes, tree_of_folder
 
 _PR_SET_DUMPABLE = 4
+
+_ENDLESS = "processes that nobody could end were left"
 
 REWARD, REPORT = "reward.json", "ctrf.json"
 
@@ -118,23 +121,29 @@ def main(arguments: Sequence[str]) -> int:
     os.environ.update({"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
     start = time.time()
     for name in (REWARD, REPORT, "reward.txt"):
-        (out / name).unlink(missing_ok=True)
+        _clear(out / name)
     try:
         said = StageSaid.read(folder / STAGE)
-        user = User.of(said.user)
-        end_others(user)
-        if os.geteuid() == 0:
-            folder.chmod(0o700)  # the code under test reads neither the tests that it is not to know, nor their marks
-        found = grade_of_work(folder, archive, said, user)
+        found = grade_alone(folder, archive, said)
     except PrchainError as error:
         sys.stdout.write(f"not graded, {error.name}: {error}\n")
         return 1
-    end_others(user)
     _write(out / REPORT, ctrf(found, said.runner, start, time.time()))
     values = rewards(found, said.earlier_f2p)
     _write(out / REWARD, json.dumps(values, sort_keys=True) + "\n")
     sys.stdout.write(f"{found.outcome}: {values}\n")
     return 0
+
+
+def grade_alone(folder: Path, archive: Path, said: StageSaid) -> Grade:
+    """`grade_of_work`, with nothing of the user's running before and after it; what cannot be ended is a cheat."""
+    user = User.of(said.user)
+    if not end_others(user):
+        return _caught(said, _ENDLESS)
+    if os.geteuid() == 0:
+        folder.chmod(0o700)  # the code under test reads neither the tests that it is not to know, nor their marks
+    found = grade_of_work(folder, archive, said, user)
+    return found if end_others(user) else _caught(said, _ENDLESS)
 
 
 def grade_of_work(folder: Path, archive: Path, said: StageSaid, user: User) -> Grade:
@@ -144,7 +153,7 @@ def grade_of_work(folder: Path, archive: Path, said: StageSaid, user: User) -> G
     if changed and os.path.lexists(archive):
         raise ImageError("the programs of the image are others than the task was made for")
     if changed:
-        return grade(said.classes, StateCheck(), {}, earlier_f2p=said.earlier_f2p, cheats=changed)
+        return _caught(said, *changed)
     with tempfile.TemporaryDirectory(prefix="grader-", dir="/var/tmp") as place:
         store = PlainStore.made(Path(place) / "trees.git")
         with (folder / OBJECTS).open("rb") as pack:
@@ -157,9 +166,21 @@ def grade_of_work(folder: Path, archive: Path, said: StageSaid, user: User) -> G
         return graded(store, said, tree, user)
 
 
+def _caught(said: StageSaid, *cheats: str) -> Grade:
+    return grade(said.classes, StateCheck(), {}, earlier_f2p=said.earlier_f2p, cheats=cheats)
+
+
+def _clear(path: Path) -> None:
+    """Make room: a folder is put aside, since one that is closed to us cannot be removed."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f"{path.name}-{secrets.token_hex(6)}"))
+    else:
+        path.unlink(missing_ok=True)
+
+
 def _write(path: Path, text: str) -> None:
     """A file that was not there before: what others put in its place goes."""
-    path.unlink(missing_ok=True)
+    _clear(path)
     with path.open("x", encoding="utf-8") as file:
         file.write(text)
 

@@ -8,6 +8,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,10 @@ from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfi
 from environments.sandboxes.server import SCRIPT
 from environments.suites.runner import TestCommand
 from prchain.core.errors import SandboxError
+
+_QUIET = 3
+"""Looks at the processes in a row that have to find none."""
+_PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +133,30 @@ class Machine:
         return plan.refresh
 
 
-def end_others(user: User) -> None:
+def end_others(user: User) -> bool:
     """Kill what the user left running: it could write over what we write. We, those that began us and the first
-    process stay."""
+    process stay. Whether none is left: processes that make others without end are stopped as they are found, and
+    looked for again and again."""
     kept, pid = {1}, os.getpid()
     while pid > 1:
         kept.add(pid)
         pid = _parent(pid)
-    for pid, owner in list(_processes()):
-        if pid not in kept and owner == user.uid and not _keeps_container(pid):
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+    quiet, start = 0, time.monotonic()
+    while quiet < _QUIET and time.monotonic() - start < _PATIENCE:
+        quiet += 1
+        for pid, owner in _processes():
+            if owner == user.uid and pid not in kept and _is_alive(pid) and not _keeps_container(pid):
+                quiet = 0
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+    return quiet >= _QUIET
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return _facts(pid)[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
 
 
 def _keeps_container(pid: int) -> bool:
@@ -156,9 +174,10 @@ def _facts(pid: int) -> list[bytes]:
 
 
 def _processes() -> Iterator[tuple[int, int]]:
-    for path in Path("/proc").glob("[0-9]*"):
+    """The newest first."""
+    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdecimal()), reverse=True):
         with contextlib.suppress(OSError):
-            yield int(path.name), path.stat().st_uid
+            yield pid, os.stat(f"/proc/{pid}").st_uid
 
 
 def _parent(pid: int) -> int:

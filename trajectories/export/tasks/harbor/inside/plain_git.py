@@ -18,7 +18,7 @@ _OWN = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
 
 
 class PlainStream(GitStream):
-    """`GitStream` without GitPython, which no image has."""
+    """`GitStream` without GitPython, which no image has, and without a folder of ours: a packed file has none."""
 
     def _spawn(self, environment: dict[str, str], stdin: Any) -> tuple[Any, Any]:
         kept = {name: value for name, value in environment.items() if name.startswith(_KEPT)}
@@ -27,9 +27,7 @@ class PlainStream(GitStream):
 
         def spawn() -> subprocess.Popen[bytes]:
             command = [GIT, *self._command[1:]]
-            return subprocess.Popen(
-                command, cwd=self._place, env={**kept, **_OWN}, stdin=stdin, stdout=pipe, stderr=pipe
-            )
+            return subprocess.Popen(command, cwd="/", env={**kept, **_OWN}, stdin=stdin, stdout=pipe, stderr=pipe)
 
         return None, start_child(spawn)
 
