@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import Any
 
 from prchain.core.llm.model import Message, Reply, ToolCall
+from prchain.core.storable import clean_text
 from trajectories.model import Entry, EntryKind, Reason, TurnFault
 
 Clean = Callable[[str], str]
@@ -54,6 +55,8 @@ class _Node:
     entry: Entry | None = None
     """None for the root."""
     children: dict[str, _Node] = field(default_factory=dict)
+    words: tuple[Entry, ...] = ()
+    """Of observers, which stand behind it and which the program does not know."""
 
 
 @dataclass(slots=True)
@@ -77,44 +80,113 @@ class RecordedConversations:
 
     def __init__(self, clean: Clean) -> None:
         self.branches: list[Branch] = []
+        self.earlier = 0
+        """How many entries the first conversation has of earlier (`know`)."""
         self._clean = clean
         self._root = _Node()
 
+    def know(self, entries: Sequence[Entry]) -> None:
+        """Begin with what is stored of earlier: the first conversation, with those entries as its own."""
+        branch = Branch(len(self.branches), [])
+        self.branches.append(branch)
+        node = self._root
+        for ordinal, entry in enumerate(entries):
+            kept = replace(entry, ordinal=ordinal)
+            if entry.kind is EntryKind.GUIDANCE:
+                branch.entries.append(kept)
+                node.words += (kept,)
+            else:
+                node = self._add(branch, node, entry.message(), kept)
+        branch._tip = node
+        self.earlier = len(entries)
+
     def take(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], answered: Answered
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]],
+        answered: Answered | None,
+        words: Sequence[Entry] = (),
     ) -> tuple[Branch, int]:
         """Take a request with its answer; returns the conversation that it belongs to and the ordinal of the first
-        entry that is new in it."""
-        node, known = self._root, 0
-        while known < len(messages) and (child := node.children.get(_key(messages[known]))) is not None:
-            node, known = child, known + 1
+        entry that is new in it. `words` are those of observers behind its last message; without an answer nothing
+        follows them."""
+        node, known = self._walk(messages)
         branch = node.branch
         if branch is None or branch._tip is not node:
             branch, first = self._branched(node), 0
+            self.branches.append(branch)
         else:
             first = len(branch.entries)
         branch.tools = tuple(tools)
-        for message in messages[known:]:
-            node = self._add(branch, node, message, self._heard(branch, message, known == 0, bool(tools)))
-            known += 1
-        reply = Message("assistant", answered.reply.text or answered.reply.refusal or "", answered.reply.tool_calls)
-        branch._tip = self._add(branch, node, reply, self._turn(branch, reply, answered))
+        for at, message in enumerate(messages[known:], known):
+            node = self._add(branch, node, message, self._heard(branch, message, at == 0, bool(tools)))
+        if known < len(messages):
+            step = branch.entries[-1].step
+            node.words = tuple(replace(it, ordinal=at, step=step) for at, it in enumerate(words, len(branch.entries)))
+            branch.entries.extend(node.words)
+        if answered is not None:
+            reply = Message("assistant", answered.reply.text or answered.reply.refusal or "", answered.reply.tool_calls)
+            node = self._add(branch, node, reply, self._turn(branch, reply, answered))
+        branch._tip = node
         return branch, first
+
+    def goes_on(self, branch: Branch, messages: Sequence[Message]) -> bool:
+        """Whether a request goes on from the end of a conversation."""
+        return self._walk(messages)[0] is branch._tip
+
+    def results(self, messages: Sequence[Message]) -> int:
+        """How many results of tools a request tells of that goes on from the end of a conversation."""
+        node, known = self._walk(messages)
+        if node.branch is None or node.branch._tip is not node:
+            return 0
+        return sum(message.role == "tool" for message in messages[known:])
+
+    def foreseen(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> Branch:
+        """The conversation that a request leads to, as a copy that is not kept."""
+        node, known = self._walk(messages)
+        branch = self._branched(node)
+        for at, message in enumerate(messages[known:], known):
+            branch.entries.append(self._heard(branch, message, at == 0, bool(tools)))
+        return branch
+
+    def words(self, messages: Sequence[Message]) -> dict[int, tuple[Entry, ...]]:
+        """What observers said behind messages of a request, by the number of the message from 0 on."""
+        node, known = self._walk(messages)
+        found: dict[int, tuple[Entry, ...]] = {}
+        for number in reversed(range(known)):
+            if node.words:
+                found[number] = node.words
+            node = node.parent or self._root
+        return found
+
+    def _walk(self, messages: Sequence[Message]) -> tuple[_Node, int]:
+        """The last message that is known of those that begin a request, and how many are."""
+        node, known = self._root, 0
+        while known < len(messages) and (child := self._child(node, messages[known])) is not None:
+            node, known = child, known + 1
+        return node, known
+
+    def _child(self, node: _Node, message: Message) -> _Node | None:
+        found = node.children.get(_key(message))
+        if found is None and self.earlier and node.children:
+            # What is stored is clean, and a program sends what it has.
+            calls = (ToolCall(it.id, self._clean(it.name), self._clean(it.arguments)) for it in message.tool_calls)
+            clean = replace(message, content=clean_text(self._clean(message.content)), tool_calls=tuple(calls))
+            found = node.children.get(_key(clean))
+        return found
 
     def _branched(self, node: _Node) -> Branch:
         path: list[Entry] = []
         at: _Node | None = node
         while at is not None and at.entry is not None:
-            path.append(at.entry)
+            path += [*reversed(at.words), at.entry]
             at = at.parent
         copies = [
             replace(entry, ordinal=ordinal, details={**entry.details, **_COPIED, **_untrained(entry)})
             for ordinal, entry in enumerate(reversed(path))
         ]
         shared = sum(entry.kind is EntryKind.TURN for entry in copies)
-        branch = Branch(len(self.branches), copies, node.branch, shared)
-        self.branches.append(branch)
-        return branch
+        return Branch(len(self.branches), copies, node.branch, shared)
 
     def _add(self, branch: Branch, parent: _Node, message: Message, entry: Entry) -> _Node:
         branch.entries.append(entry)

@@ -62,7 +62,9 @@ class StoreRecorder:
         self._first_details = {}
         self.entries.extend(kept)
 
-    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
+    def retell(
+        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], records: Sequence[Record] = ()
+    ) -> None:
         """See `RetellingRecorder`. Raises `ValueError` for entries that begin elsewhere than the last one stands."""
         if not self.entries or entries[0].ordinal != self.entries[-1].ordinal:
             raise ValueError("an attempt stands in the place of its opening")
@@ -72,6 +74,7 @@ class StoreRecorder:
         with self._store.transaction() as tx:
             write_entries(tx, self._id, kept)
             write_tools(tx, self._id, tools)
+            _write(tx, records)
         self._first_details = {}
         self.entries[-1:] = kept
 
@@ -109,9 +112,11 @@ class ReportingRecorder:
         if entries:
             self._report_step(entries[-1].step)
 
-    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
+    def retell(
+        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], records: Sequence[Record] = ()
+    ) -> None:
         """See `RetellingRecorder`."""
-        self._inner.retell(entries, tools)
+        self._inner.retell(entries, tools, records)
 
     def tree(self) -> str | None:
         """See `Recorder`."""

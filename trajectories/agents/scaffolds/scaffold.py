@@ -96,9 +96,11 @@ class Recorder(Protocol):
 class RetellingRecorder(Recorder, Protocol):
     """A recorder that keeps a whole attempt at once, whose words are known only when it is over."""
 
-    def retell(self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]]) -> None:
-        """Store the entries of an attempt, of which the first stands in place of the last one so far, and the tools
-        that its model was told of. Raises `StoreError`."""
+    def retell(
+        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], records: Sequence[Record] = ()
+    ) -> None:
+        """Store the entries of an attempt, of which the first stands in place of the last one so far, the tools that
+        its model was told of, and what observers keep of their own. Raises `StoreError`."""
 
 
 @dataclass(frozen=True, slots=True)
