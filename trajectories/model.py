@@ -13,6 +13,7 @@ from typing import Any
 
 from prchain.core.llm.model import Message, Role, ToolCall
 from prchain.core.told import told
+from trajectories.tokens import TurnTokens
 
 
 class EntryKind(StrEnum):
@@ -99,6 +100,8 @@ class Entry:
     tree: str | None = None
     cwd: str | None = None
     at: str = ""
+    tokens: TurnTokens | None = None
+    """Of a turn whose endpoint gave them; a row of ``message_tokens``, which only exports read."""
 
     def message(self) -> Message:
         """The message that a model gets."""

@@ -17,9 +17,10 @@ from prchain.core.processes.alive import this_process
 from prchain.core.storable import clean_text
 from prchain.core.timestamps import now
 from sql.store import Transaction
-from sql.tables import PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from sql.tables import MessageTokens, PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, EntryKind
 from trajectories.sums import calls_of
+from trajectories.tokens import packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,15 @@ def write_entries(tx: Transaction, trajectory_id: str, entries: Sequence[Entry])
     """Write entries within the caller's transaction."""
     if entries:
         tx.upsert(TrajectoryMessage, [row_of(trajectory_id, entry) for entry in entries])
+    if tokens := [_tokens_row(trajectory_id, entry) for entry in entries if entry.tokens is not None]:
+        tx.upsert(MessageTokens, tokens)
+
+
+def _tokens_row(trajectory_id: str, entry: Entry) -> dict[str, Any]:
+    turn = entry.tokens
+    assert turn is not None
+    key = {"trajectory_id": trajectory_id, "ordinal": entry.ordinal}
+    return {**key, "shared": turn.shared, "tokens": packed(turn.added)}
 
 
 def write_tools(tx: Transaction, trajectory_id: str, tools: Sequence[Mapping[str, Any]]) -> None:

@@ -71,6 +71,8 @@ class PurposeSettings(BaseModel):
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1)
     concurrency: int | None = Field(default=None, ge=1, le=256)
+    token_ids: bool = False
+    """Whether what agent programs and `prchain record` ask comes with token ids and log-probabilities."""
 
     @field_validator("base_url")
     @classmethod

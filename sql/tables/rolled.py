@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, String, Text
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, LargeBinary, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from sql.json_text import JsonText
@@ -128,7 +128,8 @@ class TrajectoryMessage(Base):
     """JSON object: for an assistant turn ``finish``, ``refusal``, ``model``, ``dropped`` (messages that the request
     left out to fit the context), ``decoded_twice`` (ids of calls whose arguments were JSON text of JSON text); for an
     observation ``exit_code``, ``timed_out``, ``omitted``, ``limit``, ``view`` (a path that was shown, with its
-    lines). Of imports ``copied`` and ``loss``: what the document says of training on the message."""
+    lines). Of imports ``copied`` and ``loss``: what the document says of training on the message; of what was recorded
+    ``copied`` is ``trained`` where the message is under loss in the trajectory that it was copied from."""
     tokens_in: Mapped[int | None]
     tokens_cached: Mapped[int | None]
     tokens_out: Mapped[int | None]
@@ -140,6 +141,47 @@ class TrajectoryMessage(Base):
     cwd: Mapped[str | None] = mapped_column(String(1024))
     """The session's folder after the step, where the tool set keeps one."""
     at: Mapped[str] = mapped_column(String(32))
+
+
+class TrajectoryBranch(Base):
+    """What an agent program asked beside the conversation that ended its attempt: a summary in place of what was said,
+    a sub-agent, a title; or what was said after the place where that conversation left."""
+
+    __tablename__ = "trajectory_branches"
+
+    trajectory_id: Mapped[str] = mapped_column(ForeignKey("trajectories.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    """In the order in which the attempt's conversations began; that of the trajectory has no row."""
+    parent: Mapped[int | None]
+    """Number of the conversation that it left; null of one that shares nothing with another."""
+    replies: Mapped[int]
+    """Those of its own, which stand nowhere else."""
+    exchanges: Mapped[bytes] = mapped_column(LargeBinary)
+    """Its requests and replies as they were sent, without secrets, compressed
+    (`trajectories.recording.exchanges.packed`)."""
+
+
+class MessageTokens(Base):
+    """The token ids and log-probabilities of a turn, where its endpoint gave them."""
+
+    __tablename__ = "message_tokens"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["trajectory_id", "ordinal"],
+            ["trajectory_messages.trajectory_id", "trajectory_messages.ordinal"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    trajectory_id: Mapped[str] = mapped_column(primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    shared: Mapped[int]
+    """So many ids of the prompt are the first ones of prompt and reply of the turn before."""
+    tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    """The other ids of the prompt, those of the reply, and the log-probabilities of these, compressed
+    (`trajectories.tokens.packed`)."""
 
 
 class Verdict(Base):

@@ -16,6 +16,7 @@ from trajectories.agents.scaffolds.scaffold import AttemptResult, AttemptSpec, R
 from trajectories.agents.scaffolds.taking_up import ENDS
 from trajectories.model import Ending, Entry, EntryKind
 from trajectories.outcomes import AGENT_FAILED
+from trajectories.programs.branches import branches_beside
 from trajectories.programs.calls import AttemptCalls, tools_of
 from trajectories.programs.entries import attempt_entries
 from trajectories.programs.sessions import (
@@ -219,7 +220,9 @@ class ProgramAttempt:
         program = {"ending": str(end.ending), "reason": end.reason} | ({"session": end.session} if end.session else {})
         kept = {**entries[-1].details, **(details or {}), "program": program}
         entries[-1] = replace(entries[-1], details=kept, tree=None if newest == known else newest)
-        self._record.retell(entries, tools_of(calls.last), calls.observers.records(calls.last_request))
+        beside = branches_beside(calls.last, calls.conversations.branches, opening, calls.clean)
+        records = calls.observers.records(calls.last_request)
+        self._record.retell(entries, tools_of(calls.last), records, branches=beside)
 
 
 def _asked(opening: Entry) -> str:

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -28,9 +29,10 @@ from trajectories.model import NOTHING_USED, AgentUsage, Ending, Entry, EntryKin
 from trajectories.options import MAX_TOKENS
 from trajectories.programs.entries import Noticed, attempt_entries
 from trajectories.programs.guidance import Advised, ProgramObservers, with_words
-from trajectories.recording.asked import AskedRequest
+from trajectories.recording.asked import AskedRequest, AskedRequests, Connected
 from trajectories.recording.chat import AskedChat
 from trajectories.recording.conversation import Answered, Branch, Clean, RecordedConversations
+from trajectories.recording.exchanges import holds_nothing
 
 _FOR_THE_AGENT = (RequestUnfit, ContextTooLong, EndpointRefused)
 """Failures that the agent is told of and may do something about; any other ends the attempt as a failure of ours."""
@@ -50,6 +52,8 @@ class AttemptCalls:
     tree: Callable[[], str | None]
     clean: Clean
     secrets: tuple[str, ...] = ()
+    volatile: tuple[str, ...] = ()
+    """Patterns of what the agent changes in what was said before."""
     tell: Callable[[str], None] = lambda words: None
     observers: ProgramObservers = field(default_factory=lambda: ProgramObservers(()))
     earlier: Sequence[Entry] = ()
@@ -65,19 +69,20 @@ class AttemptCalls:
     failure: PrchainError | None = None
     """What ends it and is no fault of the agent's."""
     last: Branch | None = None
-    """The conversation that the last reply belongs to, of those with tools where there are any."""
+    """The conversation that the last reply belongs to; of those with tools, if any has some: an agent may have a title
+    made while it works, and without them."""
     last_asked: float = field(default_factory=monotonic)
     last_request: Sequence[Message] = ()
     """The messages of the request before that."""
     noticed: Noticed = field(default_factory=Noticed)
     _answered: float = field(default_factory=monotonic)
     _newest_tree: str | None = None
-    _asked: dict[str, AskedRequest] = field(default_factory=dict, repr=False)
+    _asked: AskedRequests = field(default_factory=AskedRequests, repr=False)
     _taken: set[tuple[str, int]] = field(default_factory=set, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def __post_init__(self) -> None:
-        self.conversations = RecordedConversations(self.clean)
+        self.conversations = RecordedConversations(self.clean, self.volatile)
         if self.earlier:
             self.conversations.know(self.earlier)
 
@@ -86,20 +91,29 @@ class AttemptCalls:
         """The model that answers."""
         return self.gateway.model_name(self.settings.purpose)
 
-    def answer(self, asked: AskedChat, *, again: bool) -> tuple[Reply, Callable[[], None]]:
+    def answer(self, asked: AskedChat, connected: Connected, *, again: bool) -> tuple[Reply, AskedRequest]:
         """See `trajectories.recording.recorder.ProgramRecorder.answer`. Raises `PrchainError`."""
         digest = hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
         with self._lock:
             took = self._begin(asked)
-            state = self._asked.setdefault(digest, AskedRequest())
-            if state.delivered and not again:
-                state.ordinal, state.delivered = state.ordinal + 1, False
-            ordinal = state.ordinal
+            request = self._asked.begin(digest, connected, again=again)
             self.under_way += 1
+        try:
+            return self._answer(asked, request, took), request
+        except BaseException:
+            self._asked.failed(request, connected)
+            raise
+
+    def _answer(self, asked: AskedChat, request: AskedRequest, took: float) -> Reply:
         try:
             advised = self._advised(asked)
             forwarded, left_out = with_words(asked, self._words(asked, advised))
-            answer = self.gateway.forward(self._question(forwarded), forwarded.body, ordinal)
+            answer = self.gateway.forward(
+                self._question(forwarded),
+                forwarded.body,
+                request.ordinal,
+                token_ids=partial(holds_nothing, forwarded.body, self.clean),
+            )
         except _FOR_THE_AGENT:
             raise
         except PrchainError as error:
@@ -111,17 +125,11 @@ class AttemptCalls:
                 self.under_way -= 1
                 self.last_asked = self._answered = monotonic()
         with self._lock:
-            if (digest, ordinal) not in self._taken:
-                self._taken.add((digest, ordinal))
+            if (request.digest, request.ordinal) not in self._taken:
+                self._taken.add((request.digest, request.ordinal))
                 answered = Answered(answer.reply, answer.cost, round(answer.seconds, 3), now())
                 self._keep(asked, answered, advised.words, took, left_out)
-
-        def delivered() -> None:
-            with self._lock:
-                if state.ordinal == ordinal:
-                    state.delivered = True
-
-        return answer.value, delivered
+        return answer.value
 
     def _begin(self, asked: AskedChat) -> float:
         """Before a request is answered: whether there is room for another step, and what the last one has changed.
@@ -218,7 +226,7 @@ class AttemptCalls:
     def _take(self, asked: AskedChat, answered: Answered | None, words: Sequence[Entry], took: float) -> Branch:
         # What is told anew, in place of what was known, was counted when it came.
         calls = self.conversations.results(asked.messages)
-        branch, first = self.conversations.take(asked.messages, asked.tools, answered, words)
+        branch, first = self.conversations.take(asked.messages, asked.tools, answered, asked.body, words)
         heard = [it for it in branch.entries[first:] if it.kind is not EntryKind.TURN and "copied" not in it.details]
         if heard:
             self.used += AgentUsage(seconds=took, calls=calls)

@@ -87,6 +87,7 @@ class ProgramScaffold:
             record.tree,
             partial(redact_mined, secrets=self._secrets),
             self._secrets,
+            self._program.volatile,
             tell,
             ProgramObservers(observers),
             said_in_session(spec.entries[:-1]) if self._goes_on and session_of(spec.entries[:-1]) else (),

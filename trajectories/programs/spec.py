@@ -19,14 +19,25 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from environments.programs.program import AgentProgram
 from prchain.core.errors import UsageError
 
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"no regular expression: {error}") from None
+    return text
+
+
 Script = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\n]*$")]
+Pattern = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_pattern)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
+
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _SUFFIX = ".toml"
@@ -56,6 +67,9 @@ class ProgramSpec(BaseModel):
     """What it speaks with its model."""
     install: Script
     """See `environments.programs.program.AgentProgram`."""
+    volatile: tuple[Pattern, ...] = ()
+    """Regular expressions of what the agent writes anew into what was said before, such as the date: it does not count
+    where its requests are compared."""
     variables: dict[VariableName, str] = {}
     files: dict[Text, str] = {}
     """Path to content."""
@@ -72,7 +86,8 @@ class ProgramSpec(BaseModel):
     @property
     def digest(self) -> str:
         """Tells agents apart that work differently in their first turn."""
-        return _digest(self.model_dump(exclude={"name", "help", "licence", "next"}))
+        none = () if self.volatile else ("volatile",)
+        return _digest(self.model_dump(exclude={"name", "help", "licence", "next", *none}))
 
     @property
     def next_digest(self) -> str | None:

@@ -6,14 +6,15 @@ title) is a *branch*: a conversation of its own, which begins with copies of wha
 reply stands in one of them as its own, so that it is under loss once.
 
 Messages are compared by their role, their text but for white space around it, and their calls by name and arguments:
-agents make ids of calls anew, and leave reasoning out. In a system prompt, times and UUIDs do not count.
+agents make ids of calls anew, and leave reasoning out. In a system prompt, times and UUIDs do not count; nor does in
+any message what the agent is known to change (`RecordedConversations`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
@@ -21,6 +22,8 @@ from typing import Any
 from prchain.core.llm.model import Message, Reply, ToolCall
 from prchain.core.storable import clean_text
 from trajectories.model import Entry, EntryKind, Reason, TurnFault
+from trajectories.recording.exchanges import Exchange, ExchangeLog
+from trajectories.tokens import SeenTokens
 
 Clean = Callable[[str], str]
 """Takes secrets out of a text."""
@@ -31,7 +34,8 @@ _VOLATILE = re.compile(
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
 _LONGEST_ID = 128
-_COPIED: Mapping[str, Any] = {"copied": True}
+COPIED_REPLY = "trained"
+"""``copied`` of a turn that is under loss where it was copied from; True of any other message."""
 _UNTRAINED: Mapping[str, Any] = {"loss": {"train": False, "reason": str(Reason.UNTRAINED)}}
 
 
@@ -72,17 +76,28 @@ class Branch:
     """Turns that it has from there."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """Those of its last request."""
+    replies: list[int] = field(default_factory=list)
+    """Ordinals of the replies that are its own."""
+    log: ExchangeLog = field(default_factory=ExchangeLog, repr=False)
+    """Its own requests and replies, as they went over the wire: as many as `replies`."""
     _tip: _Node = field(default_factory=_Node, repr=False)
+    _seen: SeenTokens = field(default_factory=SeenTokens, repr=False)
+
+
+FollowedRequest = tuple[Sequence[Message], Sequence[Mapping[str, Any]], int, Answered]
+"""Messages, tools, how many of the messages were known, and the answer."""
 
 
 class RecordedConversations:
-    """All that one program asks. `clean` takes secrets out of what is kept."""
+    """All that one program asks. `clean` takes secrets out of what is kept; what one of the `volatile` patterns matches
+    does not count where messages are compared."""
 
-    def __init__(self, clean: Clean) -> None:
+    def __init__(self, clean: Clean, volatile: Sequence[str] = ()) -> None:
         self.branches: list[Branch] = []
         self.earlier = 0
         """How many entries the first conversation has of earlier (`know`)."""
         self._clean = clean
+        self._volatile = re.compile("|".join(f"(?:{pattern})" for pattern in volatile)) if volatile else None
         self._root = _Node()
 
     def know(self, entries: Sequence[Entry]) -> None:
@@ -105,11 +120,12 @@ class RecordedConversations:
         messages: Sequence[Message],
         tools: Sequence[Mapping[str, Any]],
         answered: Answered | None,
+        body: Mapping[str, Any] | None = None,
         words: Sequence[Entry] = (),
     ) -> tuple[Branch, int]:
         """Take a request with its answer; returns the conversation that it belongs to and the ordinal of the first
-        entry that is new in it. `words` are those of observers behind its last message; without an answer nothing
-        follows them."""
+        entry that is new in it. `body` is the request as it was sent, which the branch keeps; `words` are those of
+        observers behind its last message. Without an answer nothing follows them."""
         node, known = self._walk(messages)
         branch = node.branch
         if branch is None or branch._tip is not node:
@@ -117,17 +133,9 @@ class RecordedConversations:
             self.branches.append(branch)
         else:
             first = len(branch.entries)
-        branch.tools = tuple(tools)
-        for at, message in enumerate(messages[known:], known):
-            node = self._add(branch, node, message, self._heard(branch, message, at == 0, bool(tools)))
-        if known < len(messages):
-            step = branch.entries[-1].step
-            node.words = tuple(replace(it, ordinal=at, step=step) for at, it in enumerate(words, len(branch.entries)))
-            branch.entries.extend(node.words)
-        if answered is not None:
-            reply = Message("assistant", answered.reply.text or answered.reply.refusal or "", answered.reply.tool_calls)
-            node = self._add(branch, node, reply, self._turn(branch, reply, answered))
-        branch._tip = node
+        self._go_on(branch, node, messages, known, tools, answered, words)
+        if body is not None and answered is not None:
+            branch.log.add(Exchange(body, known, answered.reply, answered.usd, answered.seconds, answered.at))
         return branch, first
 
     def goes_on(self, branch: Branch, messages: Sequence[Message]) -> bool:
@@ -167,13 +175,48 @@ class RecordedConversations:
         return node, known
 
     def _child(self, node: _Node, message: Message) -> _Node | None:
-        found = node.children.get(_key(message))
+        found = node.children.get(self._key(message))
         if found is None and self.earlier and node.children:
             # What is stored is clean, and a program sends what it has.
             calls = (ToolCall(it.id, self._clean(it.name), self._clean(it.arguments)) for it in message.tool_calls)
             clean = replace(message, content=clean_text(self._clean(message.content)), tool_calls=tuple(calls))
-            found = node.children.get(_key(clean))
+            found = node.children.get(self._key(clean))
         return found
+
+    def follow(
+        self, requests: Iterable[tuple[Sequence[Message], Sequence[Mapping[str, Any]], int, Answered]]
+    ) -> Branch:
+        """The conversation of requests that are known to go on from each other: messages, tools, how many of the
+        messages were known, and the answer. What was known before the first one is not under loss."""
+        branch = self._branched(self._root)
+        self.branches.append(branch)
+        for messages, tools, known, answered in requests:
+            self._go_on(branch, branch._tip, messages, known if branch.entries else 0, tools, answered)
+        return branch
+
+    def _go_on(
+        self,
+        branch: Branch,
+        node: _Node,
+        messages: Sequence[Message],
+        known: int,
+        tools: Sequence[Mapping[str, Any]],
+        answered: Answered | None,
+        words: Sequence[Entry] = (),
+    ) -> None:
+        branch.tools = tuple(tools)
+        for number, message in enumerate(messages[known:], known):
+            node = self._add(branch, node, message, self._heard(branch, message, number == 0, bool(tools)))
+        if words and known < len(messages):
+            step, first = branch.entries[-1].step, len(branch.entries)
+            node.words = tuple(replace(it, ordinal=at, step=step) for at, it in enumerate(words, first))
+            branch.entries.extend(node.words)
+        branch._tip = node
+        if answered is None:
+            return
+        reply = Message("assistant", answered.reply.text or answered.reply.refusal or "", answered.reply.tool_calls)
+        branch.replies.append(len(branch.entries))
+        branch._tip = self._add(branch, node, reply, self._turn(branch, reply, answered))
 
     def _branched(self, node: _Node) -> Branch:
         path: list[Entry] = []
@@ -182,16 +225,26 @@ class RecordedConversations:
             path += [*reversed(at.words), at.entry]
             at = at.parent
         copies = [
-            replace(entry, ordinal=ordinal, details={**entry.details, **_COPIED, **_untrained(entry)})
+            replace(entry, ordinal=ordinal, details={**entry.details, **_copied(entry)}, tokens=None)
             for ordinal, entry in enumerate(reversed(path))
         ]
         shared = sum(entry.kind is EntryKind.TURN for entry in copies)
         return Branch(len(self.branches), copies, node.branch, shared)
 
+    def _key(self, message: Message) -> str:
+        """What messages are compared by."""
+        text = message.content.strip()
+        if message.role == "system":
+            text = _VOLATILE.sub("*", text)
+        if self._volatile is not None:
+            text = self._volatile.sub("*", text)
+        calls = [(call.name, _canonical(call.arguments)) for call in message.tool_calls]
+        return sha256(json.dumps([message.role, text, calls]).encode()).hexdigest()
+
     def _add(self, branch: Branch, parent: _Node, message: Message, entry: Entry) -> _Node:
         branch.entries.append(entry)
         node = _Node(parent, branch, entry)
-        parent.children.setdefault(_key(message), node)
+        parent.children.setdefault(self._key(message), node)
         return node
 
     def _heard(self, branch: Branch, message: Message, first: bool, with_tools: bool) -> Entry:
@@ -219,13 +272,14 @@ class RecordedConversations:
             fault = TurnFault.CUT_OFF
         elif not reply.tool_calls and not reply.text.strip():
             fault = TurnFault.EMPTY
-        return self._entry(
+        content, reasoning = self._clean(message.content), self._clean(reply.reasoning) if reply.reasoning else None
+        turn = self._entry(
             branch,
             EntryKind.TURN,
             message,
-            self._clean(message.content),
+            content,
             calls=reply.tool_calls,
-            reasoning=self._clean(reply.reasoning) if reply.reasoning else None,
+            reasoning=reasoning,
             error=fault,
             tokens_in=usage.tokens_in,
             tokens_cached=usage.tokens_cached,
@@ -234,6 +288,11 @@ class RecordedConversations:
             seconds=answered.seconds,
             at=answered.at,
         )
+        said = [(call.name, call.arguments) for call in turn.tool_calls]
+        whole = content == message.content and (reasoning or None) == (reply.reasoning or None)
+        if reply.tokens is None or not whole or said != [(call.name, call.arguments) for call in reply.tool_calls]:
+            return turn  # ids would tell what was taken out
+        return replace(turn, tokens=branch._seen.take(reply.tokens))
 
     def _entry(
         self,
@@ -265,16 +324,11 @@ def _calls_before(branch: Branch) -> Sequence[ToolCall]:
     return next((entry.tool_calls for entry in turns), ())
 
 
-def _untrained(entry: Entry) -> Mapping[str, Any]:
-    return _UNTRAINED if entry.kind is EntryKind.TURN else {}
-
-
-def _key(message: Message) -> str:
-    text = message.content.strip()
-    if message.role == "system":
-        text = _VOLATILE.sub("*", text)
-    calls = [(call.name, _canonical(call.arguments)) for call in message.tool_calls]
-    return sha256(json.dumps([message.role, text, calls]).encode()).hexdigest()
+def _copied(entry: Entry) -> Mapping[str, Any]:
+    """What a copy of the entry says of itself."""
+    if entry.kind is not EntryKind.TURN:
+        return {"copied": True}
+    return {"copied": entry.details.get("copied", True if "loss" in entry.details else COPIED_REPLY), **_UNTRAINED}
 
 
 def _canonical(arguments: str) -> Any:

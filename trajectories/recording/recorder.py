@@ -15,9 +15,10 @@ from prchain.core.llm.gateway import Answer, Gateway, Question
 from prchain.core.llm.model import Reply
 from prchain.core.secrets.scrub import redact_mined
 from prchain.core.timestamps import now
-from trajectories.recording.asked import AskedRequest
+from trajectories.recording.asked import AskedRequest, AskedRequests, Connected
 from trajectories.recording.chat import AskedChat
 from trajectories.recording.conversation import Answered, Branch, RecordedConversations
+from trajectories.recording.exchanges import holds_nothing
 
 PURPOSE = "agent"
 """Whose settings say which model answers, as for our own agents."""
@@ -41,52 +42,45 @@ class ProgramRecorder:
     """Requests that are being answered."""
     failed: Counter[str] = field(default_factory=Counter)
     """Requests that got no reply, by the failure's name."""
-    _asked: dict[str, AskedRequest] = field(default_factory=dict, repr=False)
+    _asked: AskedRequests = field(default_factory=AskedRequests, repr=False)
     _taken: dict[tuple[str, int], Branch] = field(default_factory=dict, repr=False)
     _kept: dict[int, int] = field(default_factory=dict, repr=False)
     """Number of a conversation to how many of its entries are kept."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        clean = partial(redact_mined, secrets=self.secrets, counts=self.found_secrets)
-        self.conversations = RecordedConversations(clean)
+        self._clean = partial(redact_mined, secrets=self.secrets)
+        self.conversations = RecordedConversations(partial(self._clean, counts=self.found_secrets))
 
     @property
     def model(self) -> str:
         """The model that answers."""
         return self.gateway.model_name(PURPOSE)
 
-    def answer(self, asked: AskedChat, *, again: bool) -> tuple[Reply, Callable[[], None]]:
-        """The reply, and what is to be called when the program has it. Raises `LlmError` and `StoreError`.
-
-        What comes once more gets the stored reply where the program says that it sends it `again`, or where it never
-        had the first one; else it wants another reply to the same words.
-        """
+    def answer(self, asked: AskedChat, connected: Connected, *, again: bool) -> tuple[Reply, AskedRequest]:
+        """The reply, and the request that it answers (`trajectories.recording.asked`). Raises `LlmError` and
+        `StoreError`."""
         digest = hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
+        request = self._asked.begin(digest, connected, again=again)
         with self._lock:
-            state = self._asked.setdefault(digest, AskedRequest())
-            if state.delivered and not again:
-                state.ordinal, state.delivered = state.ordinal + 1, False
-            ordinal = state.ordinal
             self.under_way += 1
         question = Question(PURPOSE, f"record/{self.run}", None, asked.messages)
         try:
-            answer = self.gateway.forward(question, asked.body, ordinal)
+            answer = self.gateway.forward(
+                question, asked.body, request.ordinal, token_ids=partial(holds_nothing, asked.body, self._clean)
+            )
+            with self._lock:
+                if (branch := self._taken.get((digest, request.ordinal))) is None:
+                    branch, _ = self.conversations.take(asked.messages, asked.tools, _answered(answer))
+                    self._taken[digest, request.ordinal] = branch
+                self._keep_rest(branch)
+        except BaseException:
+            self._asked.failed(request, connected)
+            raise
         finally:
             with self._lock:
                 self.under_way -= 1
-        with self._lock:
-            if (branch := self._taken.get((digest, ordinal))) is None:
-                branch, _ = self.conversations.take(asked.messages, asked.tools, _answered(answer))
-                self._taken[digest, ordinal] = branch
-            self._keep_rest(branch)
-
-        def delivered() -> None:
-            with self._lock:
-                if state.ordinal == ordinal:
-                    state.delivered = True
-
-        return answer.value, delivered
+        return answer.value, request
 
     def _keep_rest(self, branch: Branch) -> None:
         """Keep what is not kept yet of a conversation, also what an earlier try could not."""

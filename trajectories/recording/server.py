@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import select
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
@@ -28,6 +30,7 @@ from prchain.core.errors import (
 )
 from prchain.core.llm.model import Reply
 from prchain.core.secrets.scrub import redact
+from trajectories.recording.asked import AskedRequest, Connected
 from trajectories.recording.chat import (
     PATH,
     PING,
@@ -79,9 +82,9 @@ class Answers(Protocol):
     def under_way(self) -> int:
         """Requests that are being answered."""
 
-    def answer(self, asked: AskedChat, *, again: bool) -> tuple[Reply, Callable[[], None]]:
-        """The reply, and what is to be called when the program has it; `again`: the program says that it sends this
-        once more. Raises `PrchainError`."""
+    def answer(self, asked: AskedChat, connected: Connected, *, again: bool) -> tuple[Reply, AskedRequest]:
+        """The reply, and the request that is delivered when the program has it; `again`: the program says that it sends
+        this once more. Raises `PrchainError`."""
 
     def fail(self, name: str) -> None:
         """Count a request that got no reply, by the failure's name."""
@@ -202,11 +205,11 @@ class _ProgramHandler(BaseHTTPRequestHandler):
         server = self.server
         # The SDK counts how often it has sent a request before.
         again = self.headers.get("x-stainless-retry-count", "0") not in {"", "0"}
-        future = server.calls.submit(server.recorder.answer, asked, again=again)
+        future = server.calls.submit(server.recorder.answer, asked, self._is_connected, again=again)
         begun = False
         while True:
             try:
-                reply, delivered = future.result(server.ping_seconds)
+                reply, request = future.result(server.ping_seconds)
                 break
             except NotYet:
                 if future.done():
@@ -218,11 +221,25 @@ class _ProgramHandler(BaseHTTPRequestHandler):
                 self._fail(error, begun=begun)
                 return
         name, created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
-        if not asked.stream:
-            self._send(200, whole(reply, name, created))
-        else:
-            self._stream(reply, name, created, asked, begun=begun)
-        delivered()
+        # Before it is written: who has the answer may ask the same at once.
+        request.delivered = request.delivered or self._is_connected()
+        try:
+            if not asked.stream:
+                self._send(200, whole(reply, name, created))
+            else:
+                self._stream(reply, name, created, asked, begun=begun)
+        except OSError:
+            request.delivered = False
+            raise
+
+    def _is_connected(self) -> bool:
+        """Whether the program's end of the connection is open."""
+        poll = select.poll()
+        try:
+            poll.register(self.connection, select.POLLIN)
+            return not poll.poll(0) or self.connection.recv(1, socket.MSG_PEEK) != b""
+        except (OSError, ValueError):  # it is closed
+            return False
 
     def _stream(self, reply: Reply, name: str, created: int, asked: AskedChat, *, begun: bool) -> None:
         if not begun:

@@ -99,7 +99,8 @@ class OpenAIModel:
             return EndpointFault(timed_out(endpoint.shown))
         except (openai.OpenAIError, httpx2.HTTPError, OSError) as error:
             return fault_of(error, endpoint.shown, endpoint.secrets, endpoint.wall())
-        answer = reply_of(body, self.name, endpoint.secrets, endpoint.shown, endpoint.wall())
+        where, now = endpoint.shown, endpoint.wall()
+        answer = reply_of(body, self.name, endpoint.secrets, where, now, token_ids=request.token_ids)
         if isinstance(answer, Reply):
             return answer
         return fault_within(answer, headers, endpoint.shown, endpoint.secrets, endpoint.wall())

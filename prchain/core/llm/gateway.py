@@ -144,6 +144,8 @@ class Route:
     top_p: float | None = None
     context_tokens: int | None = None
     """Size of the model's context; None where it is not known."""
+    token_ids: bool = False
+    """Whether replies to programs of others are to have their token ids and log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,15 +269,25 @@ class Gateway:
         paid = self._find_or_pay(question, request, 0)
         return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost, paid.seconds)
 
-    def forward(self, question: Question, body: Mapping[str, Any], ordinal: int = 0) -> Answer[Reply]:
+    def forward(
+        self,
+        question: Question,
+        body: Mapping[str, Any],
+        ordinal: int = 0,
+        *,
+        token_ids: Callable[[], bool] = lambda: True,
+    ) -> Answer[Reply]:
         """Answer what a program of others asks, in its own words: `body` is that of ``/chat/completions``, and the
         question's messages are those that it holds.
 
         What the question, or the settings of the purpose, say of temperature, top_p and the reply's length stands in
         place of its own; without any, a reply has as much room as the program gives it. `ordinal` tells equal bodies
-        apart that are to have replies of their own. Raises `LlmError`.
+        apart that are to have replies of their own. `token_ids` says whether those of the reply, and of the prompt
+        with them, may be kept; it is called where the settings want them. Raises `LlmError`.
         """
         request = replace(self._request(question, None), body=body)
+        if self._route(question.purpose).token_ids and token_ids():
+            request = replace(request, token_ids=True)
         asked = body.get("max_completion_tokens") or body.get("max_tokens")
         ours = question.max_tokens or self._route(question.purpose).max_tokens
         if ours is None and type(asked) is int and 0 < asked <= MOST_TOKENS:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol
+
+from prchain.core.llm.token_ids import ReplyTokens
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -56,6 +58,8 @@ class Request:
     body: Mapping[str, Any] | None = None
     """The body of ``/chat/completions`` that a program of others wrote: it is sent in place of messages, schema and
     tools. Model and length of the reply, and temperature and top_p that are set, stand in place of its own."""
+    token_ids: bool = False
+    """Whether the reply is to have its token ids and log-probabilities, where the endpoint gives them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +88,21 @@ class Reply:
     reasoning: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    tokens: ReplyTokens | None = None
 
     def to_json(self) -> str:
         """The reply as ASCII JSON, for the ledger; `from_json` gives an equal reply."""
-        return json.dumps(asdict(self))
+        fields = asdict(replace(self, tokens=None))
+        del fields["tokens"]
+        return json.dumps(fields if self.tokens is None else fields | {"tokens": self.tokens.to_text()})
 
     @classmethod
     def from_json(cls, text: str) -> Reply:
         """A reply from what `to_json` wrote."""
         fields = json.loads(text)
         calls = tuple(ToolCall(**call) for call in fields.pop("tool_calls"))
-        return cls(**fields | {"tool_calls": calls, "usage": Usage(**fields["usage"])})
+        tokens = ReplyTokens.from_text(fields["tokens"]) if "tokens" in fields else None
+        return cls(**fields | {"tool_calls": calls, "usage": Usage(**fields["usage"]), "tokens": tokens})
 
 
 class Model(Protocol):

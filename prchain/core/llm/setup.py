@@ -87,6 +87,7 @@ def _route(
         top_p=purpose.top_p,
         max_tokens=purpose.max_tokens,
         context_tokens=table_context(address[0], model),
+        token_ids=purpose.token_ids,
     )
 
 

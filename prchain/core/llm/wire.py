@@ -17,6 +17,7 @@ from prchain.core.llm.finishes import LENGTH, broke_off, finish_of, is_of_unread
 from prchain.core.llm.message_parts import said_in
 from prchain.core.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.core.llm.replies import in_words, keys_in_words
+from prchain.core.llm.token_ids import ASKS, tokens_of
 from prchain.core.secrets.scrub import redact_reply
 from prchain.core.storable import clean_text
 
@@ -89,7 +90,7 @@ def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str,
         body["top_p"] = request.top_p
     if request.tools:
         body["tools"] = list(request.tools)
-    return body
+    return body | ASKS if request.token_ids else body
 
 
 def serialised(request: Request, model: str) -> bytes:
@@ -111,10 +112,17 @@ def most_bytes(request: Request, model: str, body: bytes) -> int:
 
 
 def reply_of(
-    body: bytes, model: str, secrets: tuple[str, ...] = (), where: str = "the endpoint", now: float = 0.0
+    body: bytes,
+    model: str,
+    secrets: tuple[str, ...] = (),
+    where: str = "the endpoint",
+    now: float = 0.0,
+    *,
+    token_ids: bool = False,
 ) -> Reply | FailedAnswer:
     """The reply that an answer's body holds, without the secrets and without characters that no database takes; or the
-    error that it holds instead, which is not cleaned. `now` is the time in seconds since 1970.
+    error that it holds instead, which is not cleaned. `now` is the time in seconds since 1970. With `token_ids` the
+    reply has those that the body holds, unless something was taken out of it.
 
     Raises `EndpointIncompatible`, which names the endpoint as `where`. It counts as billed, since a model may have
     worked, but for a web page: what serves pages asks no model.
@@ -152,7 +160,8 @@ def reply_of(
         return failed
     if reply is None:
         raise broken("no message")
-    return _cleaned(reply, secrets)
+    clean = _cleaned(reply, secrets)
+    return replace(clean, tokens=tokens_of(answer, choice)) if token_ids and clean == reply else clean
 
 
 def _error_in_events(body: bytes, now: float) -> ErrorBody | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from prchain.core.leaks.finding import Finding
     from prchain.core.llm.gateway import Gateway
     from sql.store import Transaction
+    from trajectories.branches import BranchRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,15 @@ class RetellingRecorder(Recorder, Protocol):
     """A recorder that keeps a whole attempt at once, whose words are known only when it is over."""
 
     def retell(
-        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], records: Sequence[Record] = ()
+        self,
+        entries: Sequence[Entry],
+        tools: Sequence[Mapping[str, Any]],
+        records: Sequence[Record] = (),
+        *,
+        branches: Sequence[BranchRow] = (),
     ) -> None:
         """Store the entries of an attempt, of which the first stands in place of the last one so far, the tools that
-        its model was told of, and what observers keep of their own. Raises `StoreError`."""
+        its model was told of, what observers keep of their own, and what was asked beside it. Raises `StoreError`."""
 
 
 @dataclass(frozen=True, slots=True)
