@@ -20,6 +20,8 @@ bash = {"type": "function", "function": {"name": "bash", "parameters": {"type": 
 
 def ask(messages, tools=True):
     body = {"model": model, "messages": messages, **({"tools": [bash]} if tools else {})}
+    if mode == "wishes":
+        body |= {"model": "dearest", "temperature": 1.7, "top_p": 0.9, "max_tokens": 9000}
     headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
     request = urllib.request.Request(base_url + "/chat/completions", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
@@ -59,6 +61,10 @@ while True:
         command = json.loads(call["function"]["arguments"])["command"]
         ran = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": ran.stdout})
+    if mode == "stumbles":
+        sys.exit("I stumbled")
+    if mode == "hangs":
+        time.sleep(1000)
     if mode == "compacts" and len(messages) == 4:
         messages = start + [{"role": "user", "content": "You have begun. Go on with this:\n" + words}]
 if mode == "titles":

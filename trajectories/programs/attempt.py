@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import NoReturn
 
 from environments.sandboxes.relaying import RelayedPort, relayed
 from environments.sandboxes.sandbox import Sandbox, SandboxStream
@@ -38,6 +39,9 @@ _SESSION = "/session"
 """Below its home."""
 
 _TICK = 0.2
+_LAG = 1.0
+"""Seconds after which a relay that ended is known to have: an agent that fails may know before us."""
+
 _KEPT = 4000
 _TOLD = 300
 """Characters of what it printed last: kept, and told as the reason."""
@@ -172,7 +176,10 @@ class ProgramAttempt:
             try:
                 found = stream.receive(_TICK)
             except EOFError:
-                return self._end_of(stream.exit_code())
+                end = self._end_of(stream.exit_code())
+                if end.ending is Ending.FAILED and port.breaks(_LAG):
+                    self._lost()
+                return end
             if found is not None:
                 self._printed = (self._printed + found[1].decode("utf-8", "replace"))[-_KEPT:]
             if calls.failure is not None:
@@ -184,8 +191,11 @@ class ProgramAttempt:
             if not calls.under_way and monotonic() - calls.last_asked > SILENCE:
                 return ProgramEnd(Ending.FAILED, f"it asked nothing for {SILENCE / 60:.0f} minutes{self._last_words}")
             if port.broken:
-                self._sandbox.leftovers()  # says why, where the sandbox is gone
-                raise SandboxError("the relay in the sandbox has ended")
+                self._lost()
+
+    def _lost(self) -> NoReturn:
+        self._sandbox.leftovers()  # says why, where the sandbox is gone
+        raise SandboxError("the relay in the sandbox has ended")
 
     def _end_of(self, code: int | None) -> ProgramEnd:
         if code is None:

@@ -66,7 +66,7 @@ class AttemptCalls:
     """The limit, or the observer, that ends the attempt."""
     reason: str | None = None
     """The observer's."""
-    failure: PrchainError | None = None
+    failure: BaseException | None = None
     """What ends it and is no fault of the agent's."""
     last: Branch | None = None
     """The conversation that the last reply belongs to; of those with tools, if any has some: an agent may have a title
@@ -100,8 +100,10 @@ class AttemptCalls:
             self.under_way += 1
         try:
             return self._answer(asked, request, took), request
-        except BaseException:
+        except BaseException as error:
             self._asked.failed(request, connected)
+            if not isinstance(error, _FOR_THE_AGENT) and self.over is None:
+                self._fail(error)  # a defect of ours is none of the agent's, either
             raise
 
     def _answer(self, asked: AskedChat, request: AskedRequest, took: float) -> Reply:
@@ -114,12 +116,6 @@ class AttemptCalls:
                 request.ordinal,
                 token_ids=partial(holds_nothing, forwarded.body, self.clean),
             )
-        except _FOR_THE_AGENT:
-            raise
-        except PrchainError as error:
-            if self.over is None and self.failure is None:
-                self._fail(error)
-            raise
         finally:
             with self._lock:
                 self.under_way -= 1
@@ -235,7 +231,7 @@ class AttemptCalls:
                 self.noticed.trees[branch.number, heard[-1].ordinal] = self._newest_tree
         return branch
 
-    def _fail(self, error: PrchainError) -> None:
+    def _fail(self, error: BaseException) -> None:
         with self._lock:
             self.failure = self.failure or error
 
