@@ -39,7 +39,8 @@ class TrajectoryOrigin:
     repository: str | None
     told: Mapping[str, Any] = field(default_factory=dict)
     """What prchain wrote of it elsewhere, as far as it is known: ``program``, ``outcome``, ``language``, ``chain``,
-    ``trajectory``, ``parent`` (id and turns), ``proofs`` (stage to what its proof is worth)."""
+    ``trajectory``, ``parent`` (id and turns), ``proofs`` (stage to what its proof is worth). Of what was recorded
+    ``parent``, ``last_reply`` (which of the run's replies its last one is) and ``with_tools``."""
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 

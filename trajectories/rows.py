@@ -13,6 +13,7 @@ from prchain.core.errors import UsageError
 from prchain.core.git.merge import Conflict
 from prchain.core.git.output import path_text
 from prchain.core.llm.model import Role, ToolCall
+from prchain.core.llm.token_ids import ReplyTokens
 from prchain.core.processes.alive import this_process
 from prchain.core.storable import clean_text
 from prchain.core.timestamps import now
@@ -20,7 +21,7 @@ from sql.store import Transaction
 from sql.tables import MessageTokens, PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, EntryKind
 from trajectories.sums import calls_of
-from trajectories.tokens import packed
+from trajectories.tokens import TurnTokens, packed, unpacked, whole_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,12 @@ def _entry(row: Sequence[Any]) -> Entry:
             "tool_calls": calls,
         }
     )
+
+
+def read_tokens(tx: Transaction, trajectory_id: str) -> dict[int, ReplyTokens]:
+    """The tokens of a trajectory's turns, as far as there are any, by ordinal. Raises `RowUnreadable`."""
+    rows = tx.rows(MessageTokens, "ordinal", "shared", "tokens", trajectory_id=trajectory_id)
+    return dict(whole_tokens((ordinal, TurnTokens(shared, unpacked(data))) for ordinal, shared, data in rows))
 
 
 def read_stages(tx: Transaction, trajectory_id: str) -> list[StageRow]:

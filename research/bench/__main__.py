@@ -19,6 +19,7 @@ from research.bench import (
     import_bench,
     prefix_bench,
     prm_bench,
+    recording_bench,
     rollout_bench,
     sandbox_bench,
     window_bench,
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "prefix",
             "comments",
             "help",
+            "recording",
         ],
         help="run one of the benches",
     )
@@ -81,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += prefix_bench.run(steps=options.steps)
     if options.only == "help":
         measures += help_bench.run()
+    if options.only == "recording":
+        measures += recording_bench.run()
     if options.only == "comments":
         measures += comments_bench.run()
     if options.only == "entities":

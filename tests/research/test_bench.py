@@ -21,6 +21,7 @@ from research.bench import (
     placing_bench,
     prefix_bench,
     prm_bench,
+    recording_bench,
     rollout_bench,
     sandbox_bench,
     window_bench,
@@ -98,6 +99,16 @@ def test_the_entities_bench_times_each_kind_of_text() -> None:
     measures = entities_bench.run(turns=1)
     assert measures[0].name == "100 kB of Python"
     assert all(0 < measure.value < 5_000 and measure.goal == entities_bench.GOAL for measure in measures)
+
+
+def test_the_recording_bench_measures_calls_of_the_size_that_it_says() -> None:
+    figures = recording_bench.run(size=40_000, calls=24)
+    assert [it.name for it in figures].count("processor time") == 2
+    assert all(0 < it.value < 1_000 for it in figures if it.name in {"processor time", "time"})
+    sent = next(it.value for it in figures if it.name == "sent in all")
+    assert 0.3 < sent < 0.7, "24 calls, of 20 kB in the middle"
+    (kept,) = [it.value for it in figures if it.name == "kept of it as a branch"]
+    assert kept < sent / 10
 
 
 def test_the_import_bench_stores_every_row_and_measures_the_process_that_does() -> None:

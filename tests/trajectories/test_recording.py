@@ -302,8 +302,8 @@ def test_many_conversations_at_once_stay_apart() -> None:
 
 AGENT = """
 import json, os, sys, urllib.request
-def ask(messages):
-    body = json.dumps({"model": os.environ["OPENAI_MODEL"], "messages": messages, "tools": [%s]}).encode()
+def ask(messages, tools=[%s]):
+    body = json.dumps({"model": os.environ["OPENAI_MODEL"], "messages": messages, "tools": tools}).encode()
     key = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"}
     request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, key)
     return json.load(urllib.request.urlopen(request))["choices"][0]["message"]
@@ -311,7 +311,7 @@ history = [{"role": "system", "content": "Be brief."}, {"role": "user", "content
 for _ in range(3):
     history.append(ask(history))
     history.append({"role": "user", "content": "Go on."})
-ask([{"role": "user", "content": "A title?"}])
+ask([{"role": "user", "content": "A title?"}], [])
 print(sorted(name for name, value in os.environ.items() if "real-key" in value))
 sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 """ % json.dumps(TOOL)
@@ -355,13 +355,14 @@ def test_a_recorded_program_is_a_trajectory_that_audit_and_export_take(world: Ca
         (Path(sys.executable).name, "chat/completions", "demo/measures", "MIT")
     ]
     assert "real-key" not in repr(rows("SELECT * FROM trajectory_messages")) + repr(rows("SELECT * FROM llm_calls"))
-    exported = CliRunner().invoke(
-        cli, ["export", "--db", "p.db", "--format", "openai", "--outcome", "recorded", "--out", "out.jsonl"]
-    )
-    assert exported.exit_code == 0, exported.output
-    samples = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
-    weights = [[message["weight"] for message in it["messages"] if message["role"] == "assistant"] for it in samples]
-    assert sorted(map(sum, weights)) == [1, 3]
+    for branches, trained in (("main", [3]), ("all", [1, 3])):
+        words = ["--format", "openai", "--outcome", "recorded", "--branches", branches, "--force", "--out", "out.jsonl"]
+        exported = CliRunner().invoke(cli, ["export", "--db", "p.db", *words])
+        assert exported.exit_code == 0, exported.output
+        assert ("left out: 1 branch" in exported.output) is (branches == "main")
+        samples = [json.loads(line)["messages"] for line in Path("out.jsonl").read_text().splitlines()]
+        weights = [sum(message.get("weight", 0) for message in messages) for messages in samples]
+        assert sorted(weights) == trained
     assert CliRunner().invoke(cli, ["rollouts", "audit", "--db", "p.db"]).exit_code == 0
     told = json.loads(CliRunner().invoke(cli, ["stats", "--db", "p.db", "--json"]).stdout)
     assert (told["recorded"]["trajectories"], told["recorded"]["licences"]) == (

@@ -67,6 +67,7 @@ while True:
         time.sleep(1000)
     if mode == "compacts" and len(messages) == 4:
         messages = start + [{"role": "user", "content": "You have begun. Go on with this:\n" + words}]
+        mode = "compacted"
 if mode == "titles":
     beside.join()
 """

@@ -96,7 +96,7 @@ _SHARED_SHOWN = 5
     help="Of these scaffolds only: react, curated, ...  [default: all but disclosed]",
 )
 @told_options(PredictionChoice)
-@told_options(ExportOptions, "per_chain", "duplicates", "at_most", "seed", "pairs", "retell", "benchmarks")
+@told_options(ExportOptions, "per_chain", "duplicates", "at_most", "seed", "pairs", "retell", "branches", "benchmarks")
 @option(
     "--mask",
     metavar="LIST",

@@ -77,6 +77,8 @@ def export(
     With `options.pairs` two sets are written, each under the name of `set_paths` and with files of its own beside it.
     Of no sample no file is written, and those that are there stay. Raises `UsageError`, `StoreError` and `DiskFull`.
     """
+    if out.suffix == ".parquet":  # its columns are those of the first row, and not each has tokens
+        form = replace(form, tells_tokens=False)
     paths = set_paths(out, options)
     targets = {name: _Target.of(name, form, options, path, force=force) for name, path in paths.items()}
     report = ExportReport()

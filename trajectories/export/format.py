@@ -30,6 +30,8 @@ class Format:
     """Whether readers train on it; formats for viewers hold whole conversations."""
     tells_signs: bool = False
     """Whether it writes what the audit finds (`Sample.signs`), which costs a reading of each conversation."""
+    tells_tokens: bool = False
+    """Whether it writes token ids and log-probabilities of turns (`SampleMessage.tokens`)."""
     file_name: Callable[[Mapping[str, Any]], str] | None = None
     """From a line to the name of its file, where each has one of its own in a folder; None: all are in one file."""
     file_pattern: str = ""

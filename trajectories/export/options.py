@@ -21,6 +21,7 @@ PerChain = Literal["all", "shortest"]
 PairKind = Literal["none", "short-long", "rejection-sampling"]
 Rows = Literal["conversations", "turns"]
 Reasoning = Literal["field", "inline", "drop"]
+BranchChoice = Literal["main", "all"]
 
 
 GUIDANCE = Within("--guidance", "Loss", "Whether an observer's words stay in the conversation.")
@@ -178,6 +179,13 @@ class ExportOptions:
         "Which",
         why="a sample that promises no stage which it lacks",
     )
+    branches: BranchChoice = told(
+        "main",
+        "Of agent programs: the conversation that ended an attempt, or a recorded run; or also what was asked beside "
+        "it (sub-agents, titles, what a summary replaced), as samples of their own.",
+        "Which",
+        why="to train on what agents ask beside their task, or not",
+    )
     proof: ProofFilter = ProofFilter.ANY
     """What the proofs of the exported stages have to be worth."""
     labels: LabelFilter = LabelFilter.ANY
@@ -206,6 +214,7 @@ class ExportOptions:
             ("too_long=split", self.too_long == "split"),
             ("--per-chain shortest", self.per_chain == "shortest"),
             ("--outcome", self.outcomes != KEPT),
+            ("--branches all", self.branches == "all"),
             ("--retell", self.retell and self.pairs == "rejection-sampling"),
         ):
             if given:

@@ -30,19 +30,21 @@ from sql.tables import (
 from trajectories.agents.scaffolds.turns import valid_tool_name
 from trajectories.audit.auditing import audit
 from trajectories.audit.finding import AuditFinding
+from trajectories.export.branches import as_main, beside_main
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
 from trajectories.export.samples import Sample, SampleMessage, with_missing_answers, without_untrained_tail
 from trajectories.export.scrubber import Scrubber
 from trajectories.export.shortest import ResponseLength
+from trajectories.export.turn_tokens import tokened
 from trajectories.export.verdicts import stages_of
 from trajectories.extensions import shared_entries
 from trajectories.model import Entry, EntryKind
-from trajectories.outcomes import ACCEPTED_PREFIX, KEPT
+from trajectories.outcomes import ACCEPTED_PREFIX, KEPT, RECORDED
 from trajectories.provenance import TrajectoryOrigin, project_of, read_provenance, repository_of
 from trajectories.rollouts.prefix import retold
-from trajectories.rows import TrajectoryRow, read_entries, stored_trajectory
+from trajectories.rows import TrajectoryRow, read_entries, read_tokens, stored_trajectory
 from trajectories.task import read_overview
 
 NO_MESSAGES = "no_messages"
@@ -85,6 +87,8 @@ class ExportCandidate:
     """See `UNLABELLED`."""
     imported: bool = False
     """Whether others made it: it has no chain."""
+    beside: bool = False
+    """See `trajectories.export.branches.BRANCH`."""
     trees: bytes | None = None
     """Digest of A_t of all exported stages; None if one is unknown."""
     attempts: int = 0
@@ -122,6 +126,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             ImportedTrajectory.licence.label("told_licence"),
             ImportedTrajectory.repository.label("told_repository"),
             ImportedTrajectory.told,
+            ImportedTrajectory.session,
         )
         .outerjoin(Chain, Chain.id == Trajectory.chain_id)
         .outerjoin(Repository, Repository.id == Chain.repository_id)
@@ -134,6 +139,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
         query = query.where(Trajectory.scaffold.in_(sorted(options.scaffolds)))
     of_strategy = None if options.strategy is None else set(selected_ids(tx, options.strategy))
     found: dict[str, ExportCandidate] = {}
+    recorded: list[tuple[str, str | None, Mapping[str, Any]]] = []
     barred, labels = benchmark_chains(tx), labels_by_chain(tx)
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
         imported = row.chain_id is None
@@ -146,6 +152,8 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
         # Few different values, many trajectories: each value is in memory once.
         values = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
         if imported:
+            if row.outcome == RECORDED:
+                recorded.append((row.id, row.session, row.told))
             values = (*values[:2], row.agent, *values[3:6], row.told_licence, row.told.get("language"))
         repository, outcome, scaffold, model, judge, context, licence, language = map(_interned, values)
         found[row.id] = ExportCandidate(
@@ -173,6 +181,8 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
     for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):
         if trajectory in found:
             found[trajectory] = _with_stages(found[trajectory], [(row[1], row[2], row[3]) for row in stages])
+    for name in beside_main(recorded):
+        found[name] = replace(found[name], beside=True)
     return sorted(
         found.values(),
         key=lambda candidate: (candidate.repository.lower(), candidate.chain_id, candidate.sample, candidate.id),
@@ -263,10 +273,11 @@ def read_sample(
     whole: bool = False,
     secrets: tuple[str, ...] = (),
     audited: bool = False,
+    with_tokens: bool = False,
 ) -> Sample | str:
     """The sample of a trajectory, scrubbed, with loss decisions, cut to its accepted stages and after its last turn
     under loss; or the reason why there is none. `whole` keeps what comes after that turn; `audited` looks for signs of
-    cheating."""
+    cheating; `with_tokens` gives turns their token ids."""
     trajectory = stored_trajectory(tx, candidate.id)
     origin = read_provenance(tx, candidate.id) if candidate.imported else None
     stored, step = read_entries(tx, candidate.id), trajectory.parent_step
@@ -274,6 +285,8 @@ def read_sample(
     entries = [entry for entry in stored if entry.position <= candidate.stages]
     signs = audit(entries, project_of(candidate.repository)) if audited else None
     retell = candidate.outcome == ACCEPTED_PREFIX and options.retell
+    if candidate.outcome == RECORDED and options.branches == "main":
+        entries = as_main(entries)
     if retell:
         entries = retold(entries)
     if not entries:
@@ -292,6 +305,8 @@ def read_sample(
         scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop", copied=_is_copied(entry, copied))
         for entry, decision in kept
     ]
+    if with_tokens and not retell:
+        turns = tokened(turns, entries, read_tokens(tx, candidate.id), options)
     if retell:
         rewritten = _with_overview(turns, scrubber.text(task_overview), scrubber.text(overview))
         if rewritten is None:

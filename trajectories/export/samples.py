@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prchain.core.llm.model import Role, ToolCall
+from prchain.core.llm.token_ids import ReplyTokens
 from trajectories.audit.finding import AuditFinding
 from trajectories.model import EntryKind, Reason
 from trajectories.provenance import TrajectoryOrigin
@@ -52,6 +53,8 @@ class SampleMessage:
     """Of a turn: waiting for the model; of an observation: running the tool."""
     at: str = ""
     """When it was stored (`prchain.core.timestamps`)."""
+    tokens: ReplyTokens | None = None
+    """Of a turn, where they are known and tell nothing that was taken out of the texts."""
 
 
 @dataclass(frozen=True, slots=True)

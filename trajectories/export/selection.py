@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sql.store import Transaction
 from sql.strength import imported_chains, meets, read_strengths
+from trajectories.export.branches import BRANCH, branch_samples
 from trajectories.export.draw import NOT_DRAWN, drawn
 from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
 from trajectories.export.format import Format
@@ -24,7 +25,7 @@ from trajectories.export.reading import (
     read_sample,
     response_lengths,
 )
-from trajectories.export.samples import Sample
+from trajectories.export.samples import Sample, without_untrained_tail
 from trajectories.export.shortest import NOT_SHORTEST, shortest_first
 from trajectories.export.split import related_chains, validation_groups
 from trajectories.export.tokens import Counter as TokenCounter
@@ -73,7 +74,8 @@ class SampleSelection:
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
         wanted = candidates(tx, options) if only is None else only
         # Told a part of the reference's process graph: whoever imitates that learns to know what nobody said.
-        undisclosed = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
+        of_runs = [it for it in wanted if options.branches == "all" or not it.beside]
+        undisclosed = [it for it in of_runs if options.scaffolds is not None or it.scaffold != DISCLOSED]
         unbarred = [it for it in undisclosed if options.benchmarks or not it.benchmark]
         labelled = [it for it in unbarred if it.labelled]
         strengths, imported = read_strengths(tx), imported_chains(tx)
@@ -83,7 +85,8 @@ class SampleSelection:
             if it.chain_id in imported or meets(strengths.get(it.chain_id, {}), options.proof, range(1, it.stages + 1))
         ]
         held_back = {
-            DISCLOSED: len(wanted) - len(undisclosed),
+            BRANCH: len(wanted) - len(of_runs),
+            DISCLOSED: len(of_runs) - len(undisclosed),
             BENCHMARK: len(undisclosed) - len(unbarred),
             UNLABELLED: len(unbarred) - len(labelled),
             WEAK_PROOF: len(labelled) - len(found),
@@ -154,15 +157,27 @@ class SampleSelection:
         it, None: all are written; `wanted` holds ids, None: all."""
         options, whole = self._options, not self._form.trains
         sample = read_sample(
-            self._tx, candidate, options, whole=whole, secrets=self._secrets, audited=self._form.tells_signs
+            self._tx,
+            candidate,
+            options,
+            whole=whole,
+            secrets=self._secrets,
+            audited=self._form.tells_signs,
+            with_tokens=self._form.tells_tokens,
         )
         if isinstance(sample, str):
             reasons[sample] += 1
             return []
+        beside: list[Sample] = []
+        if options.branches == "all" and not candidate.imported:
+            beside = [*branch_samples(self._tx, sample, options, self._secrets)]
         if whole:
-            return [SelectedSample(candidate, sample, self.counter.sample(sample))]
+            return [SelectedSample(candidate, it, self.counter.sample(it)) for it in (sample, *beside)]
         each_stage = candidate.context == "stage"
         kept, left_out = fit(sample, self.counter, options.max_tokens, options.too_long, each_stage=each_stage)
+        for one in map(without_untrained_tail, beside):
+            fitted = fit(one, self.counter, options.max_tokens, "drop")
+            kept, left_out = [*kept, *fitted.kept], [*left_out, *fitted.left_out]
         reasons.update(left_out)
         chosen = [SelectedSample(candidate, *pair) for pair in kept if wanted is None or pair[0].id in wanted]
         if conversations is not None:

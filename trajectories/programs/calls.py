@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -93,10 +91,9 @@ class AttemptCalls:
 
     def answer(self, asked: AskedChat, connected: Connected, *, again: bool) -> tuple[Reply, AskedRequest]:
         """See `trajectories.recording.recorder.ProgramRecorder.answer`. Raises `PrchainError`."""
-        digest = hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
         with self._lock:
             took = self._begin(asked)
-            request = self._asked.begin(digest, connected, again=again)
+            request = self._asked.begin(asked.digest, connected, again=again)
             self.under_way += 1
         try:
             return self._answer(asked, request, took), request

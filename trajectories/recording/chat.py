@@ -5,6 +5,7 @@ See OpenAI's API reference, "Chat": "Create chat completion" and "Streaming"; HT
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,8 @@ class AskedChat:
     stream: bool = False
     with_usage: bool = False
     """Whether a stream ends with the tokens that were used."""
+    digest: str = ""
+    """Of the bytes that were sent: a client sends the same ones again."""
 
 
 def read_asked(data: bytes) -> AskedChat:
@@ -66,6 +69,7 @@ def read_asked(data: bytes) -> AskedChat:
         tuple(tool for tool in tools if isinstance(tool, dict)) if isinstance(tools, list) else (),
         body.get("stream") is True,
         isinstance(options, dict) and options.get("include_usage") is True,
+        hashlib.sha256(data).hexdigest(),
     )
 
 

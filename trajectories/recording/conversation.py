@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from functools import lru_cache
 from typing import Any
 
 from prchain.core.llm.model import Message, Reply, ToolCall
@@ -34,6 +34,9 @@ _VOLATILE = re.compile(
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
 _LONGEST_ID = 128
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]
+"""What a message is compared by: role, text, and its calls by name and arguments. Python's own hash of it costs a tenth
+of a digest, and a request has all messages before it."""
 COPIED_REPLY = "trained"
 """``copied`` of a turn that is under loss where it was copied from; True of any other message."""
 _UNTRAINED: Mapping[str, Any] = {"loss": {"train": False, "reason": str(Reason.UNTRAINED)}}
@@ -58,7 +61,7 @@ class _Node:
     branch: Branch | None = None
     entry: Entry | None = None
     """None for the root."""
-    children: dict[str, _Node] = field(default_factory=dict)
+    children: dict[_Key, _Node] = field(default_factory=dict)
     words: tuple[Entry, ...] = ()
     """Of observers, which stand behind it and which the program does not know."""
 
@@ -78,6 +81,8 @@ class Branch:
     """Those of its last request."""
     replies: list[int] = field(default_factory=list)
     """Ordinals of the replies that are its own."""
+    last_reply: int = 0
+    """Which of all replies that were taken its last one is; from 1 on."""
     log: ExchangeLog = field(default_factory=ExchangeLog, repr=False)
     """Its own requests and replies, as they went over the wire: as many as `replies`."""
     _tip: _Node = field(default_factory=_Node, repr=False)
@@ -99,6 +104,7 @@ class RecordedConversations:
         self._clean = clean
         self._volatile = re.compile("|".join(f"(?:{pattern})" for pattern in volatile)) if volatile else None
         self._root = _Node()
+        self._taken = 0
 
     def know(self, entries: Sequence[Entry]) -> None:
         """Begin with what is stored of earlier: the first conversation, with those entries as its own."""
@@ -215,6 +221,8 @@ class RecordedConversations:
         if answered is None:
             return
         reply = Message("assistant", answered.reply.text or answered.reply.refusal or "", answered.reply.tool_calls)
+        self._taken += 1
+        branch.last_reply = self._taken
         branch.replies.append(len(branch.entries))
         branch._tip = self._add(branch, node, reply, self._turn(branch, reply, answered))
 
@@ -231,15 +239,14 @@ class RecordedConversations:
         shared = sum(entry.kind is EntryKind.TURN for entry in copies)
         return Branch(len(self.branches), copies, node.branch, shared)
 
-    def _key(self, message: Message) -> str:
+    def _key(self, message: Message) -> _Key:
         """What messages are compared by."""
         text = message.content.strip()
         if message.role == "system":
             text = _VOLATILE.sub("*", text)
         if self._volatile is not None:
             text = self._volatile.sub("*", text)
-        calls = [(call.name, _canonical(call.arguments)) for call in message.tool_calls]
-        return sha256(json.dumps([message.role, text, calls]).encode()).hexdigest()
+        return message.role, text, tuple((call.name, _canonical(call.arguments)) for call in message.tool_calls)
 
     def _add(self, branch: Branch, parent: _Node, message: Message, entry: Entry) -> _Node:
         branch.entries.append(entry)
@@ -331,7 +338,8 @@ def _copied(entry: Entry) -> Mapping[str, Any]:
     return {"copied": entry.details.get("copied", True if "loss" in entry.details else COPIED_REPLY), **_UNTRAINED}
 
 
-def _canonical(arguments: str) -> Any:
+@lru_cache(maxsize=4096)
+def _canonical(arguments: str) -> str:
     """The value of a call's arguments: an agent may write the JSON anew."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)

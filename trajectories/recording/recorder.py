@@ -3,8 +3,6 @@ trajectory after that."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -60,8 +58,7 @@ class ProgramRecorder:
     def answer(self, asked: AskedChat, connected: Connected, *, again: bool) -> tuple[Reply, AskedRequest]:
         """The reply, and the request that it answers (`trajectories.recording.asked`). Raises `LlmError` and
         `StoreError`."""
-        digest = hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
-        request = self._asked.begin(digest, connected, again=again)
+        request = self._asked.begin(asked.digest, connected, again=again)
         with self._lock:
             self.under_way += 1
         question = Question(PURPOSE, f"record/{self.run}", None, asked.messages)
@@ -70,9 +67,9 @@ class ProgramRecorder:
                 question, asked.body, request.ordinal, token_ids=partial(holds_nothing, asked.body, self._clean)
             )
             with self._lock:
-                if (branch := self._taken.get((digest, request.ordinal))) is None:
+                if (branch := self._taken.get((asked.digest, request.ordinal))) is None:
                     branch, _ = self.conversations.take(asked.messages, asked.tools, _answered(answer))
-                    self._taken[digest, request.ordinal] = branch
+                    self._taken[asked.digest, request.ordinal] = branch
                 self._keep_rest(branch)
         except BaseException:
             self._asked.failed(request, connected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 from sql.store import Store
 from sql.tables import ImportedTrajectory, Trajectory
@@ -47,7 +48,9 @@ def store_branch(store: Store, program: RecordedProgram, branch: Branch, first: 
     own = [entry for entry in entries if not entry.details.get("copied")]
     turns = [entry for entry in own if entry.kind is EntryKind.TURN]
     paid = [entry.usd for entry in turns if entry.at]
-    parent = [] if branch.left is None else [program.trajectory_id(branch.left), branch.shared]
+    told: dict[str, Any] = {"last_reply": branch.last_reply, "with_tools": bool(branch.tools)}
+    if branch.left is not None:
+        told["parent"] = [program.trajectory_id(branch.left), branch.shared]
     steps = sum(entry.kind is EntryKind.TURN for entry in entries)
     found = ForeignTrajectory(
         content=program.content(branch),
@@ -63,7 +66,7 @@ def store_branch(store: Store, program: RecordedProgram, branch: Branch, first: 
         usd=None if None in paid else sum(amount or 0.0 for amount in paid),
         tokens_in=sum(entry.tokens_in or 0 for entry in turns),
         tokens_out=sum(entry.tokens_out or 0 for entry in turns),
-        told={"parent": parent} if parent else {},
+        told=told,
     )
     with store.transaction() as tx:
         tx.upsert(Trajectory, [foreign_row(name, found, RECORDED)])

@@ -18,6 +18,7 @@ from typing import Any
 
 from prchain.core import __version__
 from prchain.core.llm.model import ToolCall
+from prchain.core.llm.token_ids import ReplyTokens
 from trajectories.audit.finding import AuditFinding
 from trajectories.export.chat import Json, arguments_of, metadata
 from trajectories.export.format import Format
@@ -108,13 +109,16 @@ def _step(turn: SampleMessage, number: int, own: Json, signs: list[Json] | None)
 
 def _agents_own(turn: SampleMessage, model: str | None) -> Json:
     """What only a step of the agent has."""
-    cached = turn.tokens_cached
+    cached, tokens = turn.tokens_cached, turn.tokens or ReplyTokens()
     metrics = _known(
         prompt_tokens=turn.tokens_in,
         completion_tokens=turn.tokens_out,
         # They are a part of the prompt's, also where an endpoint counts them otherwise.
         cached_tokens=cached if cached is None or turn.tokens_in is None else min(cached, turn.tokens_in),
         cost_usd=turn.usd,
+        prompt_token_ids=list(tokens.prompt) or None,
+        completion_token_ids=list(tokens.reply) or None,
+        logprobs=list(tokens.logprobs) or None,
     )
     return _known(
         model_name=model,
@@ -249,6 +253,7 @@ FORMAT = Format(
     loss="extra.train",
     trains=False,
     tells_signs=True,
+    tells_tokens=True,
     file_name=file_name,
     file_pattern=f"*{SUFFIX}",
 )

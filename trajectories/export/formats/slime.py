@@ -16,6 +16,7 @@ from trajectories.export.chat import chat_message, metadata, tools_text
 from trajectories.export.columns import METADATA, TOOL_CALLS
 from trajectories.export.format import Format
 from trajectories.export.samples import Sample
+from trajectories.export.turn_tokens import token_sequence
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -28,6 +29,21 @@ def row(sample: Sample) -> dict[str, Any]:
         "messages": messages,
         "tools": tools_text(sample),
         "metadata": metadata(sample),
+        **_tokens(sample),
+    }
+
+
+def _tokens(sample: Sample) -> dict[str, Any]:
+    """The fields of slime's own samples (`slime/utils/types.py`), where the endpoint gave the tokens and each prompt
+    goes on from what was before: what was sampled, token by token."""
+    found = token_sequence(sample.turns)
+    if found is None:
+        return {}
+    return {
+        "tokens": list(found.ids),
+        "response_length": len(found.mask),
+        "loss_mask": list(found.mask),
+        "rollout_log_probs": list(found.logprobs),
     }
 
 
@@ -35,6 +51,7 @@ FORMAT = Format(
     "slime",
     row,
     loss="step_loss_mask",
+    tells_tokens=True,
     columns={
         "messages": [
             {

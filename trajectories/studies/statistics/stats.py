@@ -182,7 +182,7 @@ def _samples(tx: Transaction) -> Card:
 
 def _without_chain(tx: Transaction, outcome: str) -> dict[str, Any]:
     """The figures of what was imported, or recorded, as those of kept trajectories; empty where there is none."""
-    options = ExportOptions(frozenset({outcome}), duplicates="keep")
+    options = ExportOptions(frozenset({outcome}), duplicates="keep", branches="all")
     found = candidates(tx, options)
     if not found:
         return {}
