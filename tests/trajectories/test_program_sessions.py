@@ -101,6 +101,16 @@ def test_a_comment_and_the_next_query_are_the_next_turns_of_one_session(world: R
     assert sum(decision.train for decision in loss_decisions(entries, {1: 1, 2: 2})) == 5
 
 
+def test_a_branch_at_the_end_of_a_stage_goes_on_with_its_session(world: RolloutWorld) -> None:
+    name, entries = rolled(world, PolicyModel(finishes), **CHAIN)
+    (stage,) = {entry.step for entry in of(entries, 1)[-1:]}
+    branch = roll(world.context(PolicyModel(finishes), **CHAIN), world.chains[0], 1, parent=(name, stage))
+    with world.store.reading() as tx:
+        own = of(read_entries(tx, branch), 2)
+    assert world.outcome(branch)[0] == "accepted"
+    assert (own[0].details["session"], [str(entry.kind) for entry in own]) == ("resumed", START[1:])
+
+
 def test_comments_reach_it_where_each_stage_is_a_session(world: RolloutWorld) -> None:
     name, entries = rolled(world, PolicyModel(works), **CHAIN, context="stage")
     assert world.outcome(name)[0] == "accepted"
