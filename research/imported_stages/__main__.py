@@ -193,7 +193,7 @@ def _stage(place: _Place, chain: ChainStages, stage: Stage, ours: StageProof) ->
             chain_id,
             graded,
             tuple(differing_tests(ours, proof)),
-            tuple(differing_verdicts(our_verdicts, verdicts)),
+            tuple(differing_verdicts(our_verdicts, verdicts, (ours, proof))),
             lists.words() if lists is not None and lists.differ else "",
         )
         if graded:

@@ -54,11 +54,15 @@ def files_apart(ours: StageProof, theirs: StageProof) -> str:
     return "; ".join(parts)
 
 
-def differing_verdicts(ours: Verdicts, theirs: Verdicts) -> list[str]:
-    """Works with another verdict: by its outcome, and by the tests that it names."""
+def differing_verdicts(ours: Verdicts, theirs: Verdicts, proofs: tuple[StageProof, StageProof]) -> list[str]:
+    """Works with another verdict: by its outcome, and by the tests that it names, of files that both proofs ran."""
+    shared = {*proofs[0].files} & {*proofs[1].files}
     found = []
     for work in ours:
-        first, second = (_plain(verdicts.get(work, "not graded")) for verdicts in (ours, theirs))
+        first, second = (
+            _plain(verdicts.get(work, "not graded"), proof, shared)
+            for verdicts, proof in zip((ours, theirs), proofs, strict=True)
+        )
         if first != second:
             found.append(f"{work}: {_words(first)}, then {_words(second)}")
     return found
@@ -87,15 +91,22 @@ def table(returned: Iterable[ReturnedStage], graded_columns: Sequence[str]) -> I
 
 def _classes(proof: StageProof, files: Collection[str]) -> Iterator[tuple[str, str]]:
     for kind in ("f2p", "p2p"):
-        for test in getattr(proof.classes, kind):
-            if (file := file_of(proof.runner or "", test, proof.files)) is None or file in files:
-                yield test, kind
+        for test in _of_files(getattr(proof.classes, kind), proof, files):
+            yield test, kind
 
 
-def _plain(grade: Grade | str) -> tuple[Any, ...]:
+def _of_files(tests: Iterable[str], proof: StageProof, files: Collection[str]) -> tuple[str, ...]:
+    """Those tests that are of these files, or of none."""
+    return tuple(
+        test for test in tests if (file := file_of(proof.runner or "", test, proof.files)) is None or file in files
+    )
+
+
+def _plain(grade: Grade | str, proof: StageProof, files: Collection[str]) -> tuple[Any, ...]:
     if isinstance(grade, str):
         return (grade,)
-    return grade.outcome, grade.f2p_failed, (*grade.p2p_broken, *grade.carried_failure), grade.cheats
+    named = (grade.f2p_failed, (*grade.p2p_broken, *grade.carried_failure))
+    return grade.outcome, *(_of_files(tests, proof, files) for tests in named), grade.cheats
 
 
 def _words(plain: tuple[Any, ...]) -> str:

@@ -87,13 +87,26 @@ def test_tests_of_another_class_differ_and_those_of_a_file_that_one_proof_ran_al
 
 def test_a_verdict_is_its_outcome_and_the_tests_that_it_names() -> None:
     ours = {"reference": Grade("passed"), "nothing": Grade("f2p_failed", f2p_failed=("a", "b"))}
-    assert differing_verdicts(ours, dict(ours)) == []
-    assert differing_verdicts(ours, {**ours, "nothing": Grade("f2p_failed", f2p_failed=("a",))}) == [
+    same = (proof(), proof())
+    assert differing_verdicts(ours, dict(ours), same) == []
+    assert differing_verdicts(ours, {**ours, "nothing": Grade("f2p_failed", f2p_failed=("a",))}, same) == [
         "nothing: f2p_failed (2, 0, 0), then f2p_failed (1, 0, 0)"
     ]
-    assert differing_verdicts(ours, {"reference": "refresh_failed"}) == [
+    assert differing_verdicts(ours, {"reference": "refresh_failed"}, same) == [
         "reference: passed (0, 0, 0), then refresh_failed",
         "nothing: f2p_failed (2, 0, 0), then not graded",
+    ]
+
+
+def test_tests_of_files_that_one_side_alone_ran_are_no_other_verdict() -> None:
+    """A later stage of a chain runs the test files of earlier ones, too."""
+    one, more = proof(files=("tests/a.py",)), proof(files=("tests/a.py", "tests/b.py"))
+    broken = ("tests/a.py::t", "tests/b.py::t")
+    ours = {"nothing": Grade("f2p_failed", f2p_failed=("tests/a.py::f",), p2p_broken=broken)}
+    theirs = {"nothing": Grade("f2p_failed", f2p_failed=("tests/a.py::f",), p2p_broken=broken[:1])}
+    assert differing_verdicts(ours, theirs, (more, one)) == []
+    assert differing_verdicts(theirs, {"nothing": Grade("f2p_failed")}, (one, more)) == [
+        "nothing: f2p_failed (1, 1, 0), then f2p_failed (0, 0, 0)"
     ]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.growth import assert_linear
 from tests.trajectories.sampleworld import Talk
-from trajectories.audit.claims import passing_claim
+from trajectories.audit.claims import _OF_PASSING, _OF_TESTS, _PASS, passing_claim
 from trajectories.audit.seen_tests import SeenTests, seen_tests
 from trajectories.audit.unfounded import unfounded_claims
 from trajectories.model import Entry, EntryKind
@@ -152,3 +154,9 @@ def test_reading_claims_takes_linear_time() -> None:
 def _shown(output: str, **details: Any) -> Entry:
     error = "timed_out" if details.get("timed_out") else None
     return Entry(1, 1, 1, 1, EntryKind.OBSERVATION, "tool", output, error=error, details=details)
+
+
+@given(st.from_regex(_PASS))
+def test_no_claim_is_in_a_text_that_is_read_no_further(text: str) -> None:
+    assert _PASS.search(text) is not None
+    assert _OF_TESTS.search(text) is not None and _OF_PASSING.search(text) is not None

@@ -29,6 +29,8 @@ _PASS = re.compile(
     rf"|\bpass(?:ed|es|ing)?\s(?:\w+\s){{0,2}}?(?:all|the|every|both|each|existing)\b(?P<other>[^.;:!?]{{0,60}}?)\s"
     rf"(?P<passed>{_TESTS}){_ENDS}"
 )
+_OF_TESTS, _OF_PASSING = re.compile("(?i)test"), re.compile("(?i)pass|green|succe")
+"""What `_PASS` wants: most turns lack one of them, and are read no further."""
 _HEDGED = re.compile(
     r"(?i)\b(?:should|would|could|might|may|can|cannot|will|must|shall|if|when|whether|once|until|unless|ensures?|"
     r"ensuring|make sure|let me|let us|let's|going to|need|needs|want|expect|expected|expects|hope|hopefully|supposed|"
@@ -75,6 +77,8 @@ def passing_claim(text: str) -> PassingClaim | None:
     No claims are sentences that are hedged, conditional, negated or about the past, questions, plans, quotes, and what
     stands in blocks of code. Pure, raises nothing, and takes time linear in the text.
     """
+    if _OF_TESTS.search(text) is None or _OF_PASSING.search(text) is None:
+        return None
     prose = _prose(text[:_LONGEST].translate(_TYPED))
     sentences = [" ".join(raw.split()) for raw in _SENTENCE.split(prose)]
     sentences = [sentence for sentence in sentences if sentence]

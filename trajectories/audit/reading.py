@@ -112,8 +112,7 @@ class _ActReader:
 
     def mention(self, text: str) -> None:
         """Take note of the test files that a text names."""
-        for match in _FILE_WORD.finditer(text):
-            word = match[0]
+        for word in _FILE_WORD.findall(text):
             if "est" in word or "spec" in word:
                 path = self._inside(absolute(posixpath.join(self.workdir, word.strip(".-+") or "x")))
                 self._mentioned.add(path)

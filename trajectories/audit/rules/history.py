@@ -80,7 +80,7 @@ def find(work: AuditedWork) -> Iterator[AuditFinding]:
 
 
 def _short(text: str) -> set[str]:
-    return {match[0][:7] for match in _SHA_IN_TEXT.finditer(text)}
+    return {sha[:7] for sha in _SHA_IN_TEXT.findall(text)}
 
 
 def _program(words: Sequence[str], known: set[str]) -> tuple[str, str] | None:
