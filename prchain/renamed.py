@@ -98,6 +98,7 @@ OLD: Mapping[str, Mapping[str, str]] = {
     "export": {
         "--refinements": "--rejected mask|keep|drop",
         "--grounded": "--guidance drop:grounded=on",
+        "--per-chain": "--duplicates trees:per_chain=shortest",
         "--too-long": "--max-tokens N:too_long=drop|split",
         "--split-by": "--split SHARE:by=repository|chain",
         "--sample": "--predictions sample=N",

@@ -249,6 +249,12 @@ def drop_entries(tx: Transaction, trajectory_id: str, first: int) -> None:
     tx.connection.execute(delete(TrajectoryMessage).where(*conditions))
 
 
+def drop_tokens(tx: Transaction, trajectory_id: str, first: int) -> None:
+    """Delete the tokens of the turns from ordinal `first` on, which are told anew."""
+    conditions = (MessageTokens.trajectory_id == trajectory_id, MessageTokens.ordinal >= first)
+    tx.connection.execute(delete(MessageTokens).where(*conditions))
+
+
 def drop_windows(tx: Transaction, trajectory_id: str, position: int, attempt: int) -> None:
     """Delete what process reward models said while an attempt ran."""
     tx.delete(PrmWindow, trajectory_id=trajectory_id, position=position, attempt=attempt, replay=None)

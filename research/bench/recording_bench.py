@@ -49,13 +49,14 @@ def run(*, size: int = SIZE, calls: int = CALLS) -> list[Measure]:
     """Measure a session under `prchain record`, and an attempt of a rollout."""
     measures: list[Measure] = []
     for name, made in (("prchain record", _recorder), ("an attempt of a rollout", _attempt)):
-        with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder, _store(Path(folder)) as store:
-            answers = made(store)
-            bench = f"a call of an agent program at {size // 1000} kB, {name}"
-            before = _disk(Path(folder))
-            with serving(answers) as server:
-                sent, walls, processors = _session(server, size, calls)
-            grown = _disk(Path(folder)) - before
+        bench = f"a call of an agent program at {size // 1000} kB, {name}"
+        with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder:
+            with _store(Path(folder)) as store:
+                before = _disk(Path(folder))
+                answers = made(store)
+                with serving(answers) as server:
+                    sent, walls, processors = _session(server, size, calls)
+            grown = _disk(Path(folder)) - before  # closed: without what SQLite writes beside it meanwhile
         measures += [
             Measure(bench, "processor time", median(processors) * 1000, "ms", GOAL, note="the agent's HTTP is in it"),
             Measure(bench, "time", median(walls) * 1000, "ms", note="on a machine that does nothing else"),

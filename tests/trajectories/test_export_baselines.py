@@ -233,10 +233,10 @@ def test_trajectories_that_did_not_pass_have_no_shortest(
 ) -> None:
     world.chain("c0")
     passing(world, "t0", 0, 1, outcome=REJECTED, accepted=0)
-    arguments = ["export", "--out", "sft.jsonl", "--per-chain", "shortest"]
+    arguments = ["export", "--out", "sft.jsonl", "--duplicates", "trees:per_chain=shortest"]
     assert run([*arguments, "--outcome", "accepted rejected"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "prchain: error: --per-chain shortest compares trajectories that passed: give no --outcome but accepted and "
+        "prchain: error: per_chain=shortest compares trajectories that passed: give no --outcome but accepted and "
         "accepted_prefix"
     ]
     passing(world, "t1", 1, 5)

@@ -263,7 +263,7 @@ class TestRejectionSampling:
     [
         ({"validation": 0.5}, "--split"),
         ({"too_long": "split", "max_tokens": 9}, "too_long=split"),
-        ({"per_chain": "shortest"}, "--per-chain shortest"),
+        ({"per_chain": "shortest"}, "per_chain=shortest"),
         ({"outcomes": frozenset({"rejected"})}, "--outcome"),
     ],
 )

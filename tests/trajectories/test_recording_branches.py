@@ -51,7 +51,7 @@ def take(all_: RecordedConversations, messages: Sequence[Any], text: str, *calls
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=("Cs",)), max_size=6),
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=6),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("abc", max_size=2), inner, max_size=2),
     max_leaves=4,
 )

@@ -24,7 +24,7 @@ from tests.trajectories.sdkreader import read_stream, read_whole
 from tests.trajectories.test_recording import post
 from trajectories.recording.chat import PING, events, whole
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 CALLS = st.lists(st.builds(ToolCall, TEXTS.filter(bool), TEXTS, TEXTS), max_size=3).map(tuple)
 REPLIES = st.builds(
     Reply,

@@ -223,7 +223,7 @@ SECOND = ReplyTokens((1, 2, 3, 4, 9), (5,), (-0.125,))
 def conversation(clean: Callable[[str], str] = str, observed: str = "a.py") -> tuple[RecordedConversations, Branch]:
     all_ = RecordedConversations(clean)
     call = ToolCall("c", "bash", '{"command": "ls"}')
-    body = {"messages": []}
+    body: dict[str, Any] = {"messages": []}
     all_.take([SYSTEM, QUERY], [TOOL], answered("", FIRST, call), body)
     on = [SYSTEM, QUERY, Message("assistant", "", (call,)), Message("tool", observed, tool_call_id="c")]
     return all_, all_.take(on, [TOOL], answered("Done.", SECOND), body)[0]

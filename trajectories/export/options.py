@@ -27,6 +27,7 @@ BranchChoice = Literal["main", "all"]
 GUIDANCE = Within("--guidance", "Loss", "Whether an observer's words stay in the conversation.")
 LONGEST = Within("--max-tokens", "Loss", "The longest sample that is wanted.")
 SPLIT = Within("--split", "Split", "So much of the samples goes into a second file, for validation.")
+DUPLICATES = Within("--duplicates", "Which", "Samples of a chain that are left out for another one.")
 PREDICTIONS = Within("--predictions", "Which", "With swebench: which rollouts.")
 
 
@@ -119,13 +120,14 @@ class ExportOptions:
     duplicates: Duplicates = told(
         "trees",
         "Leave out samples of a chain that end with the same trees; only equal conversations; none.",
-        "Which",
+        DUPLICATES,
         why="several ways to one result, or not",
+        head=True,
     )
     per_chain: PerChain = told(
         "all",
         "shortest: of a chain's trajectories that passed the most stages, the one in which the model said the least.",
-        "Which",
+        DUPLICATES,
         why="a baseline of the paper (P2T, section 5)",
     )
     at_most: int | None = told(
@@ -198,7 +200,7 @@ class ExportOptions:
             raise UsageError("--max-tokens must be 1 or more")
         if self.per_chain == "shortest" and not self.outcomes <= KEPT:
             raise UsageError(
-                "--per-chain shortest compares trajectories that passed: give no --outcome but "
+                "per_chain=shortest compares trajectories that passed: give no --outcome but "
                 f"{' and '.join(sorted(KEPT))}"
             )
         if self.grounded and self.guidance != "drop":
@@ -212,7 +214,7 @@ class ExportOptions:
         for flag, given in (
             ("--split", self.validation > 0),
             ("too_long=split", self.too_long == "split"),
-            ("--per-chain shortest", self.per_chain == "shortest"),
+            ("per_chain=shortest", self.per_chain == "shortest"),
             ("--outcome", self.outcomes != KEPT),
             ("--branches all", self.branches == "all"),
             ("--retell", self.retell and self.pairs == "rejection-sampling"),

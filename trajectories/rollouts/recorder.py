@@ -10,7 +10,7 @@ from sql.store import Store, Transaction
 from trajectories.agents.scaffolds.scaffold import Record
 from trajectories.branches import BranchRow, write_branches
 from trajectories.model import Entry, EntryKind
-from trajectories.rows import write_entries, write_tools
+from trajectories.rows import drop_tokens, write_entries, write_tools
 
 
 class StoreRecorder:
@@ -78,6 +78,7 @@ class StoreRecorder:
         if self._first_details:
             kept[0] = replace(kept[0], details={**kept[0].details, **self._first_details})
         with self._store.transaction() as tx:
+            drop_tokens(tx, self._id, kept[0].ordinal)
             write_entries(tx, self._id, kept)
             write_tools(tx, self._id, tools)
             _write(tx, records)

@@ -90,7 +90,7 @@ def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str,
         body["top_p"] = request.top_p
     if request.tools:
         body["tools"] = list(request.tools)
-    return body | ASKS if request.token_ids else body
+    return {**body, **ASKS} if request.token_ids else body
 
 
 def serialised(request: Request, model: str) -> bytes:
