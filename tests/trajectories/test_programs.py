@@ -174,7 +174,8 @@ def test_what_it_cannot_have_is_refused_in_one_line(world: RolloutWorld, options
 
 def test_another_program_is_another_trajectory_and_another_help_is_not(world: RolloutWorld) -> None:
     first = rolled(world)
-    for more, same in (({"help": "another text"}, True), ({"version": "1.1"}, False)):
+    cases: list[tuple[dict[str, Any], bool]] = [({"help": "another text"}, True), ({"version": "1.1"}, False)]
+    for more, same in cases:
         install_toy(world.folder, **more)
         assert (roll(world.context(PolicyModel(finishes), **OPTIONS), world.chains[0], 0) == first) is same
 
