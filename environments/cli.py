@@ -220,7 +220,7 @@ def gc(everybody: bool, db: str | None, as_json: bool) -> None:
     """Remove containers, snapshots and folders that a crash of prchain left behind.
 
     `build`, `validate` and `rollouts run` begin with it, each for its own backend. Nothing without a label of ours is
-    touched.
+    touched. Volumes of agents whose installation was cut off go, too; with --everybody all that no sandbox uses.
 
     \b
     Example:

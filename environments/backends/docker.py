@@ -16,7 +16,7 @@ from environments.images.images import find_tagged
 from environments.images.interpreters.layers import tools_name
 from environments.images.plans import ImagePlan
 from environments.programs.program import AgentProgram
-from environments.programs.volumes import install_in_volume, volume_is_whole, volume_name
+from environments.programs.volumes import clear_volumes, install_in_volume, volume_is_whole, volume_name
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
@@ -92,7 +92,10 @@ class DockerBackend(Backend):
         with self.connected() as backend:
             found = leftovers.find(backend.client, everybody=everybody)
             kept = leftovers.remove(backend.client, found)
-        return {f"{item.kind} {item.name}": item not in kept for item in found}
+            client = backend.client
+            volumes = clear_volumes(client, lambda: self._relay_image(client), everybody=everybody)
+        gone = {f"{item.kind} {item.name}": item not in kept for item in found}
+        return gone | {f"volume {name}": is_gone for name, is_gone in volumes.items()}
 
     def usable(self) -> Usable:
         """See `Backend.usable`: whether an engine answers and has a base image of ours, which holds all that a build

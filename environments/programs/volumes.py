@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import resources
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 from environments.images.building import BuildContainer
 from environments.images.image_settings import BuildSettings
 from environments.images.interpreters.layers import lay_tools
-from environments.programs.program import WHOLE, AgentProgram
+from environments.programs.program import FOLDER, WHOLE, AgentProgram
 from environments.sandboxes.engine import engine_failures
-from prchain.core.errors import PrchainError
+from environments.sandboxes.leftovers import OWNER
+from prchain.core.errors import ImageError, ImageMissing, PrchainError
+from prchain.core.processes.alive import Process, this_process
 
 LABEL = "prchain.agent"
 
@@ -27,15 +30,21 @@ def volume_is_whole(engine: Any, image: str, program: AgentProgram) -> bool:
     started. Raises what an engine raises."""
     from docker.errors import NotFound  # noqa: PLC0415  loaded with the engine
 
-    name = volume_name(program)
     with engine_failures():
         try:
-            engine.volumes.get(name)
+            engine.volumes.get(volume_name(program))
         except NotFound:
             return False
-        container = engine.containers.create(image, volumes={name: {"bind": program.path, "mode": "ro"}})
+    return _is_whole(engine, image, volume_name(program))
+
+
+def _is_whole(engine: Any, image: str, name: str) -> bool:
+    from docker.errors import NotFound  # noqa: PLC0415  loaded with the engine
+
+    with engine_failures():
+        container = engine.containers.create(image, volumes={name: {"bind": FOLDER, "mode": "ro"}})
         try:
-            stream, _ = container.get_archive(f"{program.path}/{WHOLE}")
+            stream, _ = container.get_archive(f"{FOLDER}/{WHOLE}")
             for _ in stream:
                 pass
         except NotFound:
@@ -43,6 +52,31 @@ def volume_is_whole(engine: Any, image: str, program: AgentProgram) -> bool:
         finally:
             container.remove(force=True)
     return True
+
+
+def clear_volumes(engine: Any, image: Callable[[], str], *, everybody: bool) -> dict[str, bool]:
+    """Remove the volumes of installs that were cut off, by processes of this machine that have ended; with `everybody`
+    all that no sandbox uses. Returns the name of each, and whether it is gone. `image` names one to look into them
+    from.
+
+    Raises `EngineUnavailable`.
+    """
+    found: dict[str, bool] = {}
+    with engine_failures():
+        volumes = engine.volumes.list(filters={"label": LABEL})
+    for volume in volumes:
+        owner = Process.parse((volume.attrs.get("Labels") or {}).get(OWNER, ""))
+        try:
+            if not everybody and (owner is None or not owner.is_gone or _is_whole(engine, image(), volume.name)):
+                continue
+            with engine_failures():
+                volume.remove()
+            found[volume.name] = True
+        except ImageMissing:
+            continue  # nobody can look into it
+        except ImageError:
+            found[volume.name] = False  # a container uses it
+    return found
 
 
 def install_in_volume(engine: Any, program: AgentProgram, settings: BuildSettings) -> None:
@@ -53,7 +87,7 @@ def install_in_volume(engine: Any, program: AgentProgram, settings: BuildSetting
     fetch = resources.files("environments.images") / "inside" / "npm_package.py"
     filled = False
     with engine_failures():
-        engine.volumes.create(name, labels={LABEL: program.name})
+        engine.volumes.create(name, labels={LABEL: program.name, OWNER: str(this_process())})
     try:
         with BuildContainer(
             engine,

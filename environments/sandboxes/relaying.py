@@ -48,6 +48,10 @@ class RelayedPort:
         """Whether it ended before it was closed: nobody in the sandbox can connect any more."""
         return self._over.is_set()
 
+    def breaks(self, seconds: float) -> bool:
+        """Whether it has ended so, or does within so many seconds."""
+        return self._over.wait(seconds)
+
     @property
     def number(self) -> int:
         """The port's number, once it is open."""

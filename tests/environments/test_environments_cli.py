@@ -49,6 +49,11 @@ class FakeEngine:
         def df() -> dict[str, Any]:
             return {"Images": []}
 
+    class volumes:  # noqa: N801  as the SDK has it
+        @staticmethod
+        def list(**named: Any) -> list[Any]:
+            return []
+
     def close(self) -> None:
         """Nothing is open."""
 

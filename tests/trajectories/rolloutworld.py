@@ -380,6 +380,7 @@ class RolloutWorld:
             message = dict(zip(columns, row, strict=True))
             details = message["details"]
             details.pop("restored", None)
+            details.get("program", {}).pop("session", None)  # holds times of files
             messages.append(message | {"details": details})
         stage = (
             "position",

@@ -160,9 +160,6 @@ def test_a_budget_holds(world: RolloutWorld) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"context": "chain", "refinements": 3}, "add --agent context=stage --refinements 0"),
-        ({"refinements": 1}, "add --refinements 0"),
-        ({"observers": ("repetition",)}, "leave repetition out"),
         ({"tools": "bash"}, "tools of its own"),
         ({"track_steps": False}, "needs its trees"),
         ({"scaffold": "nobody"}, "there is no scaffold 'nobody'; known are mini, "),
@@ -177,7 +174,8 @@ def test_what_it_cannot_have_is_refused_in_one_line(world: RolloutWorld, options
 
 def test_another_program_is_another_trajectory_and_another_help_is_not(world: RolloutWorld) -> None:
     first = rolled(world)
-    for more, same in (({"help": "another text"}, True), ({"version": "1.1"}, False)):
+    cases: list[tuple[dict[str, Any], bool]] = [({"help": "another text"}, True), ({"version": "1.1"}, False)]
+    for more, same in cases:
         install_toy(world.folder, **more)
         assert (roll(world.context(PolicyModel(finishes), **OPTIONS), world.chains[0], 0) == first) is same
 
@@ -185,9 +183,10 @@ def test_another_program_is_another_trajectory_and_another_help_is_not(world: Ro
 @pytest.mark.parametrize("name", list(Programs()))
 def test_each_that_ships_is_whole(name: str) -> None:
     program = Programs()[name]
-    values = dict.fromkeys(("base_url", "token", "model", "folder", "home", "task", "workdir"), "it's")
-    command = filled(program.command, values, for_shell=True)
-    assert "{task}" in program.command and "{" not in command.replace("${", "")
+    names = ("base_url", "token", "model", "folder", "home", "session", "task", "workdir")
+    for text in (program.command, *([program.next.command] if program.next else [])):
+        command = filled(text, dict.fromkeys(names, "it's"), for_shell=True)
+        assert "{task}" in text and "{" not in command.replace("${", "")
     assert program.version in program.install, "what is installed is pinned"
     assert {"{base_url}", "{token}"} <= {
         word
@@ -205,6 +204,7 @@ def test_each_that_ships_is_whole(name: str) -> None:
         (GOOD + 'speed = "high"', "toy.toml: speed: Extra inputs are not permitted"),
         (GOOD + 'protocol = "messages"', "toy.toml: protocol: Input should be 'chat/completions'"),
         (GOOD + '[variables]\n"A B" = "x"', "toy.toml: variables.A B"),
+        (GOOD + "[next]", "toy.toml: next.command: Field required"),
         (GOOD + 'volatile = ["(date"]', "toy.toml: volatile.0: Value error, no regular expression"),
     ],
 )

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is 
 
 
 def start(
-    folder: Path, endpoint: FakeEndpoint, *arguments: str, patience: float = 20, db: str = "prchain.db"
+    folder: Path, endpoint: FakeEndpoint, *arguments: str, patience: float = 20, db: str = "prchain.db", key: str = ""
 ) -> subprocess.Popen[str]:
     """Start `prchain rollouts run` as a user does, with so many seconds to wait for each answer."""
     environment = {
@@ -44,7 +44,7 @@ def start(
         "PRCHAIN_LLM_PRICE_OUTPUT": PRICES[1],
         "PRCHAIN_DATA_DIR": "data",
         "PRCHAIN_LLM_TIMEOUT_SECONDS": str(patience),
-        "OPENAI_API_KEY": "",
+        "OPENAI_API_KEY": key,
     }
     command = [sys.executable, "-m", "prchain.cli", "rollouts", "run", "--db", db, "--json"]
     pipe = subprocess.PIPE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -18,13 +18,15 @@ from prchain.core.errors import (
     RequestUnfit,
 )
 from prchain.core.llm.gateway import Gateway, Question
-from prchain.core.llm.model import Reply
+from prchain.core.llm.model import Message, Reply
 from prchain.core.timestamps import now
 from trajectories.agents.scaffolds.attempt_loop import LoopSettings
 from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec
-from trajectories.model import NOTHING_USED, AgentUsage, Ending
+from trajectories.model import NOTHING_USED, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import MAX_TOKENS
+from trajectories.programs.entries import Noticed, attempt_entries
+from trajectories.programs.guidance import Advised, ProgramObservers, with_words
 from trajectories.recording.asked import AskedRequest, AskedRequests, Connected
 from trajectories.recording.chat import AskedChat
 from trajectories.recording.conversation import Answered, Branch, Clean, RecordedConversations
@@ -51,20 +53,27 @@ class AttemptCalls:
     volatile: tuple[str, ...] = ()
     """Patterns of what the agent changes in what was said before."""
     tell: Callable[[str], None] = lambda words: None
+    observers: ProgramObservers = field(default_factory=lambda: ProgramObservers(()))
+    earlier: Sequence[Entry] = ()
+    """What was said in the session before this attempt."""
     used: AgentUsage = NOTHING_USED
     """By all that was answered, also beside the conversation that ends the attempt."""
     under_way: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     over: Ending | None = None
-    """The limit that ends the attempt."""
-    failure: PrchainError | None = None
+    """The limit, or the observer, that ends the attempt."""
+    reason: str | None = None
+    """The observer's."""
+    failure: BaseException | None = None
     """What ends it and is no fault of the agent's."""
     last: Branch | None = None
     """The conversation that the last reply belongs to; of those with tools, if any has some: an agent may have a title
     made while it works, and without them."""
     last_asked: float = field(default_factory=monotonic)
-    trees: dict[tuple[int, int], str] = field(default_factory=dict)
-    """See `trajectories.programs.entries.attempt_entries`."""
+    last_request: Sequence[Message] = ()
+    """The messages of the request before that."""
+    noticed: Noticed = field(default_factory=Noticed)
+    _answered: float = field(default_factory=monotonic)
     _newest_tree: str | None = None
     _asked: AskedRequests = field(default_factory=AskedRequests, repr=False)
     _taken: set[tuple[str, int]] = field(default_factory=set, repr=False)
@@ -72,6 +81,8 @@ class AttemptCalls:
 
     def __post_init__(self) -> None:
         self.conversations = RecordedConversations(self.clean, self.volatile)
+        if self.earlier:
+            self.conversations.know(self.earlier)
 
     @property
     def model(self) -> str:
@@ -81,40 +92,42 @@ class AttemptCalls:
     def answer(self, asked: AskedChat, connected: Connected, *, again: bool) -> tuple[Reply, AskedRequest]:
         """See `trajectories.recording.recorder.ProgramRecorder.answer`. Raises `PrchainError`."""
         with self._lock:
-            self._begin()
+            took = self._begin(asked)
             request = self._asked.begin(asked.digest, connected, again=again)
             self.under_way += 1
         try:
-            return self._answered(asked, request), request
-        except BaseException:
+            return self._answer(asked, request, took), request
+        except BaseException as error:
             self._asked.failed(request, connected)
+            if not isinstance(error, _FOR_THE_AGENT) and self.over is None:
+                self._fail(error)  # a defect of ours is none of the agent's, either
             raise
 
-    def _answered(self, asked: AskedChat, request: AskedRequest) -> Reply:
+    def _answer(self, asked: AskedChat, request: AskedRequest, took: float) -> Reply:
         try:
+            advised = self._advised(asked)
+            forwarded, left_out = with_words(asked, self._words(asked, advised))
             answer = self.gateway.forward(
-                self._question(asked),
-                asked.body,
+                self._question(forwarded),
+                forwarded.body,
                 request.ordinal,
-                token_ids=partial(holds_nothing, asked.body, self.clean),
+                token_ids=partial(holds_nothing, forwarded.body, self.clean),
             )
-        except _FOR_THE_AGENT:
-            raise
-        except PrchainError as error:
-            self._fail(error)
-            raise
         finally:
             with self._lock:
                 self.under_way -= 1
-                self.last_asked = monotonic()
+                self.last_asked = self._answered = monotonic()
         with self._lock:
             if (request.digest, request.ordinal) not in self._taken:
                 self._taken.add((request.digest, request.ordinal))
-                self._keep(asked, Answered(answer.reply, answer.cost, round(answer.seconds, 3), now()))
+                answered = Answered(answer.reply, answer.cost, round(answer.seconds, 3), now())
+                self._keep(asked, answered, advised.words, took, left_out)
         return answer.value
 
-    def _begin(self) -> None:
-        """Before a request is answered: whether there is room for another step, and what the last one has changed."""
+    def _begin(self, asked: AskedChat) -> float:
+        """Before a request is answered: whether there is room for another step, and what the last one has changed.
+        Returns the seconds that the agent took since it had a reply, where it waits for none."""
+        took = 0.0 if self.under_way else round(monotonic() - self._answered, 3)
         self.last_asked = monotonic()
         if self.failure is not None or self.over is not None:
             raise BudgetExceeded("the attempt is over")
@@ -124,10 +137,47 @@ class AttemptCalls:
             self._fail(error)
             raise
         spec = self.spec
-        stage, chain = spec.stage_used + self.used, spec.chain_used + self.used
-        self.over = stage.over(spec.stage_limits) or chain.over(spec.chain_limits)
-        if self.over is not None:
-            raise BudgetExceeded(f"the attempt is over: {self.over}")
+        used = self.used + AgentUsage(seconds=took, calls=self.conversations.results(asked.messages))
+        stage, chain = spec.stage_used + used, spec.chain_used + used
+        over = stage.over(spec.stage_limits) or chain.over(spec.chain_limits)
+        if over is not None:
+            self._hear_last(asked, (), took)
+            self.over = over
+            raise BudgetExceeded(f"the attempt is over: {over}")
+        return took
+
+    def _advised(self, asked: AskedChat) -> Advised:
+        """What observers say before this request is answered. Raises `BudgetExceeded` where one ends the attempt."""
+        if not self.observers.observers:
+            return Advised()
+        spec = self.spec
+        with self._lock:
+            foreseen = self.conversations.foreseen(asked.messages, asked.tools)
+            own = attempt_entries(foreseen, spec.entries[-1], self.noticed, self.conversations.earlier)
+        try:
+            advised = self.observers.advised(asked, [*spec.entries[:-1], *own], spec.position, spec.attempt)
+        except PrchainError as error:
+            self._fail(error)
+            raise BudgetExceeded("the attempt is over") from None
+        if advised.stop:
+            with self._lock:
+                self._hear_last(asked, advised.words, 0.0)
+                self.over, self.reason = Ending.STOPPED, advised.reason
+            raise BudgetExceeded("the attempt is over: an observer ended it")
+        return advised
+
+    def _words(self, asked: AskedChat, advised: Advised) -> Mapping[int, Sequence[Entry]]:
+        with self._lock:
+            known = self.conversations.words(asked.messages)
+        last = len(asked.messages) - 1
+        return known | ({last: advised.words} if advised.words and last not in known else {})
+
+    def _hear_last(self, asked: AskedChat, words: Sequence[Entry], took: float) -> None:
+        """Keep what a request says that is not answered any more, where it goes on from the last reply."""
+        last = self.last
+        if last is not None and self.conversations.goes_on(last, asked.messages):
+            self._take(asked, None, words, took)
+            self.last_request = asked.messages
 
     def look(self) -> str | None:
         """The newest tree that differs from the attempt's first, as it is now. Raises `SandboxError`, `GitError`."""
@@ -150,17 +200,35 @@ class AttemptCalls:
             context_tokens=settings.context_tokens,
         )
 
-    def _keep(self, asked: AskedChat, answered: Answered) -> None:
-        branch, first = self.conversations.take(asked.messages, asked.tools, answered, asked.body)
-        heard = branch.entries[first:-1]
-        if heard and self._newest_tree is not None:
-            self.trees[branch.number, heard[-1].ordinal] = self._newest_tree
-        if asked.tools or not (self.last and self.last.tools):
-            self.last = branch
+    def _keep(
+        self,
+        asked: AskedChat,
+        answered: Answered,
+        words: Sequence[Entry],
+        took: float,
+        details: Mapping[str, Any],
+    ) -> None:
+        branch = self._take(asked, answered, words, took)
+        if self.last is None or asked.tools or not self.last.tools:  # a title may come after all else
+            self.last, self.last_request = branch, asked.messages
+        if details:
+            branch.entries[-1] = replace(branch.entries[-1], details={**branch.entries[-1].details, **details})
         self.used += used_by(branch.entries[-1:])
         self.tell(f"step {self.spec.stage_used.steps + self.used.steps}")
 
-    def _fail(self, error: PrchainError) -> None:
+    def _take(self, asked: AskedChat, answered: Answered | None, words: Sequence[Entry], took: float) -> Branch:
+        # What is told anew, in place of what was known, was counted when it came.
+        calls = self.conversations.results(asked.messages)
+        branch, first = self.conversations.take(asked.messages, asked.tools, answered, asked.body, words)
+        heard = [it for it in branch.entries[first:] if it.kind is not EntryKind.TURN and "copied" not in it.details]
+        if heard:
+            self.used += AgentUsage(seconds=took, calls=calls)
+            self.noticed.seconds[branch.number, heard[0].ordinal] = took
+            if self._newest_tree is not None:
+                self.noticed.trees[branch.number, heard[-1].ordinal] = self._newest_tree
+        return branch
+
+    def _fail(self, error: BaseException) -> None:
         with self._lock:
             self.failure = self.failure or error
 

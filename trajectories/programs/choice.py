@@ -11,7 +11,6 @@ from prchain.core.errors import UsageError
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.agents.scaffolds.scaffold import Scaffold
 from trajectories.options import RolloutOptions
-from trajectories.programs.scaffold import ProgramScaffold
 from trajectories.programs.spec import Programs, ProgramSpec
 
 if TYPE_CHECKING:
@@ -43,6 +42,8 @@ def make_scaffold(options: RolloutOptions, settings: Settings, backend: Backend)
     """The scaffold that the options name. Raises `UsageError`."""
     if options.scaffold in SCAFFOLDS:
         return SCAFFOLDS[options.scaffold].make(options)
+    from trajectories.programs.scaffold import ProgramScaffold
+
     programs = Programs(settings.agents_dir)
     if options.scaffold not in programs:
         known = ", ".join(sorted({*SCAFFOLDS, *programs}))

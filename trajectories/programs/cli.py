@@ -25,8 +25,7 @@ def install(name: str, renew: bool, backend: str | None, unsafe: bool, as_json: 
     \b
     Example:
       prchain rollouts install opencode
-      prchain rollouts run --scaffold opencode --refinements 0 \\
-        --agent context=stage
+      prchain rollouts run --scaffold opencode
     """
     from trajectories.programs.choice import named_program
 

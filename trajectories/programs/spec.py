@@ -1,9 +1,10 @@
 """An agent program as data: how it is installed, set up and begun. Ours are ``shipped/*.toml``; a user's folder
 (`agents_dir`) stands beside it.
 
-In variables, in files and their paths, and in the command, these words are filled in: ``{base_url}``, ``{token}`` and
-``{model}`` of the endpoint that answers it, ``{folder}`` with its program, ``{home}`` for what it writes, ``{task}``,
-a file with the task, and ``{workdir}`` with the repository. In the command they are quoted for the shell.
+In variables, in files and their paths, and in commands, these words are filled in: ``{base_url}``, ``{token}`` and
+``{model}`` of the endpoint that answers it, ``{folder}`` with its program, ``{home}`` for what it writes, ``{session}``
+for what it needs to go on, ``{task}``, a file with the task or the comment, and ``{workdir}`` with the repository. In
+commands they are quoted for the shell.
 """
 
 from __future__ import annotations
@@ -42,6 +43,15 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _SUFFIX = ".toml"
 
 
+class NextTurn(BaseModel):
+    """How an agent program goes on with its session."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    command: Script
+    """As `ProgramSpec.command`, with a comment, or the next stage's query, in ``{task}``."""
+
+
 class ProgramSpec(BaseModel):
     """An agent program."""
 
@@ -65,6 +75,8 @@ class ProgramSpec(BaseModel):
     """Path to content."""
     command: Script
     """Bash, in the repository; its end is the end of its work, with exit code 0 where it is done."""
+    next: NextTurn | None = None
+    """None: it cannot go on with a session; each attempt begins one."""
 
     @property
     def program(self) -> AgentProgram:
@@ -73,9 +85,18 @@ class ProgramSpec(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Tells agents apart that work differently."""
-        decides = self.model_dump(exclude={"name", "help", "licence", *(() if self.volatile else ("volatile",))})
-        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
+        """Tells agents apart that work differently in their first turn."""
+        none = () if self.volatile else ("volatile",)
+        return _digest(self.model_dump(exclude={"name", "help", "licence", "next", *none}))
+
+    @property
+    def next_digest(self) -> str | None:
+        """Tells agents apart that go on differently; None where it cannot."""
+        return None if self.next is None else _digest(self.next.model_dump())
+
+
+def _digest(value: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def filled(text: str, values: Mapping[str, str], *, for_shell: bool = False) -> str:

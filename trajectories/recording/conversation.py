@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from prchain.core.llm.model import Message, Reply, ToolCall
+from prchain.core.storable import clean_text
 from trajectories.model import Entry, EntryKind, Reason, TurnFault
 from trajectories.recording.exchanges import Exchange, ExchangeLog
 from trajectories.tokens import SeenTokens
@@ -61,6 +62,8 @@ class _Node:
     entry: Entry | None = None
     """None for the root."""
     children: dict[_Key, _Node] = field(default_factory=dict)
+    words: tuple[Entry, ...] = ()
+    """Of observers, which stand behind it and which the program does not know."""
 
 
 @dataclass(slots=True)
@@ -96,32 +99,95 @@ class RecordedConversations:
 
     def __init__(self, clean: Clean, volatile: Sequence[str] = ()) -> None:
         self.branches: list[Branch] = []
+        self.earlier = 0
+        """How many entries the first conversation has of earlier (`know`)."""
         self._clean = clean
         self._volatile = re.compile("|".join(f"(?:{pattern})" for pattern in volatile)) if volatile else None
         self._root = _Node()
         self._taken = 0
 
+    def know(self, entries: Sequence[Entry]) -> None:
+        """Begin with what is stored of earlier: the first conversation, with those entries as its own."""
+        branch = Branch(len(self.branches), [])
+        self.branches.append(branch)
+        node = self._root
+        for ordinal, entry in enumerate(entries):
+            kept = replace(entry, ordinal=ordinal)
+            if entry.kind is EntryKind.GUIDANCE:
+                branch.entries.append(kept)
+                node.words += (kept,)
+            else:
+                node = self._add(branch, node, entry.message(), kept)
+        branch._tip = node
+        self.earlier = len(entries)
+
     def take(
         self,
         messages: Sequence[Message],
         tools: Sequence[Mapping[str, Any]],
-        answered: Answered,
+        answered: Answered | None,
         body: Mapping[str, Any] | None = None,
+        words: Sequence[Entry] = (),
     ) -> tuple[Branch, int]:
         """Take a request with its answer; returns the conversation that it belongs to and the ordinal of the first
-        entry that is new in it. `body` is the request as it was sent, which the branch keeps."""
-        node, known = self._root, 0
-        while known < len(messages) and (child := node.children.get(self._key(messages[known]))) is not None:
-            node, known = child, known + 1
+        entry that is new in it. `body` is the request as it was sent, which the branch keeps; `words` are those of
+        observers behind its last message. Without an answer nothing follows them."""
+        node, known = self._walk(messages)
         branch = node.branch
         if branch is None or branch._tip is not node:
             branch, first = self._branched(node), 0
+            self.branches.append(branch)
         else:
             first = len(branch.entries)
-        self._go_on(branch, node, messages, known, tools, answered)
-        if body is not None:
+        self._go_on(branch, node, messages, known, tools, answered, words)
+        if body is not None and answered is not None:
             branch.log.add(Exchange(body, known, answered.reply, answered.usd, answered.seconds, answered.at))
         return branch, first
+
+    def goes_on(self, branch: Branch, messages: Sequence[Message]) -> bool:
+        """Whether a request goes on from the end of a conversation."""
+        return self._walk(messages)[0] is branch._tip
+
+    def results(self, messages: Sequence[Message]) -> int:
+        """How many results of tools a request tells of that goes on from the end of a conversation."""
+        node, known = self._walk(messages)
+        if node.branch is None or node.branch._tip is not node:
+            return 0
+        return sum(message.role == "tool" for message in messages[known:])
+
+    def foreseen(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> Branch:
+        """The conversation that a request leads to, as a copy that is not kept."""
+        node, known = self._walk(messages)
+        branch = self._branched(node)
+        for at, message in enumerate(messages[known:], known):
+            branch.entries.append(self._heard(branch, message, at == 0, bool(tools)))
+        return branch
+
+    def words(self, messages: Sequence[Message]) -> dict[int, tuple[Entry, ...]]:
+        """What observers said behind messages of a request, by the number of the message from 0 on."""
+        node, known = self._walk(messages)
+        found: dict[int, tuple[Entry, ...]] = {}
+        for number in reversed(range(known)):
+            if node.words:
+                found[number] = node.words
+            node = node.parent or self._root
+        return found
+
+    def _walk(self, messages: Sequence[Message]) -> tuple[_Node, int]:
+        """The last message that is known of those that begin a request, and how many are."""
+        node, known = self._root, 0
+        while known < len(messages) and (child := self._child(node, messages[known])) is not None:
+            node, known = child, known + 1
+        return node, known
+
+    def _child(self, node: _Node, message: Message) -> _Node | None:
+        found = node.children.get(self._key(message))
+        if found is None and self.earlier and node.children:
+            # What is stored is clean, and a program sends what it has.
+            calls = (ToolCall(it.id, self._clean(it.name), self._clean(it.arguments)) for it in message.tool_calls)
+            clean = replace(message, content=clean_text(self._clean(message.content)), tool_calls=tuple(calls))
+            found = node.children.get(self._key(clean))
+        return found
 
     def follow(
         self, requests: Iterable[tuple[Sequence[Message], Sequence[Mapping[str, Any]], int, Answered]]
@@ -129,6 +195,7 @@ class RecordedConversations:
         """The conversation of requests that are known to go on from each other: messages, tools, how many of the
         messages were known, and the answer. What was known before the first one is not under loss."""
         branch = self._branched(self._root)
+        self.branches.append(branch)
         for messages, tools, known, answered in requests:
             self._go_on(branch, branch._tip, messages, known if branch.entries else 0, tools, answered)
         return branch
@@ -140,11 +207,19 @@ class RecordedConversations:
         messages: Sequence[Message],
         known: int,
         tools: Sequence[Mapping[str, Any]],
-        answered: Answered,
+        answered: Answered | None,
+        words: Sequence[Entry] = (),
     ) -> None:
         branch.tools = tuple(tools)
         for number, message in enumerate(messages[known:], known):
             node = self._add(branch, node, message, self._heard(branch, message, number == 0, bool(tools)))
+        if words and known < len(messages):
+            step, first = branch.entries[-1].step, len(branch.entries)
+            node.words = tuple(replace(it, ordinal=at, step=step) for at, it in enumerate(words, first))
+            branch.entries.extend(node.words)
+        branch._tip = node
+        if answered is None:
+            return
         reply = Message("assistant", answered.reply.text or answered.reply.refusal or "", answered.reply.tool_calls)
         self._taken += 1
         branch.last_reply = self._taken
@@ -155,16 +230,14 @@ class RecordedConversations:
         path: list[Entry] = []
         at: _Node | None = node
         while at is not None and at.entry is not None:
-            path.append(at.entry)
+            path += [*reversed(at.words), at.entry]
             at = at.parent
         copies = [
             replace(entry, ordinal=ordinal, details={**entry.details, **_copied(entry)}, tokens=None)
             for ordinal, entry in enumerate(reversed(path))
         ]
         shared = sum(entry.kind is EntryKind.TURN for entry in copies)
-        branch = Branch(len(self.branches), copies, node.branch, shared)
-        self.branches.append(branch)
-        return branch
+        return Branch(len(self.branches), copies, node.branch, shared)
 
     def _key(self, message: Message) -> _Key:
         """What messages are compared by."""

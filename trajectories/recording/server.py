@@ -52,6 +52,10 @@ _SLOWEST = 60.0
 """Seconds that the parts of a request may be apart."""
 _POLL_SECONDS = 0.05
 """How long the server may take to see that it is to end."""
+BODY_SECONDS = 300.0
+"""That a whole body may take."""
+MOST_BYTES = 4 * LARGEST_BODY
+"""Of bodies that are held at once: who asks may be anybody's code."""
 _MOST_CALLS = 64
 """Requests that are answered at once."""
 
@@ -101,11 +105,26 @@ class RecordingServer(ThreadingHTTPServer):
         self.ping_seconds = ping_seconds
         self.token = secrets.token_urlsafe(32)
         self.calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="recorded")
+        self._held = 0
+        self._holding = threading.Lock()
 
     @property
     def base_url(self) -> str:
         """What the program is given as the address of its endpoint."""
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    @contextmanager
+    def holding(self, size: int) -> Iterator[bool]:
+        """Whether there is room for a body of so many bytes, which it has until the block ends."""
+        with self._holding:
+            fits = self._held + size <= MOST_BYTES
+            self._held += size if fits else 0
+        try:
+            yield fits
+        finally:
+            if fits:
+                with self._holding:
+                    self._held -= size
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that broke is the program's affair."""
@@ -160,16 +179,29 @@ class _ProgramHandler(BaseHTTPRequestHandler):
         if len(length) > _LONGEST_LENGTH or int(length) > LARGEST_BODY:
             self._refuse(413, f"a request has at most {LARGEST_BODY >> 20} MiB")
             return
-        data = self.rfile.read(int(length))
-        if len(data) < int(length):
-            self.close_connection = True
-            return
-        try:
-            asked = read_asked(data)
-        except RequestUnfit as error:
-            self._fail(error)
-            return
-        self._answer(asked)
+        with self.server.holding(int(length)) as fits:
+            if not fits:
+                self._refuse(503, "too much is asked at once")
+                return
+            data = self._body(int(length))
+            if len(data) < int(length):
+                self.close_connection = True
+                return
+            try:
+                asked = read_asked(data)
+            except RequestUnfit as error:
+                self._fail(error)
+                return
+            self._answer(asked)
+
+    def _body(self, length: int) -> bytes:
+        """So many bytes, or those that came before the connection ended. Raises `TimeoutError`, which closes it."""
+        until, data = time.monotonic() + BODY_SECONDS, bytearray()
+        while len(data) < length and (part := self.rfile.read1(min(length - len(data), 1 << 20))):
+            data += part
+            if time.monotonic() > until:
+                raise TimeoutError
+        return bytes(data)
 
     def _answer(self, asked: AskedChat) -> None:
         server = self.server

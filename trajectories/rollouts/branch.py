@@ -40,7 +40,8 @@ def check_parent(tx: Transaction, identity: Identity, options: RolloutOptions, s
             raise UsageError(f"trajectory {name} was made with --{flag} {needed}, which a branch of it needs, too")
     changed = [prompt for prompt, hash_ in scaffold.prompts.items() if parent.prompts.get(prompt) != hash_]
     changed += ["task"] if is_of_another_task(tx, name, identity) else []
-    changed += ["tools"] if parent.tools != [dict(tool) for tool in scaffold.tools] else []
+    # An agent program has its own, which are known once it asks.
+    changed += ["tools"] if scaffold.tools and parent.tools != [dict(tool) for tool in scaffold.tools] else []
     if changed and step > 0:
         message = f"trajectory {name} was made with other {', '.join(changed)} than there are now"
         raise UsageError(f"{message}; a branch of it would mix them")

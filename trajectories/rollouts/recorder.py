@@ -64,7 +64,12 @@ class StoreRecorder:
         self.entries.extend(kept)
 
     def retell(
-        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], *, branches: Sequence[BranchRow] = ()
+        self,
+        entries: Sequence[Entry],
+        tools: Sequence[Mapping[str, Any]],
+        records: Sequence[Record] = (),
+        *,
+        branches: Sequence[BranchRow] = (),
     ) -> None:
         """See `RetellingRecorder`. Raises `ValueError` for entries that begin elsewhere than the last one stands."""
         if not self.entries or entries[0].ordinal != self.entries[-1].ordinal:
@@ -76,6 +81,7 @@ class StoreRecorder:
             drop_tokens(tx, self._id, kept[0].ordinal)
             write_entries(tx, self._id, kept)
             write_tools(tx, self._id, tools)
+            _write(tx, records)
             write_branches(tx, self._id, kept[0].position, kept[0].attempt, branches)
         self._first_details = {}
         self.entries[-1:] = kept
@@ -115,10 +121,15 @@ class ReportingRecorder:
             self._report_step(entries[-1].step)
 
     def retell(
-        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], *, branches: Sequence[BranchRow] = ()
+        self,
+        entries: Sequence[Entry],
+        tools: Sequence[Mapping[str, Any]],
+        records: Sequence[Record] = (),
+        *,
+        branches: Sequence[BranchRow] = (),
     ) -> None:
         """See `RetellingRecorder`."""
-        self._inner.retell(entries, tools, branches=branches)
+        self._inner.retell(entries, tools, records, branches=branches)
 
     def tree(self) -> str | None:
         """See `Recorder`."""

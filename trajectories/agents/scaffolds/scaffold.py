@@ -98,10 +98,15 @@ class RetellingRecorder(Recorder, Protocol):
     """A recorder that keeps a whole attempt at once, whose words are known only when it is over."""
 
     def retell(
-        self, entries: Sequence[Entry], tools: Sequence[Mapping[str, Any]], *, branches: Sequence[BranchRow] = ()
+        self,
+        entries: Sequence[Entry],
+        tools: Sequence[Mapping[str, Any]],
+        records: Sequence[Record] = (),
+        *,
+        branches: Sequence[BranchRow] = (),
     ) -> None:
         """Store the entries of an attempt, of which the first stands in place of the last one so far, the tools that
-        its model was told of, and what was asked beside it. Raises `StoreError`."""
+        its model was told of, what observers keep of their own, and what was asked beside it. Raises `StoreError`."""
 
 
 @dataclass(frozen=True, slots=True)
