@@ -42,7 +42,7 @@ def make_scaffold(options: RolloutOptions, settings: Settings, backend: Backend)
     """The scaffold that the options name. Raises `UsageError`."""
     if options.scaffold in SCAFFOLDS:
         return SCAFFOLDS[options.scaffold].make(options)
-    from trajectories.programs.scaffold import ProgramScaffold
+    from trajectories.programs.scaffold import ProgramScaffold  # noqa: PLC0415  pages of help read this module
 
     programs = Programs(settings.agents_dir)
     if options.scaffold not in programs:
