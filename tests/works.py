@@ -153,9 +153,9 @@ def _mine(folder: Path) -> Iterator[Case]:
 def _hook_mine(work: Any, act: Act) -> None:
     real = work._read_git
 
-    def read_git(spec: Any, *rest: Any) -> None:
+    def read_git(spec: Any, *rest: Any) -> Any:
         act(spec.key)
-        real(spec, *rest)
+        return real(spec, *rest)
 
     work._read_git = read_git
 

@@ -46,7 +46,7 @@ TOKEN_KINDS = (
     _kind(
         "github",
         "ghs_",
-        r"ghs_\d{1,20}_eyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,8000}\.(?P<body>[A-Za-z0-9_-]{20,1000})",
+        r"ghs_[0-9]{1,20}_eyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,8000}\.(?P<body>[A-Za-z0-9_-]{20,1000})",
         mixed=0.3,
     ),
     _kind("github", "github_pat_", r"github_pat_(?P<body>[A-Za-z0-9_]{36,255})", mixed=0.3),
@@ -58,7 +58,7 @@ TOKEN_KINDS = (
         mixed=0.25,
     ),
     _kind("gitlab", "GR1348941", r"GR1348941(?P<body>[A-Za-z0-9_-]{20,60})(?![A-Za-z0-9_-])", mixed=0.25),
-    _kind("anthropic", "sk-ant-", rf"{_ALONE}sk-ant-[a-z]{{2,8}}\d{{2}}-(?P<body>[A-Za-z0-9_-]{{60,200}})", mixed=0.3),
+    _kind("anthropic", "sk-ant-", rf"{_ALONE}sk-ant-[a-z]{{2,8}}[0-9]{{2}}-(?P<body>[A-Za-z0-9_-]{{60,200}})", mixed=0.3),
     # OpenAI, and what took over its form: OpenRouter, Langfuse, LiteLLM, and DeepSeek with hexadecimal digits alone. A
     # UUID after sk- is an id that scikit-learn gave to its HTML.
     _kind("openai", "sk-", rf"{_ALONE}sk-(?P<body>[0-9a-f]{{32}})(?![A-Za-z0-9_-])", mixed=0.15),
@@ -66,7 +66,7 @@ TOKEN_KINDS = (
         "openai",
         "sk-",
         rf"{_ALONE}sk-(?!ant-)(?![0-9a-f]{{8}}-(?:[0-9a-f]{{4}}-){{3}}[0-9a-f]{{12}})"
-        r"(?:[A-Za-z]{2,8}-(?:v\d-)?)?(?P<body>[A-Za-z0-9_-]{20,250})",
+        r"(?:[A-Za-z]{2,8}-(?:v[0-9]-)?)?(?P<body>[A-Za-z0-9_-]{20,250})",
         mixed=0.25,
     ),
     _kind("groq", "gsk_", rf"{_ALONE}gsk_(?P<body>[A-Za-z0-9]{{52}})(?![A-Za-z0-9])", mixed=0.3),
@@ -94,7 +94,7 @@ TOKEN_KINDS = (
     _kind(
         "slack",
         "xox",
-        rf"xox[a-z]-(?:\d{{1,15}}-){{1,4}}{_NO_WORD}(?P<body>[A-Za-z0-9]{{10,300}})(?![A-Za-z0-9-])",
+        rf"xox[a-z]-(?:[0-9]{{1,15}}-){{1,4}}{_NO_WORD}(?P<body>[A-Za-z0-9]{{10,300}})(?![A-Za-z0-9-])",
         bits=1.7,
         mixed=0.0,
     ),
@@ -125,7 +125,7 @@ TOKEN_KINDS = (
         mixed=0.3,
     ),
     _kind("artifactory", "AKCp", r"(?<![A-Za-z0-9])AKCp(?P<body>[A-Za-z0-9]{69})(?![A-Za-z0-9])", mixed=0.3),
-    _kind("telegram", ":AA", r"(?<!\d)\d{8,10}:AA(?P<body>[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])", mixed=0.3),
+    _kind("telegram", ":AA", r"(?<![0-9])[0-9]{8,10}:AA(?P<body>[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])", mixed=0.3),
     # The number of an account in base 64, a time, and the signature.
     _kind(
         "discord",
@@ -134,7 +134,7 @@ TOKEN_KINDS = (
         r"(?P<body>[A-Za-z0-9_-]{27,38})(?![A-Za-z0-9_-])",
         mixed=0.3,
     ),
-    _kind("mailchimp", "-us", r"(?<![0-9A-Za-z])(?P<body>[0-9a-f]{32})-us\d{1,2}(?![0-9A-Za-z_-])"),
+    _kind("mailchimp", "-us", r"(?<![0-9A-Za-z])(?P<body>[0-9a-f]{32})-us[0-9]{1,2}(?![0-9A-Za-z_-])"),
     _kind(
         "square",
         "sq0",
