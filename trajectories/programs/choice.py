@@ -11,7 +11,6 @@ from prchain.core.errors import UsageError
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
 from trajectories.agents.scaffolds.scaffold import Scaffold
 from trajectories.options import RolloutOptions
-from trajectories.programs.scaffold import ProgramScaffold
 from trajectories.programs.spec import Programs, ProgramSpec
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ def make_scaffold(options: RolloutOptions, settings: Settings, backend: Backend)
     if options.scaffold not in programs:
         known = ", ".join(sorted({*SCAFFOLDS, *programs}))
         raise UsageError(f"there is no scaffold {options.scaffold!r}; known are {known}")
+    from trajectories.programs.scaffold import ProgramScaffold  # noqa: PLC0415  pages of help need names alone
+
     program = programs[options.scaffold]
     laid = backend.laid_program(program.program, settings.data_dir)
     return ProgramScaffold(program, options, laid, settings.secrets)
