@@ -42,12 +42,12 @@ def make_scaffold(options: RolloutOptions, settings: Settings, backend: Backend)
     """The scaffold that the options name. Raises `UsageError`."""
     if options.scaffold in SCAFFOLDS:
         return SCAFFOLDS[options.scaffold].make(options)
-    from trajectories.programs.scaffold import ProgramScaffold  # noqa: PLC0415  pages of help read this module
-
     programs = Programs(settings.agents_dir)
     if options.scaffold not in programs:
         known = ", ".join(sorted({*SCAFFOLDS, *programs}))
         raise UsageError(f"there is no scaffold {options.scaffold!r}; known are {known}")
+    from trajectories.programs.scaffold import ProgramScaffold  # noqa: PLC0415  pages of help need names alone
+
     program = programs[options.scaffold]
     laid = backend.laid_program(program.program, settings.data_dir)
     return ProgramScaffold(program, options, laid, settings.secrets)
