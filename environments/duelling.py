@@ -52,7 +52,8 @@ class GradingSuite:
         """`StageSuite.run`, and a duel of some tests that pass in it, on the same tree with the overlay.
 
         A test that is false and passes is a cheat. One that is true and does not pass counts as failed. A side that
-        says nothing is the run's answer, which then says nothing either. Raises as `StageSuite.run`.
+        says nothing is the run's answer, which then says nothing either. Held tests that fail take no part, and spare
+        the others nothing: runs that each leave some out would have no duel between them. Raises as `StageSuite.run`.
         """
         suite = self.suite
         held = suite.baseline.held
@@ -68,14 +69,14 @@ class GradingSuite:
             # Work can bring more tests of a name, and one that fails must not spare the others their duel.
             passing = {test: status for test, status in found.statuses.items() if status is Status.passed}
             ids = _ids(suite, [(test.file, test.name) for test in held], passing)
-            if found.cheats or not found.usable or len(ids) < len(held):
+            if found.cheats or not found.usable or not ids:
                 return found
             duel = _Duel(suite, bench, planted.tree, plain)
             return self._fought(found, duel, ids)
 
     def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]]) -> TestRun:
-        """What a duel leaves of a run."""
-        held = self.suite.baseline.held
+        """What a duel of the tests with these ids leaves of a run."""
+        held = [it for it in self.suite.baseline.held if (it.file, it.name) in ids]
         chosen = drawn([it for it in held if it in self.missed] or held, self.draw)
         fought = {(file, name): ids[file, name] for file, name, _ in chosen}
         failed, cheats = set[str](), set[str]()

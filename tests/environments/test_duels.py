@@ -171,6 +171,17 @@ def test_a_failing_test_that_work_adds_under_the_name_of_another_spares_that_one
     assert any("made false passes: tests/test_prices.py:test_halved" in it for it in suite.run(tree).cheats)
 
 
+def test_a_held_test_that_does_not_pass_spares_the_others_no_duel(world: StageWorld) -> None:
+    """Two runs that each leave out some, as by the clock, would be put together without any duel."""
+    plain = world.suite()
+    held = (*plain.baseline.held, HeldTest("tests/test_prices.py", "test_left_out", (1,)))
+    suite = GradingSuite(replace(plain, baseline=replace(plain.baseline, canaries=(), held=held)), Random(7))
+    lie = suite.run(agents_tree(world, f"{EQUAL}\n\ndef halved(amount):\n    return Any()\n"))
+    assert any("made false passes: tests/test_prices.py:test_halved" in it for it in lie.cheats)
+    right = suite.run(agents_tree(world, "def halved(amount):\n    return amount * 0.5\n"))
+    assert not right.cheats and Status.failed not in right.statuses.values()
+
+
 def test_what_passes_only_beside_canaries_has_not_passed(world: StageWorld) -> None:
     shy = (
         "import sys\n\n\ndef halved(amount):\n    case = sys.modules['tests.test_prices'].Case\n"
