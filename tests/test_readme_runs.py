@@ -263,6 +263,7 @@ ELSEWHERE = {
     "make imported-stages": ("tests/research/test_imported_stages.py", "imported_stages"),
     "make optimality 'ARGS=--db": ("tests/research/test_path_bound.py", 'main(["--db", '),
     "make lineage": ("tests/research/test_lineage.py", "invoke(main, "),
+    "make state-pairs": ("tests/research/test_state_pairs.py", "tree_by_script("),
     "make needs": ("tests/research/test_needs.py", "invoke(main, "),
     "make secrets": ("tests/research/test_secrets.py", "invoke(rig.main, "),
     "python -m pytest": ("tests/environments/test_briefing.py", "python -m pytest FILES"),

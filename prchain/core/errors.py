@@ -17,6 +17,7 @@
     |   |-- StoreInUse        another process does what only one may do at a time
     |   `-- DiskFull
     |-- RowUnreadable         a row holds what its column cannot: what needs the row fails, and nothing else
+    |-- WorkerLost            a process that shared the work was ended by something else
     |-- GitError              a git repository
     |   |-- GitMissing        no git, or one that is too old
     |   |-- GitKilled         somebody ended git: the system for want of memory, say

@@ -113,5 +113,6 @@ def test_a_client_that_hung_up_and_asks_again_gets_the_reply_that_was_under_way(
         go.set()
         again.join()
         assert len(model.asked) == 1 and len(recorder_of(server).conversations.branches) == 1
+        wait_for(lambda: recorder_of(server).under_way == 0)
         post(server, BODY)
         assert len(model.asked) == 2, "now it has been answered"

@@ -53,7 +53,7 @@ def test_a_setting_asks_the_models_of_its_policy_and_its_guide(
     (setting,) = sweep_grid(settings, "D", policy, guide)
     found = setting.settings(settings)
     assert found.purposes.get("agent") == agent
-    assert found.purposes["prm"].model_dump(exclude_none=True) == prm
+    assert found.purposes["prm"].model_dump(exclude_defaults=True) == prm
     assert found.llm_model == "usual" and settings.purposes == OWN, "the settings themselves stay"
 
 

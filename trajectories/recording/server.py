@@ -213,15 +213,15 @@ class _ProgramHandler(BaseHTTPRequestHandler):
             try:
                 reply, request = future.result(server.ping_seconds)
                 break
+            except PrchainError as error:  # first: a timeout of the endpoint is a TimeoutError, too
+                self._fail(error, begun=begun)
+                return
             except NotYet:
                 if future.done():
                     continue
                 if asked.stream:
                     begun = begun or self._begin_stream()
                     self._write(PING)
-            except PrchainError as error:
-                self._fail(error, begun=begun)
-                return
         name, created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
         # Before it is written: who has the answer may ask the same at once.
         request.delivered = request.delivered or self._is_connected()

@@ -197,7 +197,7 @@ def of_trajectory(options: Mapping[str, Any], decided: Mapping[str, Any]) -> dic
     return {
         "steps": options["stage_limits"]["steps"],
         **{name: agent.get(name) for name in ("temperature", "top_p")},
-        **({"prm": {name: str(observers[0]["settings"][name]) for name in keys}} if observers else {}),
+        **({"prm": {name: str(observers[0]["settings"].get(name)) for name in keys}} if observers else {}),
         **({**WINDOWS, **decided["curation"]["options"]} if "curation" in decided else {}),
     }
 

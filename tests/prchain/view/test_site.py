@@ -75,7 +75,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_every_kind_of_page_is_there_and_none_is_empty(pages: dict[str, bytes]) -> None:
     kinds = {path.rpartition("/")[2] for path in pages}
     assert {"index.html", "task.html", "proof.html", "patch.html", "data.js", "conversation.txt"} <= kinds
-    assert {"curation.html", "guidance.html", "row-1.html"} <= kinds
+    assert {"guidance.html", "row-1.html"} <= kinds
     assert any(kind.startswith("graph-") for kind in kinds)
     assert all(pages.values())
 
