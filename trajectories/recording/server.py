@@ -224,14 +224,16 @@ class _ProgramHandler(BaseHTTPRequestHandler):
                     self._write(PING)
         name, created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
         # Before it is written: who has the answer may ask the same at once.
-        request.delivered = request.delivered or self._is_connected()
+        claimed = not request.delivered and self._is_connected()
+        request.delivered = request.delivered or claimed
         try:
             if not asked.stream:
                 self._send(200, whole(reply, name, created))
             else:
                 self._stream(reply, name, created, asked, begun=begun)
         except OSError:
-            request.delivered = False
+            if claimed:  # else another connection has brought it
+                request.delivered = False
             raise
 
     def _is_connected(self) -> bool:
