@@ -96,7 +96,8 @@ class ChannelledStream(ABC, SandboxStream):
             remaining = until - time.monotonic()
             if remaining <= 0:
                 return None
-            _wait(self._sources(), [], min(remaining, _TICK))
+            # A stream that another thread dropped since it was read has descriptors of -1: the loop ends then.
+            _wait([it for it in self._sources() if it >= 0], [], min(remaining, _TICK))
         raise EOFError("the stream was closed")
 
     def exit_code(self) -> int | None:
