@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from environments.images.plans import WORKDIR, ImagePlan
+from environments.images.image_plan import ImagePlan
 from environments.programs.host import host_folder, install_on_host, is_whole
 from environments.programs.program import AgentProgram
-from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
+from environments.sandboxes.sandbox import WORKDIR, LaidFolder, ResourceLimits, Sandbox
 from environments.suites.runner import PIPED, TestCommand
 from environments.suites.runners import RUNNERS
 

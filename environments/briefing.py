@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from environments.images.plans import ImagePlan
+from environments.images.image_plan import ImagePlan
 from environments.images.stage_image import StageImage
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.package_scripts import in_one_process

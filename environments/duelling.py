@@ -63,7 +63,7 @@ class GradingSuite:
         laid = suite.overlay(tree)
         plain = trees.edit(tree, laid.changes)
         planted = suite.planted(plain, suite.baseline.slots)
-        with EditedTrees(workplace, planted.tree, suite.files, suite.baseline, curt=False) as bench:
+        with EditedTrees(workplace, planted.tree, suite.files, suite.baseline, curt=False, secret=True) as bench:
             found = bench.run(planted.tree, (), workplace.test_timeout, fresh=True, canaries=planted.canaries)
             found = replace(found, taken_back=laid.taken_back)
             # Work can bring more tests of a name, and one that fails must not spare the others their duel.

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Collection, Sequence
 
-from environments.checkouts.checkout import move_tree
+from environments.checkouts.checkout import move_tree, place_repository
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary
@@ -15,8 +15,12 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import MOST_LOSSES, Workplace, unusable_run
 from prchain.core.errors import PlacementFailed, RefreshFailed, SandboxLimit, SandboxLost
+from prchain.core.git.output import path_text
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
 log = logging.getLogger(__name__)
+
+_UNCHANGED = "git update-index --assume-unchanged -z --stdin"
 
 
 def until_newer(ended: float, now: float) -> float:
@@ -34,16 +38,30 @@ class EditedTrees:
 
     A context manager. A run that must see nothing of those before it begins from a snapshot of the first tree; for the
     others only files are changed. A failure counts only where a run of the first kind shows it, too.
+
+    With `secret` no run learns what the `files` hold in another: the repository's commit has empty ones in their place
+    (git does not look whether they are changed), and where the change of a test file needs no refresh, the refresh and
+    the snapshot see the empty ones, too.
     """
 
     def __init__(
-        self, workplace: Workplace, tree: str, files: Sequence[str], known: RunnerBaseline, *, curt: bool = True
+        self,
+        workplace: Workplace,
+        tree: str,
+        files: Sequence[str],
+        known: RunnerBaseline,
+        *,
+        curt: bool = True,
+        secret: bool = False,
     ) -> None:
-        self._workplace, self._first, self._files, self._known = workplace, tree, tuple(files), known
+        self._workplace, self._files, self._known = workplace, tuple(files), known
+        self._committed = workplace.trees.edit(tree, self._emptied(tree)) if secret else tree
+        self._first = self._committed if secret and self._runs_as_it_is(self._files) else tree
         self._command = RUNNERS[workplace.runner].curtly(workplace.command) if curt else workplace.command
+        self._secret = secret
         self._sandbox: Sandbox | None = None
         self._snapshot = ""
-        self._holds = tree
+        self._holds = self._first
         self._changed: Collection[str] = ()
         self._placed = self._ended = 0.0
 
@@ -103,7 +121,8 @@ class EditedTrees:
         fresh: bool,
     ) -> TestRun:
         sandbox = self._ready(fresh)
-        as_it_is = self._runs_as_it_is({*self._changed, *paths})
+        emptied = self._files if self._secret and self._holds == self._committed else ()
+        as_it_is = self._runs_as_it_is({*self._changed, *paths, *emptied})
         if not as_it_is and tree != self._holds:
             time.sleep(until_newer(self._ended, time.time()))
         move_tree(sandbox, self._workplace.trees, self._holds, tree)
@@ -122,6 +141,10 @@ class EditedTrees:
             sandbox = self._sandbox = self._workplace.sandbox()
             sandbox.start()
             self._workplace.place(sandbox, self._first)
+            if self._first != self._committed:
+                place_repository(sandbox, self._workplace.trees, self._committed)
+            if self._secret:
+                self._hide_changes(sandbox)
             self._snapshot, self._placed = sandbox.snapshot(), time.time()
         elif fresh:
             sandbox.restore(self._snapshot)
@@ -130,6 +153,22 @@ class EditedTrees:
         # What a run made after the snapshot is gone.
         self._holds, self._changed, self._ended = self._first, (), self._placed
         return sandbox
+
+    def _emptied(self, tree: str) -> dict[bytes, TreeEntry | None]:
+        """The changes that make the test files empty."""
+        trees, files = self._workplace.trees, {*self._files}
+        empty = trees.write_blob(b"")
+        return {
+            path: entry._replace(blob=empty)
+            for path, entry in trees.entries(tree).items()
+            if path_text(path) in files and entry.mode in (FILE, EXECUTABLE)
+        }
+
+    def _hide_changes(self, sandbox: Sandbox) -> None:
+        names = b"".join(b"%s\0" % path for path in self._emptied(self._first))
+        told = sandbox.exec(_UNCHANGED, cwd=sandbox.config.workdir, stdin=names)
+        if told.exit_code != 0:
+            raise PlacementFailed(f"git does not take the test files for unchanged: {told.text.strip()[:300]}")
 
     def _runs_as_it_is(self, paths: Collection[str]) -> bool:
         """Whether a change of these files needs no refresh: source of Python that is installed as it lies there."""

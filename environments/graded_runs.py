@@ -10,6 +10,9 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import RefreshFailed
 
+GRADING = "1"
+"""The version of how work is graded: raised where the same proof may give the same tree another grade."""
+
 
 class Suite(Protocol):
     """The part of `environments.duelling.GradingSuite` that is used here."""

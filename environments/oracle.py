@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from environments.backends.docker import BACKEND
+from environments.images.image_plan import ImagePlan
 from environments.images.images import find_tagged
-from environments.images.plans import ImagePlan
 from environments.images.published.images import make_published, published_plan
 from environments.images.published.said import Published
 from environments.images.published.trees import take_base

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from environments.backend import PATIENCE, Backend, Usable
 from environments.images.base_image import NAME
+from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.images import find_tagged
 from environments.images.interpreters.layers import tools_name
-from environments.images.plans import ImagePlan
 from environments.programs.program import AgentProgram
 from environments.programs.volumes import clear_volumes, install_in_volume, volume_is_whole, volume_name
 from environments.sandboxes import leftovers

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from environments.backend import PATIENCE, Backend, Usable
-from environments.images.plans import WORKDIR, ImagePlan
+from environments.images.image_plan import ImagePlan
 from environments.programs.program import AgentProgram
 from environments.sandboxes import leftovers
 from environments.sandboxes.local import PATH, LocalSandbox
-from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox, SandboxConfig
+from environments.sandboxes.sandbox import WORKDIR, LaidFolder, ResourceLimits, Sandbox, SandboxConfig
 from environments.suites.runner import TestCommand
 from prchain.core.errors import PrchainError
 

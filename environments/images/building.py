@@ -17,9 +17,10 @@ from typing import Any, Self
 
 from environments.images.buildlogs import cure, decisive_lines
 from environments.images.buildtree import BuildTree
-from environments.images.plans import BUILD, WORKDIR
+from environments.images.image_plan import BUILD
 from environments.sandboxes.engine import NO_ROOM, disk_full, engine_failures
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT, our_labels
+from environments.sandboxes.sandbox import WORKDIR
 from prchain.core.errors import BuildFailed, ImageError, SandboxError
 from prchain.core.git.trees import RAW_ATTRIBUTES
 from prchain.core.secrets.scrub import redact

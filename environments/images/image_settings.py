@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from environments.images.plans import BUILD
+from environments.images.image_plan import BUILD
 from prchain.core.errors import SettingsError
 
 if TYPE_CHECKING:

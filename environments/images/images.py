@@ -21,10 +21,11 @@ from environments.images.building import USER, BuildContainer
 from environments.images.buildlogs import cure, refusal
 from environments.images.buildtree import BuildTree
 from environments.images.dated_indexes import exceptions, uv_configuration
+from environments.images.image_plan import BUILD, ImagePlan
 from environments.images.image_settings import BuildSettings
-from environments.images.plans import BUILD, WORKDIR, ImagePlan
 from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, LAYER_LABEL, disk_usage, engine_failures, pull
 from environments.sandboxes.leftovers import SNAPSHOT
+from environments.sandboxes.sandbox import WORKDIR
 from prchain.core.errors import BuildFailed, DiskFull, ImageError, ImageMissing, IndexUnreachable
 from prchain.core.timestamps import stamp
 

@@ -73,6 +73,10 @@ class NodeProject:
             "LOCK": manager.lock,
         }
 
+    def beside(self, packages: Collection[str]) -> tuple[str, ...]:
+        """Of a recipe's packages of Debian those that an image needs beside its Node."""
+        return tuple(it for it in packages if self.node is None or it.partition("=")[0] not in DEBIANS)
+
 
 def read_node_project(tree: BuildTree, texts: Mapping[str, str], nodes: Nodes | None) -> NodeProject:
     """The project in a tree whose manifests have these `texts`; without `nodes` none is chosen."""
@@ -133,12 +137,6 @@ def node_files() -> dict[str, bytes]:
     """Files of ``$BUILD``."""
     inside = resources.files("environments.images") / "inside"
     return {name: (inside / name).read_bytes() for name in _INSIDE}
-
-
-def packages_beside(packages: Collection[str], project: NodeProject | None) -> tuple[str, ...]:
-    """Of a recipe's packages of Debian those that an image needs beside its Node."""
-    has_node = project is not None and project.node is not None
-    return tuple(it for it in packages if not (has_node and it.partition("=")[0] in DEBIANS))
 
 
 def _text(content: bytes) -> str:

@@ -23,11 +23,12 @@ from sqlalchemy import and_, func, select
 
 from environments.images.buildlogs import plain_log
 from environments.images.buildtree import GitTree
+from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image, find_image
 from environments.images.interpreters.offered import Interpreters
 from environments.images.node_project import Nodes
-from environments.images.plans import ImagePlan, Pythons, make_plan, version_of_tags
+from environments.images.plans import Pythons, make_plan, version_of_tags
 from environments.images.published.images import published_plan
 from environments.images.published.offers import PublishedImages
 from environments.images.published.said import Published, is_outdated, is_published

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from environments.images.plans import ImagePlan
+from environments.images.image_plan import ImagePlan
 
 BUILT = "built"
 """The outcome of an image that is there."""

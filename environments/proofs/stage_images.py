@@ -11,10 +11,10 @@ import shlex
 from typing import Any
 
 from environments.images.manifests import image_name
-from environments.images.plans import WORKDIR
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import LABEL, engine_failures
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
+from environments.sandboxes.sandbox import WORKDIR
 from environments.stages import ChainStages, Stage
 from environments.workplace import Workplace
 from prchain.core.errors import ImageError, ImageMissing

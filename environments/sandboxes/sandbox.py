@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self, runtime_checkable
 
+WORKDIR = "/testbed"
+"""Where our images have the repository."""
+
 OUT_OF_MEMORY = "out_of_memory"
 OUTPUT_LIMIT = "output_limit"
 PROCESS_LIMIT = "process_limit"
@@ -47,7 +50,7 @@ class SandboxConfig:
     """
 
     image: str | None
-    workdir: str = "/testbed"
+    workdir: str = WORKDIR
     user: str | None = None
     limits: ResourceLimits = ResourceLimits()
     network: bool = False

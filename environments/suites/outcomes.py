@@ -148,6 +148,8 @@ class Grade:
     """What the graded copy has from the reference instead (`environments.checkouts.overlay.Overlay.taken_back`)."""
     still_failing: tuple[str, ...] = field(default=(), repr=False)
     """Not in the way of passing: tests that fail on B_t and on M_t."""
+    reused: bool = field(default=False, compare=False)
+    """Whether it was made for an equal tree before, by the same proof."""
 
     @property
     def asks_nothing(self) -> bool:
@@ -198,7 +200,10 @@ def grade(
         cheats=tuple(cheats),
         taken_back=tuple(taken_back),
         still_failing=_split(classes.failing, on_agent)[1],
-        **pieces,
+        f2p_failed=pieces[F2P_FAILED],
+        earlier_broken=pieces[EARLIER_BROKEN],
+        p2p_broken=pieces[P2P_BROKEN],
+        carried_failure=pieces[CARRIED_FAILURE],
     )
 
 

@@ -10,16 +10,18 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from environments.suites.canaries.canary import Planter
-from environments.suites.canaries.duels import Falsifier
-from environments.suites.projectfiles import Part
-from environments.suites.testlogs import Status
-from prchain.core.code.inline_tests import InlineTest
 from prchain.core.git.output import path_name
 
-Parser = Callable[[str], dict[str, Status]]
+if TYPE_CHECKING:  # a page of help needs a runner's command alone
+    from environments.suites.canaries.canary import Planter
+    from environments.suites.canaries.duels import Falsifier
+    from environments.suites.projectfiles import Part
+    from environments.suites.testlogs import Status
+    from prchain.core.code.inline_tests import InlineTest
+
+Parser = Callable[[str], "dict[str, Status]"]
 """From what a runner printed or wrote to one status a test. Total: a text that is no log of the runner's has no tests.
 
 A log that was cut off, or that does not agree with its own counts, leaves no test passed: what passed is an error.

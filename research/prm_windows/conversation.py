@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from environments.images.plans import WORKDIR
+from environments.sandboxes.sandbox import WORKDIR
 from prchain.core.llm.model import Reply, Role, ToolCall
 from prchain.core.storable import clean_text
 from research.prm_windows.trees import TreeGuess

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from research.prm_windows.conversation import RealTrajectory
-from trajectories.agents.guidance.schedule import Schedule, asked_after
-from trajectories.agents.guidance.settings import EVERY, WINDOW
+from trajectories.agents.guidance.schedule import asked_after
+from trajectories.agents.guidance.settings import EVERY, WINDOW, Schedule
 from trajectories.agents.guidance.window import StepWindow, stage_entries
 from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.model import Entry

@@ -55,7 +55,7 @@ from sql.tables.mined import (
 )
 from sql.tables.proved import BuiltImage, ReferenceRun, StageTests, Validation
 from sql.tables.rolled import (
-    GradedPatch,
+    GradedTree,
     ImportedTrajectory,
     MessageTokens,
     Trajectory,
@@ -82,7 +82,7 @@ __all__ = [
     "Cursor",
     "Dependency",
     "Establishment",
-    "GradedPatch",
+    "GradedTree",
     "GraphEdge",
     "GraphMessage",
     "GraphNode",

@@ -226,21 +226,25 @@ class Verdict(Base):
     at: Mapped[str] = mapped_column(String(32))
 
 
-class GradedPatch(Base):
-    """What a stage's hidden tests say of a patch from elsewhere (`prchain evaluate --predictions-from FILE`)."""
+class GradedTree(Base):
+    """What a stage's hidden tests say of a tree: an agent's, or B_t with a patch from elsewhere (`prchain evaluate
+    --predictions-from FILE`). An equal tree is not graded again."""
 
-    __tablename__ = "graded_patches"
+    __tablename__ = "graded_trees"
 
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
     tree: Mapped[str] = mapped_column(String(64), primary_key=True)
-    """B_t with the patch."""
+    """A_t, or B_t with the patch."""
     proof: Mapped[str] = mapped_column(String(64), primary_key=True)
-    """Hash of the proved tests that graded it, and of the image they ran in: of others it is graded anew."""
+    """Hash of the proved tests that graded it, of what is known of their runner, of the image they ran in, of the check
+    of S_t, and of the version of grading: of others it is graded anew."""
     outcome: Mapped[str] = mapped_column(String(32))
     """`environments.suites.outcomes.Grade.outcome`."""
     grade: Mapped[dict[str, Any]] = mapped_column(JsonText(unicode=True))
     """JSON object: the fields of `environments.suites.outcomes.Grade`."""
+    graded_for: Mapped[str | None] = mapped_column(String(64))
+    """The first attempt that it was made for, as ``TRAJECTORY/POSITION.ATTEMPT``; null of a patch."""
     graded_at: Mapped[str] = mapped_column(String(32))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from environments.images.added_requirements import added_requirements
-from environments.images.plans import ImagePlan, make_plan
+from environments.images.image_plan import ImagePlan
+from environments.images.plans import make_plan
 from tests.environments.test_odd_manifests import Tree
 
 PROJECT = (

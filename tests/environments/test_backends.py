@@ -11,7 +11,8 @@ import pytest
 
 from environments import backends as folder
 from environments.backends import BACKENDS, DEFAULT, chosen_backend
-from environments.images.plans import ImagePlan, make_plan
+from environments.images.image_plan import ImagePlan
+from environments.images.plans import make_plan
 from environments.sandboxes.sandbox import ResourceLimits
 from prchain.core.errors import UsageError
 from prchain.demo.backend import choose

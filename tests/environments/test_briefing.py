@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from environments.briefing import Briefing, briefing, typed_command
-from environments.images.plans import ImagePlan
+from environments.images.image_plan import ImagePlan
 from environments.images.recipes import Recipe
 from environments.images.stage_image import StageImage
 from environments.suites.package_scripts import chosen_script, with_options

@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import update
 
 from environments.images.build_run import Build
+from environments.images.image_plan import ImagePlan
 from environments.images.images import Image
-from environments.images.plans import ImagePlan
 from environments.images.provide import Provider
 from environments.images.stage_image import StageImage
 from environments.proofs.proof_rows import ChainProof, forget, needed_images, own_images, write_stage_image

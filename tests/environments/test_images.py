@@ -18,9 +18,10 @@ import git
 import pytest
 
 from environments.images.buildtree import GitTree
+from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.images import build_image, find_image, list_images, prune_images, remove_image
-from environments.images.plans import ImagePlan, make_plan
+from environments.images.plans import make_plan
 from environments.images.recipes import Recipe, with_values
 from environments.sandboxes.engine import connect
 from environments.sandboxes.leftovers import OWNER

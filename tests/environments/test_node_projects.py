@@ -23,12 +23,13 @@ from typing import Any
 import pytest
 
 from environments.images.buildlogs import cure, decisive_lines
+from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.interpreters import offered
 from environments.images.interpreters.offered import Interpreters
 from environments.images.node_project import Nodes, added_packages, scripted_runner
 from environments.images.package_manager import choose_manager
-from environments.images.plans import ImagePlan, make_plan
+from environments.images.plans import make_plan
 from environments.images.wanted_node import MAJORS, choose_node, majors_of, newest_node
 from environments.suites.collected import patterns, takes
 from environments.suites.package_scripts import chosen_script, with_options

@@ -15,9 +15,9 @@ from sqlalchemy import update
 
 from environments.backends import BACKENDS
 from environments.images import provide
+from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image
-from environments.images.plans import ImagePlan
 from environments.images.provide import Provider
 from environments.images.published import offers
 from environments.images.published.images import own_name

@@ -12,7 +12,8 @@ import pytest
 
 from environments.backends import BACKENDS
 from environments.checkouts.overlay import Blobs, overlay
-from environments.images.plans import ImagePlan, make_plan
+from environments.images.image_plan import ImagePlan
+from environments.images.plans import make_plan
 from environments.images.recipes import parse_recipe
 from environments.proofs.proof import file_of
 from environments.sandboxes.sandbox import ResourceLimits

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.interpreters import offered
 from environments.images.interpreters.offered import Interpreters
-from environments.images.plans import ImagePlan, make_plan
+from environments.images.plans import make_plan
 from environments.images.wanted_go import OFFERED, choose_go
 from prchain.core.errors import BuildFailed
 

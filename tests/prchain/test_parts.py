@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from prchain.core.parts import open_part, remove_stale_parts
+from prchain.core.parts import open_part, remove_stale_parts, remove_stale_parts_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,3 +62,13 @@ def test_files_that_are_named_otherwise_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / ".sft.jsonl.card.md.8.part").touch()
     remove_stale_parts(tmp_path / "sft.jsonl")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, ".sft.jsonl.7.part"])
+
+
+def test_what_was_left_of_files_of_a_pattern_is_removed_at_once(tmp_path: Path) -> None:
+    held, stream = open_part(tmp_path / "held.traj.json")
+    others = [".notes.txt.7.part", ".a.traj.json.part", "b.traj.json", ".c.traj.json.x.part"]
+    for name in [*others, ".a.traj.json.7.part", ".b.c.traj.json.8.part"]:
+        (tmp_path / name).touch()
+    remove_stale_parts_in(tmp_path, "*.traj.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, held.name])
+    stream.close()

@@ -20,7 +20,8 @@ from sql.store import Store
 from sql.tables import PrmFinding, PrmWindow
 from tests.miner.gitworld import World
 from tests.research.test_prm_windows import answer, called, read, turn
-from trajectories.agents.guidance.schedule import Schedule, asked_after
+from trajectories.agents.guidance.schedule import asked_after
+from trajectories.agents.guidance.settings import Schedule
 from trajectories.agents.guidance.window import stage_entries
 
 NAME = "0123456789abcdef"

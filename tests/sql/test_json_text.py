@@ -47,7 +47,7 @@ FORMS: dict[Callable[[Any], str], str] = {
         process_graphs.options tasks.prompts trajectories.decided_by trajectories.options trajectories.prompts
     """,
     readable: """
-        graded_patches.grade imported_trajectories.told
+        graded_trees.grade imported_trajectories.told
         imports.f2p imports.p2p imports.test_command
         task_stages.files task_stages.findings task_stages.interface tasks.findings trajectory_messages.details
         trajectory_messages.tool_calls trajectory_stages.check trajectory_stages.conflicts trajectory_stages.endings

@@ -19,7 +19,7 @@ from prchain.core.errors import EngineUnavailable, UsageError
 from prchain.core.git.process import git_failure
 from prchain.core.git.trees import TreeStore
 from prchain.core.runs import RunResult
-from sql.tables import GradedPatch
+from sql.tables import GradedTree
 from tests.miner.gitworld import git
 from tests.trajectories.graphworld import GraphWorld
 from tests.trajectories.rolloutworld import RolloutWorld, rollout_world
@@ -177,7 +177,7 @@ def test_a_patch_is_graded_on_its_base_once(world: RolloutWorld) -> None:
     result = grading(world, ran).run(units)
     assert result.counts == {"f2p_failed": 1, PATCH_EMPTY: 1, "passed": 2}
     # What fails is run twice.
-    assert len(ran) == 4 and len(world.rows(GradedPatch, "tree")) == 3
+    assert len(ran) == 4 and len(world.rows(GradedTree, "tree")) == 3
     again = grading(world, ran).run(units)
     assert again.counts == result.counts and len(ran) == 4
 
@@ -218,11 +218,11 @@ def test_a_full_disk_and_a_killed_git_are_not_the_patch_s_fault(
 def test_a_grade_from_a_run_that_a_machine_ended_is_not_stored(
     world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = len(world.rows(GradedPatch, "tree"))
+    before = len(world.rows(GradedTree, "tree"))
     lost = TestRun({}, "", 0.0, None, infra="sandbox_lost")
     monkeypatch.setattr(PartSuite, "run", lambda _self, _tree: lost)
     (ended,) = grading(world, []).run([PatchUnit(world.chains[0], 1, new_file("src/lost.py"))]).results
-    assert ended.outcome == "sandbox_lost" and len(world.rows(GradedPatch, "tree")) == before
+    assert ended.outcome == "sandbox_lost" and len(world.rows(GradedTree, "tree")) == before
 
 
 def test_what_is_not_the_model_s_fault_stands_apart(world: RolloutWorld) -> None:

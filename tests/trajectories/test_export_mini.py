@@ -66,6 +66,24 @@ def test_a_folder_is_replaced_only_if_told_and_nothing_else_in_it_goes(
     assert {path.name for path in Path("runs").iterdir()} == {"t1.traj.json", "t2.traj.json", "notes.txt"}
 
 
+def test_a_folder_is_looked_through_once_however_many_files_are_written(
+    world: SampleWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = list[Path]()
+    seen = Path.iterdir
+
+    def listed(folder: Path) -> Iterator[Path]:
+        looked.append(folder)
+        return seen(folder)
+
+    Path("runs").mkdir()
+    Path("runs/.t1.traj.json.7.part").touch()
+    monkeypatch.setattr(Path, "iterdir", listed)
+    assert export() == 0
+    assert looked.count(Path("runs")) == 1
+    assert not Path("runs/.t1.traj.json.7.part").exists(), "what a dead process left goes"
+
+
 def test_of_nothing_no_folder_is_left(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
     assert export("--outcome", "rejected") == 1
     assert not Path("runs").exists() and not Path("runs.card.md").exists()

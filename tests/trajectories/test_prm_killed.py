@@ -22,7 +22,8 @@ from tests.memory_ledger import MemoryLedger
 from tests.trajectories.kills import ENOUGH
 from tests.trajectories.prmkills import guided_context, guided_model
 from tests.trajectories.rolloutworld import OVERVIEW, RolloutWorld, rollout_world
-from trajectories.agents.guidance.schedule import Schedule, asked_after
+from trajectories.agents.guidance.schedule import asked_after
+from trajectories.agents.guidance.settings import Schedule
 from trajectories.agents.guidance.window import stage_entries
 from trajectories.agents.scaffolds.scaffold import ObservedAttempt
 from trajectories.model import EntryKind

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trajectories.prmworld import Attempt, stage
-from trajectories.agents.guidance.schedule import Schedule, asked_after
+from trajectories.agents.guidance.schedule import asked_after
+from trajectories.agents.guidance.settings import Schedule
 from trajectories.agents.guidance.window import StepWindow, stage_entries
 from trajectories.model import Entry, EntryKind
 

@@ -445,6 +445,28 @@ class TestGates:
         assert verdicts == [(None, None, "candidate_cut", 0.0)]
         assert model.count("judge") == 0
 
+    def test_an_equal_tree_is_graded_once_and_says_so(self, world: RolloutWorld) -> None:
+        prove(world)
+        ran: list[int] = []
+
+        def run(tree: str, text: str, position: int) -> dict[str, Status]:
+            ran.append(position)
+            return passing(text, position)
+
+        names = [
+            roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], sample)
+            for sample in (0, 1)
+        ]
+        graded_once = len(ran)
+        grades = [world.rows(Verdict, "tests", "grade", trajectory_id=name) for name in names]
+        assert [{grade["reused"] for _, grade in of_one} for of_one in grades] == [{False}, {True}]
+        assert [{**grade, "reused": False} for _, grade in grades[1]] == [grade for _, grade in grades[0]]
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(StageTests).values(files=["tests/test_other.py"]))
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 2)
+        assert {grade["reused"] for (grade,) in world.rows(Verdict, "grade", trajectory_id=name)} == {False}
+        assert len(ran) > graded_once, "another proof grades anew"
+
     def test_a_state_on_which_no_test_runs_is_not_the_stages_fault(self, world: RolloutWorld) -> None:
         prove(world)
 

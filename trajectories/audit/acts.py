@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from environments.images.plans import WORKDIR
+from environments.sandboxes.sandbox import WORKDIR
 from prchain.core.code.kinds import FileKind, kind_of
 from trajectories.audit.unfounded import UnfoundedClaim
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from environments.images.plans import WORKDIR
+from environments.sandboxes.sandbox import WORKDIR
 from prchain.core.code.kinds import FileKind, kind_of, language_of
 from trajectories.agents.shell.commands import ShownLines, absolute, read_command
 from trajectories.agents.shell.programs import bash_command, read_run, unwrapped

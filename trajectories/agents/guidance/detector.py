@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from environments.images.plans import WORKDIR
+from environments.sandboxes.sandbox import WORKDIR
 from prchain.core.llm.model import ToolCall
 from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.agents.tools.bash import Bash

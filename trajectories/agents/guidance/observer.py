@@ -12,8 +12,8 @@ from trajectories.agents.guidance.advice import advice_prompt, words_for_agent
 from trajectories.agents.guidance.detecting import find_all
 from trajectories.agents.guidance.reading import MODEL, Reading, WindowFinding, prompt_of, read_window, render
 from trajectories.agents.guidance.rows import WindowPlace, WindowRow, write_window
-from trajectories.agents.guidance.schedule import Schedule, asked_after
-from trajectories.agents.guidance.settings import PURPOSE, SAMPLING, PrmSettings
+from trajectories.agents.guidance.schedule import asked_after
+from trajectories.agents.guidance.settings import PURPOSE, SAMPLING, PrmSettings, Schedule
 from trajectories.agents.guidance.window import StepWindow, stage_entries
 from trajectories.agents.scaffolds.scaffold import Advice, ObservedAttempt, Observer
 from trajectories.model import Entry

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
+from trajectories.agents.guidance.settings import Schedule
 from trajectories.agents.guidance.window import attempts_last_steps
 from trajectories.agents.steps.conversation import Step, steps_of
 from trajectories.model import Entry
@@ -17,17 +17,6 @@ _STILL = 10
 
 _APART = 3
 """An adaptive look is not taken sooner after the last one."""
-
-
-class Schedule(StrEnum):
-    """When the model is asked."""
-
-    EVERY = "every"
-    """After every n-th step (SWE-PRM, section 3.2.2)."""
-    NONE = "none"
-    ADAPTIVE = "adaptive"
-    """Where a detector fires, after three failed steps in a row, or ten without a changed tree (section 6 leaves it to
-    future work; the numbers are ours)."""
 
 
 def asked_after(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from prchain.core.told import Told, Within
-from trajectories.agents.guidance.schedule import Schedule
 from trajectories.agents.guidance.taxonomy import Taxonomy, load_taxonomy
 from trajectories.agents.guidance.variants import VARIANTS, PrmStyle, PrmVariant, Reads, ReplyForm, variant_name
 
@@ -40,6 +40,17 @@ PRM = Within("--prm", "Guidance", "Let a process reward model guide the agent; w
 
 def _told(help: str, why: str, **more: Any) -> Told:
     return Told(help, PRM, why, **more)
+
+
+class Schedule(StrEnum):
+    """When the model is asked."""
+
+    EVERY = "every"
+    """After every n-th step (SWE-PRM, section 3.2.2)."""
+    NONE = "none"
+    ADAPTIVE = "adaptive"
+    """Where a detector fires, after three failed steps in a row, or ten without a changed tree (section 6 leaves it to
+    future work; the numbers are ours)."""
 
 
 class PrmSettings(BaseModel):

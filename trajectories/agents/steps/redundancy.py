@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from environments.images.plans import WORKDIR
+from environments.sandboxes.sandbox import WORKDIR
 from trajectories.agents.shell.commands import CommandReading, ShownLines, WrittenFile, absolute, read_command
 from trajectories.agents.shell.printing import END, Lines, merged
 from trajectories.agents.tools.bash import Bash

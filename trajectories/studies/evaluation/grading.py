@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from environments.backend import Backend
 from environments.images.provide import Provider
@@ -25,13 +25,11 @@ from prchain.core.git.trees import TreeStore
 from prchain.core.llm.ledger import Spending
 from prchain.core.runs import RunResult, Tell, UnitResult, run_units
 from prchain.core.settings import Settings
-from prchain.core.timestamps import now
 from sql.store import Store
-from sql.tables import GradedPatch
-from trajectories.identity import digest
 from trajectories.outcomes import INFRASTRUCTURE, OF_THE_AGENT, TESTS_UNPROVED
 from trajectories.rollouts.chain_context import ChainContext, MakeSuite, stage_suite
 from trajectories.rollouts.hidden_tests import graded
+from trajectories.rollouts.kept_grades import KeptGrades
 from trajectories.task import ProvedTests, StageTask, read_task
 
 PATCH_EMPTY = "patch_empty"
@@ -131,20 +129,13 @@ class PatchGrading:
     def _graded(
         self, chain: ChainContext, stage: StageTask, tests: ProvedTests, tree: str, tell: Tell
     ) -> tuple[str, bool]:
-        key = {
-            "chain_id": chain.task.chain.id,
-            "position": stage.position,
-            "tree": tree,
-            "proof": digest([asdict(tests.classes), tests.files, tests.image]),
-        }
-        with self._store.reading() as tx:
-            stored = next(iter(tx.rows(GradedPatch, "outcome", "grade", **key)), None)
-        if stored is not None:
-            return str(stored[0]), bool(stored[1].get("earlier_broken"))
+        # S_t is B_t, so there is nothing that earlier stages could have broken.
+        grades = KeptGrades(self._store, chain.task.chain.id, stage, tests)
+        if known := grades.find(tree):
+            return known.outcome, bool(known.earlier_broken)
         tell("image")
         chain.require_proof(stage)
         tell("tests")
-        # S_t is B_t, so there is nothing that earlier stages could have broken.
         found, run = graded(chain, stage, tests, tree, StateCheck())
         if not run.usable:
             # The next run grades it anew. A runner that the reference starts in this image, and this tree does not, is
@@ -152,9 +143,7 @@ class PatchGrading:
             own = run.infra == RUNNER_MISSING and self._backend.needs_image
             named = run.infra in INFRASTRUCTURE | OF_THE_AGENT and not own
             return str(run.infra) if named else found.outcome, bool(found.earlier_broken)
-        row = {**key, "outcome": found.outcome, "grade": asdict(found), "graded_at": now()}
-        with self._store.transaction() as tx:
-            tx.upsert(GradedPatch, [row])
+        grades.keep(tree, found)
         return found.outcome, bool(found.earlier_broken)
 
     def _workplace(self, provided: StageImage, trees: TreeStore) -> Workplace:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from environments.images.plans import WORKDIR
+from environments.sandboxes.sandbox import WORKDIR
 from prchain.core.llm.model import ToolCall
 from trajectories.agents.guidance.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line, tree_of
 from trajectories.agents.guidance.effects import Change, effect_of, was_run

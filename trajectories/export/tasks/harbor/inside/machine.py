@@ -94,7 +94,7 @@ def _refill(folder: Path, source: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MachinePlan:
-    """What is known of an image: the part of `environments.images.plans.ImagePlan` that running tests takes."""
+    """What is known of an image: the part of `environments.images.image_plan.ImagePlan` that running tests takes."""
 
     runner: str
     tag: str
