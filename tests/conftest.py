@@ -305,7 +305,7 @@ def database_url(database_kind: str, request: pytest.FixtureRequest, tmp_path: P
 @pytest.fixture(scope="session")
 def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """The demo, run once for the tests of all processes; they must not change it."""
-    from tests.trajectories.demoworld import run_through
+    from tests.trajectories.demoworld import pack, run_through
 
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
@@ -313,7 +313,9 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     with (shared / "finished-demo.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
-            kept.write_bytes(pickle.dumps(run_through(tmp_path_factory.mktemp("demo") / "here")))
+            made = run_through(tmp_path_factory.mktemp("demo") / "here")
+            pack(made.folder)
+            kept.write_bytes(pickle.dumps(made))
     ran: Ran = pickle.loads(kept.read_bytes())
     return ran
 
