@@ -111,6 +111,8 @@ def pytest_collection(session: pytest.Session) -> None:
     All of them import all files, and where nothing is compiled yet each would compile all of them, with pytest's own
     rewriting of the asserts: half a minute of a core. So each finds what the others have compiled.
     """
+    if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
+        gc.disable()  # what is collected is kept, and each search for garbage would look at more of it
     worker, workers = (os.environ.get(f"PYTEST_XDIST_{name}", "") for name in ("WORKER", "WORKER_COUNT"))
     if not workers or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
@@ -123,6 +125,7 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_finish() -> None:
     """Let the garbage collector look at what tests make, not at the modules and the tests again and again: a tenth of a
     run's processor time."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
