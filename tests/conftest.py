@@ -41,7 +41,10 @@ RANDOM = "PRCHAIN_TEST_RANDOM"
 LONG_RUN = 60.0
 """Seconds of tests from which a run says which files were slowest."""
 
-ON_POSTGRES = 4
+SLOW = 8.0
+"""Seconds of a test that no process begins with when the others are about to end."""
+
+ON_POSTGRES = 8
 """Outside of `tests/sql`, of so many tests that run on either database one runs on PostgreSQL, too."""
 
 OURS_ALONE = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
@@ -111,8 +114,6 @@ def pytest_collection(session: pytest.Session) -> None:
     All of them import all files, and where nothing is compiled yet each would compile all of them, with pytest's own
     rewriting of the asserts: half a minute of a core. So each finds what the others have compiled.
     """
-    if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
-        gc.disable()  # what is collected is kept, and each search for garbage would look at more of it
     worker, workers = (os.environ.get(f"PYTEST_XDIST_{name}", "") for name in ("WORKER", "WORKER_COUNT"))
     if not workers or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
@@ -125,7 +126,6 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_finish() -> None:
     """Let the garbage collector look at what tests make, not at the modules and the tests again and again: a tenth of a
     run's processor time."""
-    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
@@ -133,10 +133,12 @@ def pytest_collection_finish() -> None:
 
 def _demo_ahead(items: list[pytest.Item]) -> list[pytest.Item]:
     """The first test that needs the finished demo at the head, the others at the end: while one process runs the demo,
-    a minute and more, no other one waits for it."""
+    a minute and more, no other one waits for it. Of those the slow ones first, so that all processes end at one time."""
     needing = [item for item in items if _needs_demo(item)]
     others = [item for item in items if not _needs_demo(item)]
-    return [*needing[:1], *others, *needing[1:]]
+    took = seconds.read()
+    slow = [item for item in needing[1:] if took.get(item.nodeid, 0.0) > SLOW]
+    return [*needing[:1], *others, *slow, *(item for item in needing[1:] if item not in slow)]
 
 
 def _needs_demo(item: pytest.Item) -> bool:
