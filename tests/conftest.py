@@ -133,7 +133,7 @@ def pytest_collection_finish() -> None:
 
 def _demo_ahead(items: list[pytest.Item]) -> list[pytest.Item]:
     """The first test that needs the finished demo at the head, the others at the end: while one process runs the demo,
-    a minute and more, no other one waits for it. Of those the slow ones first, so that all processes end at one time."""
+    a minute and more, no other one waits for it. Of those the slow ones first, so that all processes end together."""
     needing = [item for item in items if _needs_demo(item)]
     others = [item for item in items if not _needs_demo(item)]
     took = seconds.read()
