@@ -41,7 +41,10 @@ RANDOM = "PRCHAIN_TEST_RANDOM"
 LONG_RUN = 60.0
 """Seconds of tests from which a run says which files were slowest."""
 
-ON_POSTGRES = 4
+SLOW = 8.0
+"""Seconds of a test that no process begins with when the others are about to end."""
+
+ON_POSTGRES = 8
 """Outside of `tests/sql`, of so many tests that run on either database one runs on PostgreSQL, too."""
 
 OURS_ALONE = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
@@ -130,10 +133,12 @@ def pytest_collection_finish() -> None:
 
 def _demo_ahead(items: list[pytest.Item]) -> list[pytest.Item]:
     """The first test that needs the finished demo at the head, the others at the end: while one process runs the demo,
-    a minute and more, no other one waits for it."""
+    a minute and more, no other one waits for it. Of those the slow ones first, so that all processes end together."""
     needing = [item for item in items if _needs_demo(item)]
     others = [item for item in items if not _needs_demo(item)]
-    return [*needing[:1], *others, *needing[1:]]
+    took = seconds.read()
+    slow = [item for item in needing[1:] if took.get(item.nodeid, 0.0) > SLOW]
+    return [*needing[:1], *others, *slow, *(item for item in needing[1:] if item not in slow)]
 
 
 def _needs_demo(item: pytest.Item) -> bool:
@@ -305,7 +310,7 @@ def database_url(database_kind: str, request: pytest.FixtureRequest, tmp_path: P
 @pytest.fixture(scope="session")
 def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """The demo, run once for the tests of all processes; they must not change it."""
-    from tests.trajectories.demoworld import run_through
+    from tests.trajectories.demoworld import pack, run_through
 
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
@@ -313,7 +318,9 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     with (shared / "finished-demo.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
-            kept.write_bytes(pickle.dumps(run_through(tmp_path_factory.mktemp("demo") / "here")))
+            made = run_through(tmp_path_factory.mktemp("demo") / "here")
+            pack(made.folder)
+            kept.write_bytes(pickle.dumps(made))
     ran: Ran = pickle.loads(kept.read_bytes())
     return ran
 

@@ -2,7 +2,7 @@
 
 A test marked `drawn(one_in)` runs one in so many of its cases, at least one; tests marked `drawn(one_in, table)` are
 the cases of one table. A test marked `whole` runs in `make test-all` alone; of the tests of a file that run on either
-database, one in four runs on PostgreSQL, too.
+database, one in eight runs on PostgreSQL, too.
 
 The seed is `PRCHAIN_TEST_SEED`, 0 without it; the head of a run prints it, and CI takes another one each time.
 """

@@ -142,7 +142,7 @@ RULES = {
         f"rollouts run {option}": Rule(
             "rollouts? to run", (*LOCAL, "--chain", "CHAIN", "--dry-run"), why="each takes seconds; two others are made"
         )
-        for option in ("--samples", "--limit", "--observer")
+        for option in ("--samples", "--limit", "--observer", "--prm")
     },
     "rollouts run --scaffold": Rule(
         "rollouts? to run",

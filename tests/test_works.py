@@ -164,12 +164,14 @@ class TestFaults:
             finish(kind, case)
             assert case.facts() == calm(kind) and case.running() == 0
 
+    @pytest.mark.drawn(6, "what every unit needs is gone")
     @EVERY
     def test_when_what_every_unit_needs_is_gone_the_run_ends_after_three(
         self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
     ) -> None:
         self.ends_after_three(kind, INFRASTRUCTURE[kind.name], tmp_path, monkeypatch, calm)
 
+    @pytest.mark.drawn(6, "what every unit needs is gone")
     @pytest.mark.usefixtures("bubblewrap")
     def test_rollouts_end_so_too_when_the_engine_is_gone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
@@ -268,6 +270,15 @@ def assert_one_failed(report: Any, case: Case, outcome: str) -> None:
         assert report.stages == UNITS - 1 and [stage.reason.partition(":")[0] for stage in report.unread] == [outcome]
 
 
+NO_DUELS = """
+from dataclasses import replace
+from environments.suites.runners import unittest
+unittest.RUNNER = replace(unittest.RUNNER, falsify=None)
+"""
+"""Begins another process over the worlds of `stage_world`: in ours it sees to that itself (`try_no_duels`)."""
+
+COMMAND = "import prchain.cli; prchain.cli.main()"
+
 ELSEWHERE = """
 import importlib, pickle, sys
 from prchain.core.settings import Settings
@@ -288,7 +299,7 @@ def test_units_described_here_and_run_in_another_process_leave_the_same_rows(
             described = units(work, case)
         assert len(described) == UNITS
         (tmp_path / "units").write_bytes(pickle.dumps((kind.module, case.opening, described)))
-        process = python(tmp_path, case, "-c", ELSEWHERE, str(tmp_path / "units"))
+        process = python(tmp_path, case, begun(kind, ELSEWHERE), str(tmp_path / "units"))
         output, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         assert len(output.split()) == UNITS
@@ -300,7 +311,7 @@ def test_two_runs_at_once_share_the_work_or_say_who_has_it(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
 ) -> None:
     with world(kind, tmp_path, monkeypatch) as case:
-        both = [python(tmp_path, case, "-m", "prchain.cli", *kind.command, "--json") for _ in range(2)]
+        both = [python(tmp_path, case, begun(kind, COMMAND), *kind.command, "--json") for _ in range(2)]
         for process in both:
             output, err = process.communicate(timeout=120)
             assert process.returncode in {0, 1} and "Traceback" not in err, err
@@ -310,10 +321,15 @@ def test_two_runs_at_once_share_the_work_or_say_who_has_it(
         assert case.facts() == calm(kind)
 
 
-def python(folder: Path, case: Case, *arguments: str) -> subprocess.Popen[str]:
+def begun(kind: Kind, script: str) -> str:
+    """A script for another process over a world of this kind."""
+    return NO_DUELS + script if kind.name == "proofs" else script
+
+
+def python(folder: Path, case: Case, script: str, *arguments: str) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), **case.environment}
     return subprocess.Popen(
-        [sys.executable, *arguments],
+        [sys.executable, "-c", script, *arguments],
         cwd=folder,
         env=environment,
         text=True,

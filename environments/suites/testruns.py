@@ -174,7 +174,7 @@ def _start(
     runner = RUNNERS[command.runner]
     tools = f"/tmp/.{secrets.token_hex(12)}"
     report = f"{tools}/{secrets.token_hex(8)}"
-    for name, content in _reporters().items():
+    for name, content in reporters(command.template).items():
         sandbox.write(f"{tools}/{name}", content)
     given = runner.given(files)
     order = {
@@ -313,7 +313,20 @@ def _read(sandbox: Sandbox, report: str) -> tuple[bytes, str]:
         return b"", str(error)[:200]
 
 
-def _reporters() -> dict[str, bytes]:
-    """Our reporters by file name."""
+_BESIDE = {
+    "parent_reporter.py": ("parent_kinds.py", "python_reporter.py"),
+    **dict.fromkeys(
+        ("jest_reporter.cjs", "mocha_reporter.cjs", "node_reporter.cjs", "vitest_reporter.mjs"), ("signed_log.cjs",)
+    ),
+}
+"""Reporter to the files that it loads from its own folder."""
+
+
+def reporters(template: str) -> dict[str, bytes]:
+    """By file name those of our reporters that a command needs (each is a command in the sandbox): those that its
+    template names and what they load; all of them where it names none."""
     folder = resources.files("environments.suites.reporters")
-    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith("__")}
+    files = {path.name: path for path in folder.iterdir() if path.is_file() and not path.name.startswith("__")}
+    named = [name for name in files if f"{{tools}}/{name}" in template] or list(files)
+    wanted = dict.fromkeys(it for name in named for it in (name, *_BESIDE.get(name, ())))
+    return {name: files[name].read_bytes() for name in wanted}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from importlib import resources
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from environments.suites.testlogs import read_events
+from environments.suites.testruns import reporters
 
 KEY = b"\x00\xff"
 NODE = shutil.which("node")
@@ -103,3 +105,13 @@ def test_reporters_on_node_sign_what_their_runner_tells_them(tmp_path: Path, run
         **MORE[runner],
     }
     assert (read.started, read.exit_code, read.foreign, read.gap) == (True, 1, 0, False)
+
+
+def test_a_command_gets_the_reporter_that_it_names_with_what_that_loads_and_else_all() -> None:
+    everything = reporters("own-runner --report {report}")
+    assert len(everything) == len(reporters("run {tools} FILES")) == 8
+    for name, content in everything.items():
+        imported = re.findall(r"^ *from (\w+) import|require\S*\('\./(\S+)'\)|\('\./(\S+)'\)", content.decode(), re.M)
+        words = {word for words in imported for word in words}
+        loaded = {other for other in everything if {other, other.removesuffix(".py")} & words}
+        assert reporters(f"run {{tools}}/{name} FILES") == {it: everything[it] for it in (name, *loaded)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -26,6 +25,7 @@ from sql.store import Store
 from sql.tables import ArchivedPage, Cursor, PullRequest
 from tests.emulator import WITHHELD, Call, Emulator, Exchange, Fault, Kind, VirtualClock, generate_world
 from tests.miner.github_lab import REPOSITORY, Quiet, assert_same, facts, mine, opened, pages_fetched
+from tests.miner.lives import FORKED
 
 pytestmark = pytest.mark.drawn(6)
 """Of each table of faults."""
@@ -304,10 +304,6 @@ def test_a_wait_longer_than_allowed_ends_the_run_and_keeps_what_came(store: Stor
         assert_same(facts(store), expected)
 
 
-SPAWN = multiprocessing.get_context("forkserver")
-SPAWN.set_forkserver_preload(["tests.miner.github_lab"])
-
-
 def victim(path: Path, api_url: str, start: float, rescan: bool) -> None:
     """One life of the miner, in a process of its own; `start` is the time that its clock shows."""
     with opened(path) as store:
@@ -370,7 +366,7 @@ def test_killed_right_after_each_commit_it_ends_as_if_nothing_had_happened(tmp_p
             with opened(path) as store:
                 committed = pages_committed(store, 0)
             start = len(github.log)
-            life = SPAWN.Process(target=short_lived, args=(path, github.api_url, github.clock()))
+            life = FORKED.Process(target=short_lived, args=(path, github.api_url, github.clock()))
             life.start()
             life.join()
             assert not committed & {name for exchange in github.log[start:] for name in pages_of(exchange)}
@@ -406,7 +402,7 @@ def live_to_the_end(path: Path, github: Emulator, rng: random.Random, *, rescan:
         with opened(path) as store:
             committed = pages_committed(store, beyond)
         start = len(github.log)
-        life = SPAWN.Process(target=victim, args=(path, github.api_url, github.clock(), rescan))
+        life = FORKED.Process(target=victim, args=(path, github.api_url, github.clock(), rescan))
         life.start()
         kill_after(life, github, start + rng.randint(2, 6), rng.random() * 0.03)
         assert not committed & {name for exchange in github.log[start:] for name in pages_of(exchange)}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -34,11 +33,10 @@ from sql.tables import Base, Citation, IncompletePart, Landing, LandingFile, Min
 from tests.databases import open_new
 from tests.emulator import Emulator, Fault, Kind, VirtualClock, World, generate_world
 from tests.miner.github_lab import assert_same, facts
+from tests.miner.lives import FORKED
 from tests.samples import drawn
 
 PULLS = 22
-SPAWN = multiprocessing.get_context("forkserver")
-SPAWN.set_forkserver_preload(["tests.miner.test_kills"])
 
 FIRST = [
     "ask Resolve",
@@ -211,7 +209,7 @@ class Lab:
     def run(self, database: str, deadly: tuple[str, int] | None = None) -> int:
         """One life; its exit status, negative for a signal."""
         arguments = (self.folder, database, self.emulator.api_url, float(self.world.now), self.options, deadly)
-        life = SPAWN.Process(target=live, args=arguments)
+        life = FORKED.Process(target=live, args=arguments)
         life.start()
         life.join(120)
         assert life.exitcode is not None

@@ -147,6 +147,7 @@ def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:
     assert [measure.value for measure in measures if measure.name == "load average before"] > [0]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("backend", [pytest.param("docker", marks=pytest.mark.docker), "local"])
 @pytest.mark.usefixtures("bubblewrap")
 def test_the_window_bench_counts_every_second_of_a_window_once(backend: str) -> None:

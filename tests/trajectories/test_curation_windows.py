@@ -134,6 +134,7 @@ class TestARun:
     def test_nodes_that_came_too_early_wait(self, curated: Curated) -> None:
         assert "plan" in curated.world.windows(curated.name)[2]["waiting"]
 
+    @pytest.mark.drawn(2, "a curated run again")
     def test_the_rows_of_two_runs_are_the_same(self, curated: Curated, world: CurationWorld) -> None:
         assert world.curate() == curated.name
         assert world.whole(curated.name) == curated.world.whole(curated.name)
@@ -160,6 +161,7 @@ class TestARun:
         assert page["effectiveness"] == pytest.approx(sum(of_steps)) and sum(of_steps) > 0.5
         assert f"Eff {sum(of_steps):.2f} of the steps that {len(windows)} windows committed" in whole
 
+    @pytest.mark.drawn(2, "a curated run again")
     @pytest.mark.postgres
     def test_on_postgresql_its_rows_are_those_on_sqlite(
         self, curated: Curated, tmp_path: Path, postgres_url: str
