@@ -596,29 +596,45 @@ def test_every_runner_on_node_knows_what_repositories_say() -> None:
     assert all(RUNNERS[name].own_names for name in ("mocha", "jest", "vitest", "nodetest"))
 
 
-FAKE_NPM = """#!/bin/sh
-for word; do last=$word; case $word in --before=*) dated=$word;; esac; done
-for word; do case $word in install|--*) ;; *@*|[a-z]*) package=$word;; esac; done
-case $package in gone) exit 1 ;; esac
-for name in "${package%@[0-9]*}" inner; do
-    mkdir -p "node_modules/$name" node_modules/.bin
-    echo "new $dated" > "node_modules/$name/it"
-done
+FAKE_NPM = """#!/bin/bash
+echo called >> "$BUILD/calls"
+for word; do case $word in --before=*) dated=$word;; gone) exit 1;; esac; done
+for word; do case $word in
+    install|-*|/*) ;;
+    *) for name in "${word%@[0-9]*}" inner; do
+        mkdir -p "node_modules/$name" node_modules/.bin
+        echo "new $dated" > "node_modules/$name/it"
+    done ;;
+esac; done
 """
+
+
+def add_wished(tmp_path: Path, said: str, *packages: str) -> tuple[Path, Path, subprocess.CompletedProcess[str]]:
+    """The tree, the build's folder and what the step printed, with the stand-in for npm above."""
+    tree = written(tmp_path / "tree", {"node_modules/inner/it": "old\n", "node_modules/@s/old/it": "old\n"})
+    build = written(tmp_path / "build", {"registry": said, "bin/npm": FAKE_NPM})
+    (build / "bin/npm").chmod(0o755)
+    words = " ".join(packages)
+    script = f"set -euo pipefail; source {INSIDE / 'node.sh'}; add_wished {words}; echo ${{undated:-no}}"
+    environment = {"PATH": f"{build}/bin:{os.environ['PATH']}", "BUILD": str(build), "AS_OF": "2020-01-01"}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=30
+    )
+    return tree, build, done
+
+
+def test_wished_packages_are_fetched_in_one_go_where_all_can_be_had(tmp_path: Path) -> None:
+    tree, build, done = add_wished(tmp_path, "", "@s/new@1", "a", "b@2")
+    assert done.returncode == 0, done.stderr
+    assert (build / "calls").read_text() == "called\n" and not (build / "notes").exists()
+    assert {it.parent.name for it in tree.rglob("it")} == {"inner", "old", "new", "a", "b"}
 
 
 @pytest.mark.parametrize(("said", "before"), [("", "new --before=2020-01-01"), ("undated\n", "new ")])
 def test_wished_packages_come_beside_what_is_there_as_of_the_day_where_there_are_days(
     tmp_path: Path, said: str, before: str
 ) -> None:
-    tree = written(tmp_path / "tree", {"node_modules/inner/it": "old\n", "node_modules/@s/old/it": "old\n"})
-    build = written(tmp_path / "build", {"registry": said, "bin/npm": FAKE_NPM})
-    (build / "bin/npm").chmod(0o755)
-    script = f"set -euo pipefail; source {INSIDE / 'node.sh'}; add_wished @s/new@1 a gone; echo ${{undated:-no}}"
-    environment = {"PATH": f"{build}/bin:{os.environ['PATH']}", "BUILD": str(build), "AS_OF": "2020-01-01"}
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=30
-    )
+    tree, build, done = add_wished(tmp_path, said, "@s/new@1", "a", "gone")
     assert (done.returncode, done.stdout.strip()) == (0, "2020-01-01" if said else "no"), done.stderr
     found = {str(it.relative_to(tree)): it.read_text().strip() for it in tree.rglob("it")}
     assert found == {

@@ -61,15 +61,16 @@ add() {
     esac
 }
 
-# Put packages in that a later landing begins to need, where modules lack them. What cannot be had is told.
+# Put packages in that a later landing begins to need, where modules lack them: all at once, or else each that can be
+# had. What cannot be had is told.
 add_wished() {
     local package
     mkdir -p "$BUILD/wished" node_modules
-    for package in "$@"; do
-        if (cd "$BUILD/wished" && npm_config_cache=$BUILD/npm-cache npm install --no-audit --no-fund --no-package-lock \
-            --legacy-peer-deps --ignore-scripts --prefix "$BUILD/wished" "$package" ${AS_OF:+--before="$AS_OF"}); then continue; fi
-        printf 'without:%s\n' "$package" >> "$BUILD/notes"
-    done
+    if ! fetch_wished "$@"; then
+        for package in "$@"; do
+            if ! fetch_wished "$package"; then printf 'without:%s\n' "$package" >> "$BUILD/notes"; fi
+        done
+    fi
     for package in "$BUILD"/wished/node_modules/{*,@*/*,.bin/*}; do
         package=${package#"$BUILD/wished/"}
         if [ ! -e "$package" ] && [ -e "$BUILD/wished/$package" ]; then
@@ -77,4 +78,9 @@ add_wished() {
             cp -a "$BUILD/wished/$package" "$package"
         fi
     done
+}
+
+fetch_wished() {
+    (cd "$BUILD/wished" && npm_config_cache=$BUILD/npm-cache npm install --no-audit --no-fund --no-package-lock \
+        --legacy-peer-deps --ignore-scripts --prefix "$BUILD/wished" "$@" ${AS_OF:+--before="$AS_OF"})
 }
