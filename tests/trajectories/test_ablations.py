@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 import pytest
 
 from prchain.cli import run
+from prchain.view.curated import curated_view
+from prchain.view.options import ViewOptions
 from sql.tables import CurationCandidate, CurationWindow, Trajectory, Verdict
 from tests.trajectories.curationworld import curation_world
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
@@ -201,6 +203,12 @@ def test_the_list_names_the_settings_in_which_trajectories_differ(
     for words in ("est=each,pick=model", "est=each,ground=off,pick=model", "commit=random,est=each,pick=model"):
         assert f"windows {words}\n" in said
     assert "plain" not in said
+
+
+def test_the_page_of_a_trajectory_tells_the_settings_that_it_was_grown_with(world: SampleWorld) -> None:
+    add_window(world, "random", 0, "random", {}, {"place": 1, "target": "f", "grounded": True})
+    told = dict(curated_view(world.store, "random", ViewOptions()).options)
+    assert (told["commit"], told["pick"], told["stride"]) == ("random", "model", "5")
 
 
 def test_a_run_of_ours_is_counted_as_it_was_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,8 +93,7 @@ _SHARED_SHOWN = 5
     metavar="LIST",
     default="",
     heading=WHICH,
-    help="Of these scaffolds only: react, curated, ...; of curated ones also by their windows: "
-    "curated:commit=random,ground=off.  [default: all but disclosed]",
+    help="Only these: react,curated:commit=random.  [default: all but disclosed]",
 )
 @told_options(PredictionChoice)
 @told_options(ExportOptions, "per_chain", "duplicates", "at_most", "seed", "pairs", "retell", "branches", "benchmarks")
