@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from sqlalchemy import update
 
 from prchain.cli import run
 from prchain.view.curated import curated_view
@@ -50,11 +51,9 @@ def add(world: SampleWorld, name: str, steps: int, settings: dict[str, Any]) -> 
     """A curated trajectory of the same chain whose windows had these settings; all end with the same tree."""
     world.trajectory(name, "one", talk(steps), scaffold="curated", trees=["same"])
     with world.store.transaction() as tx:
-        row = Trajectory.__table__
         decided = {"curation": {"options": settings, "graph": "g"}}
-        tx.connection.execute(row.update().where(row.c.id == name).values(decided_by=decided))
-        verdict = Verdict.__table__
-        tx.connection.execute(verdict.update().values(tests="passed"))
+        tx.connection.execute(update(Trajectory).where(Trajectory.id == name).values(decided_by=decided))
+        tx.connection.execute(update(Verdict).values(tests="passed"))
 
 
 def add_window(world: SampleWorld, name: str, chosen: int, how: str, *candidates: dict[str, Any]) -> None:
@@ -63,7 +62,15 @@ def add_window(world: SampleWorld, name: str, chosen: int, how: str, *candidates
     window = {"number": 1, "graph_id": "g", "step": 0, "frontier": ["f"], "established": [], "waiting": []}
     row = {"floor": 0.5, "chosen": chosen, "how": how, "committed": 1, "leftovers": 0, "seconds": 0.0}
     plain = {"outcome": "open", "reason": None, "place": None, "target": None, "grounded": None, "effectiveness": 0.7}
-    texts = {"rewrite": None, "faults": [], "entries": [], "notes": [], "leftovers": [], "tree": None, "steps": 2}
+    texts: dict[str, Any] = {
+        "rewrite": None,
+        "faults": [],
+        "entries": [],
+        "notes": [],
+        "leftovers": [],
+        "tree": None,
+        "steps": 2,
+    }
     steps = [{"progress": share, "counted": [], "premature": []} for share in (0.25, 0.45)]
     numbers = {"length": 9, "verifier_calls": 0, "usd": 0.0, "seconds": 0.0, "window_number": 1, "progress": steps}
     with world.store.transaction() as tx:

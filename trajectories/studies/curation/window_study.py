@@ -85,6 +85,9 @@ class _Grown:
     rules: Counter[str] = field(default_factory=Counter)
 
 
+_GATES = ("written", "malformed", "by_code", "by_judge", "grounded")
+
+
 def _share(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
@@ -122,10 +125,10 @@ def _line(
         mean(size.steps for size in sizes) if sizes else None,
         mean(tokens) if tokens and len(tokens) == len(sizes) else None,
         round(mean(grown[it.id].effectiveness for it in samples), 4) if samples else None,
-        how.total(),
-        *(how[kind] for kind in HowChosen),
+        windows=how.total(),
+        **{str(kind): how[kind] for kind in HowChosen},
         variants=sum(it.variants for it in mine),
-        **{name: gates[name] for name in ("written", "malformed", "by_code", "by_judge", "grounded")},
+        **{name: gates[name] for name in _GATES},
     )
 
 
@@ -136,9 +139,10 @@ def _grown(tx: Transaction, names: set[str]) -> dict[str, _Grown]:
         if name in found:
             found[name].how.update([how] if how else [])
             found[name].committed[position, number] = chosen, committed
-    columns = ("trajectory_id", "position", "window_number", "number", "seed", "outcome", "grounded", "faults")
+    place = ("trajectory_id", "position", "window_number", "number")
+    told = ("seed", "outcome", "grounded", "faults", "progress")
     for name, position, window, number, seed, outcome, grounded, faults, progress in tx.rows(
-        CurationCandidate, *columns, "progress"
+        CurationCandidate, *place, *told
     ):
         if name not in found:
             continue
@@ -170,11 +174,8 @@ def study_windows(store: Store, repository: str | None = None) -> Study:
     with store.reading() as tx:
         lines, rules = window_figures(tx, repository)
     shares = ("code_share", "judge_share")
-    row = {
-        "settings": [{**asdict(line), **{name: getattr(line, name) for name in shares}} for line in lines],
-        "rules": rules,
-    }
-    return Study(row, _rows(row["settings"]), _drawings(lines, rules), print_windows_study)
+    rows = [{**asdict(line), **{name: getattr(line, name) for name in shares}} for line in lines]
+    return Study({"settings": rows, "rules": rules}, _rows(rows), _drawings(lines, rules), print_windows_study)
 
 
 def _rows(lines: Sequence[Mapping[str, Any]]) -> str:
