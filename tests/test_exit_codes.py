@@ -35,6 +35,7 @@ LOOKS = {
     "curate study baselines",
     "curate study nodes",
     "curate study quality",
+    "curate study windows",
     "prm compare",
     "prm report",
     "stats",

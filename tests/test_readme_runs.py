@@ -190,6 +190,7 @@ RULES = {
     "curate show": Rule("15 nodes", wants="GRAPH", replaces={"3f9a": "GRAPH", "81c2": "GRAPH"}),
     "curate study nodes": Rule("15 nodes"),
     "curate study quality": Rule("0 pairs"),
+    "curate study windows": Rule("no curated trajectory"),
     "curate study baselines": Rule(r"test-pass +7 +4 "),
     "curate study coverage": Rule("plain rollouts? to read", ("--dry-run",), why="the script holds no such answers"),
     "curate study disclosure": Rule(

@@ -54,6 +54,15 @@ SETS: Mapping[str, tuple[SetRow, ...]] = {
 }
 """Table 1 of daVinci-Agency, and of P2T. SWE-PRM trains nothing."""
 
+ABLATIONS = (
+    SetRow("Full", FULL),
+    SetRow("RS, 4 passes", "p2t-compute-matched"),
+    SetRow("Ungrounded", "p2t-ungrounded"),
+    SetRow("Any commit", "p2t-any-commit"),
+)
+"""What P2T compares the full set with besides: rejection sampling by as much compute (table 5), and curation without
+groundedness, or without the shortest segment (section 5.4)."""
+
 ELSEWHERE = ("Toolathlon", "DS-1000", "retail", "airline", "SciCode")
 """Benchmarks of daVinci-Agency's table 1 that are not software engineering in repositories; two of them are parts of
 tau2-bench."""

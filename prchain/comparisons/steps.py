@@ -82,7 +82,7 @@ def _p2t(choice: ComparisonChoice) -> Iterator[ComparisonStep]:
     )
     yield ComparisonStep("Curation", "Process graphs of the reference patches.", _as("p2t", "curate", "graphs", *of))
     yield ComparisonStep("", "Trajectories that grow along them, window by window:", _as("p2t", "curate", "run", *of))
-    plain, curated = ["--scaffold", choice.scaffold], ["--scaffold", "curated"]
+    plain, curated = ["--scaffold", choice.scaffold], ["--scaffold", "curated:commit=shortest,ground=on"]
     masks = ["--mask", "tool_errors,command_errors"]
     sets = (
         ("Test-Pass RS", "Rollouts whose tests passed.", plain, TEST_PASS),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prchain.comparisons.rows import ELSEWHERE, EXPERT_PRM, OPEN_PRM, SETS, Origin, SetRow
+from prchain.comparisons.rows import ABLATIONS, ELSEWHERE, EXPERT_PRM, OPEN_PRM, SETS, Origin, SetRow
 from prchain.comparisons.run import samples_of
 from prchain.core.console.terminal import say, say_prose, say_table
 from prchain.core.llm.scripted import NAME as SCRIPTED
@@ -63,26 +63,43 @@ def empty(why: str) -> Cell:
 
 def tables_of_sets(paper: str, folder: Path, runs: Mapping[str, Sequence[EvaluatedRun]]) -> list[PaperTable]:
     """Table 1 of `paper` for each data set that models were measured on (its name to their runs), and for each student
-    that a model's name tells behind an ``@``."""
-    return [
-        _of_sets(paper, folder, source, student, of) for source, of in runs.items() for student in _students(paper, of)
-    ]
+    that a model's name tells behind an ``@``. Of P2T also its ablations, where there is a file or a model of one."""
+    titles = {"davinci": "daVinci-Agency, table 1", "p2t": "P2T, table 1"}
+    more = ABLATIONS if paper == "p2t" else ()
+    tables = []
+    for source, of in runs.items():
+        for student in _students([*SETS[paper], *more], of):
+            tables.append(_of_sets(titles[paper], SETS[paper], folder, source, student, of))
+            if any(_is_known(row, folder, student, of) for row in more[1:]):
+                tables.append(_of_sets("P2T, table 5 and section 5.4", more, folder, source, student, of))
+    return tables
 
 
-def _students(paper: str, runs: Sequence[EvaluatedRun]) -> list[str]:
-    names = {row.name for row in SETS[paper]}
+def _is_known(row: SetRow, folder: Path, student: str, runs: Sequence[EvaluatedRun]) -> bool:
+    """Whether there is a file of a row, or a model that was trained on it."""
+    return row.file(folder).exists() or any(it.model == _model_of(row, student) for it in runs)
+
+
+def _model_of(row: SetRow, student: str) -> str:
+    return f"{row.name}@{student}" if student else row.name
+
+
+def _students(rows: Sequence[SetRow], runs: Sequence[EvaluatedRun]) -> list[str]:
+    names = {row.name for row in rows}
     told = {it.model.partition("@") for it in runs}
     return sorted({student for name, _, student in told if name in names}) or [""]
 
 
-def _of_sets(paper: str, folder: Path, source: str, student: str, runs: Sequence[EvaluatedRun]) -> PaperTable:
+def _of_sets(
+    title: str, of: Sequence[SetRow], folder: Path, source: str, student: str, runs: Sequence[EvaluatedRun]
+) -> PaperTable:
     rows: list[tuple[str, Mapping[str, Cell]]] = []
     first: Mapping[str, Cell] = {}
     digits = {"Pass@1 (%)": 1, "Cost ($)": 2}
-    for row in SETS[paper]:
-        found = _figures(f"{row.name}@{student}" if student else row.name, row.origin, runs)
+    for row in of:
+        found = _figures(_model_of(row, student), row.origin, runs)
         cells = {"size": _samples(row, folder)}
-        if paper == "davinci":
+        if of is SETS["davinci"]:
             cells["SWE-bench"] = _resolved(found, percent=False)
             cells |= {name: empty(NOT_OURS) for name in ELSEWHERE}
             cells["Avg"] = empty(INCOMPLETE)
@@ -93,10 +110,9 @@ def _of_sets(paper: str, folder: Path, source: str, student: str, runs: Sequence
             else:
                 first = cells
         rows.append((row.title, cells))
-    titles = {"davinci": "daVinci-Agency, table 1", "p2t": "P2T, table 1"}
-    names = [f"{row.title}: {row.name}" for row in SETS[paper] if row.origin is Origin.OURS]
+    names = [f"{row.title}: {row.name}" for row in of if row.origin is Origin.OURS]
     notes = [f"files in {folder}, and names of the models trained on them: {', '.join(names)}"]
-    title = f"{titles[paper]}: {source}{f', student {student}' if student else ''}"
+    title = f"{title}: {source}{f', student {student}' if student else ''}"
     return PaperTable(title, "trained on", list(rows[0][1]), rows, notes)
 
 

@@ -14,7 +14,6 @@ from sql.store import Store, Transaction
 from sql.tables import CurationWindow
 from trajectories.curation.graphs.candidates import NodeVerdict
 from trajectories.curation.windows.candidates import DROPPED, GOES_ON
-from trajectories.curation.windows.options import DEFAULTS
 from trajectories.curation.windows.report import curated_page
 from trajectories.curation.windows.selection import FloorUnit, HowChosen
 
@@ -91,7 +90,7 @@ def is_curated(tx: Transaction, trajectory: str) -> bool:
 def curated_view(store: Store, trajectory: str, options: ViewOptions) -> CuratedView:
     """The page of a curated trajectory. Raises `UsageError` for another one."""
     page = curated_page(store, trajectory)
-    given = {**DEFAULTS, **page["options"]}
+    given = page["options"]
     by_stage: dict[int, list[Mapping[str, Any]]] = {}
     for window in page["windows"]:
         by_stage.setdefault(window["stage"], []).append(window)

@@ -11,6 +11,7 @@ from prchain.view.shown import shown_of_chain
 from prchain.view.texts import cut
 from sql.store import Store, Transaction
 from sql.tables import Chain
+from trajectories.curation.windows.settings import read_settings, settings_words
 from trajectories.outcomes import FINAL, NOT_REACHED
 from trajectories.rollouts.report import TrajectoryReport, trajectory_report
 from trajectories.studies.curation.quality import measured
@@ -115,12 +116,15 @@ def samples_view(store: Store, chain_id: str, page: str, shown: frozenset[str] |
     with store.reading() as tx:
         ids = shown_of_chain(tx, chain_id, shown)
         [(length,)] = tx.rows(Chain, "length", id=chain_id)
+        windows = {name: settings_words(settings) for name, settings in read_settings(tx).items()}
     starts = {"compare.html": 0} | {_page(ids[it - 1]): it for it in range(SAMPLES, len(ids), SAMPLES)}
     start = starts.get(page)
     if start is None or len(ids) < 2:
         return None
     found = [_read(store, trajectory) for trajectory in ids[start : start + SAMPLES]]
-    labels = option_labels([{**it.report.options, "scaffold": it.report.scaffold} for it in found])
+    labels = option_labels(
+        [{**it.report.options, "scaffold": it.report.scaffold, "windows": windows.get(it.report.id)} for it in found]
+    )
     samples = tuple(
         ComparedSample(
             replace(it.report, options={}),

@@ -40,6 +40,7 @@ FACTS = {
     "language": "python",
     "sample": 0,
     "scaffold": "react",
+    "windows": None,
     "model": "agent-1",
     "judge": "judge-1",
     "outcome": "accepted",

@@ -27,6 +27,7 @@ COMMANDS = [
     "curate show GRAPH",
     "curate study nodes",
     "curate study quality",
+    "curate study windows",
     "environments show CHAIN",
     "prm report",
     "rollouts audit",

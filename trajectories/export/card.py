@@ -18,6 +18,7 @@ from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate
 from sql.tables import ImportedTask, LlmCall, PrmWindow, Task, Trajectory, TrajectoryMessage
 from trajectories.audit.report import audit_counts
+from trajectories.curation.windows.settings import settings_words
 from trajectories.export.distribution import Distribution
 from trajectories.export.loss import LossCount
 from trajectories.export.options import ExportOptions
@@ -151,6 +152,7 @@ def options_row(options: ExportOptions) -> dict[str, Any]:
         "outcomes": sorted(options.outcomes),
         "masks": sorted(map(str, options.masks)),
         "scaffolds": None if options.scaffolds is None else sorted(options.scaffolds),
+        "windows": settings_words(options.windows) if options.windows else None,
         "tokenizer": options.tokenizer.name if options.tokenizer else None,
         "overlap": options.overlap.name if options.overlap else None,
         "proof": str(options.proof),
@@ -239,7 +241,8 @@ def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
     for trajectory, options, prompt_hashes in tx.rows(Trajectory, *columns):
         if trajectory in kept and not kept[trajectory].imported:
             chosen = options
-            values = {name: chosen.get(name) for name in _SETTINGS} | {"observers": chosen.get("observers") or []}
+            values = {name: chosen.get(name) for name in _SETTINGS}
+            values |= {"observers": chosen.get("observers") or [], "windows": kept[trajectory].windows}
             settings[json.dumps(values, sort_keys=True)] += 1
             prompts.update(_owned_prompts("trajectories", prompt_hashes))
     chains = {candidate.chain_id for candidate in kept.values()}

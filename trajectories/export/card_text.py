@@ -15,7 +15,10 @@ _FIGURES = (
     ("tool calls", "tool_calls"),
     ("assistant turns", "turns"),
 )
-_SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "observers", "trajectories")
+_SETTINGS = (
+    *("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "observers", "windows"),
+    "trajectories",
+)
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029|<>`\[\]\\]")
 _ACTS = re.compile(r"[*~@&]|://|www\.|(?<!\w)_|_(?!\w)", re.IGNORECASE)
 """Characters that make emphasis, entities, links or mentions in GitHub's Markdown."""
@@ -106,7 +109,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     for title, key in (("agent", "agents"), ("judge", "judges"), ("writer of tasks", "task_writers")):
         lines += _table((title, "trajectories" if key != "task_writers" else "chains"), list(card[key].items()))
     lines += _table(
-        ("gate", "threshold", "refinements", "on fail", "carry", "context", "tools", "observers", "trajectories"),
+        tuple(name.replace("_", " ") for name in _SETTINGS),
         [tuple(_value(setting[name]) for name in _SETTINGS) for setting in card["settings"]],
     )
     lines += _table(
@@ -208,8 +211,8 @@ def _plain(value: Any) -> str:
 
 
 def _value(value: Any) -> Any:
-    """A setting's value; the values of a list joined by commas."""
-    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else value
+    """A setting's value, nothing where there is none; the values of a list joined by commas."""
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else "" if value is None else value
 
 
 def _safe(value: Any) -> str:

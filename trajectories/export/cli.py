@@ -43,7 +43,7 @@ _SHARED_PARAMETERS = frozenset({"form", "out", "outcome", "repository", "strateg
 _PREDICTION_PARAMETERS = frozenset({"predictions"})
 """Parameters of every format, and parameters of formats of predictions; all others are for formats of samples."""
 
-_CHOICES = ("outcome", "repository", "strategy", "model", "predictions")
+_CHOICES = ("outcome", "repository", "strategy", "model", "scaffold", "predictions")
 """Parameters that choose trajectories."""
 
 _HITS_SHOWN = 100
@@ -93,7 +93,7 @@ _SHARED_SHOWN = 5
     metavar="LIST",
     default="",
     heading=WHICH,
-    help="Of these scaffolds only: react, curated, ...  [default: all but disclosed]",
+    help="Only these: react,curated:commit=random.  [default: all but disclosed]",
 )
 @told_options(PredictionChoice)
 @told_options(ExportOptions, "per_chain", "duplicates", "at_most", "seed", "pairs", "retell", "branches", "benchmarks")
@@ -161,13 +161,15 @@ def export(
         _export_predictions(settings, chosen, out, outcome, which, strategy, of, force=force, as_json=as_json)
         return
     outcomes = frozenset(_words(outcome)) or KEPT
+    scaffolds, windows = _scaffolds(scaffold)
     options = ExportOptions(
         outcomes=outcomes,
         repository=repository,
         strategy=strategy,
         model=model,
         masks=_masks(mask),
-        scaffolds=frozenset(_words(scaffold)) or None,
+        scaffolds=scaffolds,
+        windows=windows,
         proof=ProofFilter(proof),
         labels=LabelFilter(labels),
         **given(flags),
@@ -372,6 +374,33 @@ def _end_without_rows(noun: str, done: str, left_out: Mapping[str, int]) -> None
 
 def _words(text: str) -> list[str]:
     return [word for word in text.replace(",", " ").split() if word]
+
+
+def _scaffolds(text: str) -> tuple[frozenset[str] | None, Mapping[str, Any]]:
+    """The names in a list of scaffolds, None where it is empty; and what the windows of curated trajectories have to
+    have: ``KEY=VALUE`` after a colon, and more of them as the next words. Raises `UsageError`."""
+    from prchain.core.keyed import KeyedType
+    from prchain.core.told import keys_of
+    from trajectories.curation.windows.options import WindowOptions
+    from trajectories.privileged import CURATED
+
+    names: list[str] = []
+    settings: list[str] = []
+    for word in _words(text):
+        name, colon, setting = word.partition(":")
+        if colon or "=" not in word:
+            names.append(name)
+        if colon or "=" in word:
+            settings.append(setting if colon else word)
+            if names[-1:] != [CURATED]:
+                raise UsageError(f"--scaffold {word}: only {CURATED} has settings, as in {CURATED}:commit=random")
+    if not settings:
+        return frozenset(names) or None, {}
+    try:
+        windows = KeyedType([*keys_of(WindowOptions).values()]).convert(",".join(settings), None, None)
+    except click.BadParameter as error:
+        raise UsageError(f"--scaffold {CURATED}: {error.message}") from None
+    return frozenset(names), dict(windows)
 
 
 def _masks(text: str) -> Any:

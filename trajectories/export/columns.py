@@ -19,6 +19,7 @@ METADATA: dict[str, Any] = {
     "language": "string",
     "sample": "int64",
     "scaffold": "string",
+    "windows": "string",
     "model": "string",
     "judge": "string",
     "outcome": "string",

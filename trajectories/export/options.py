@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from prchain.core.errors import UsageError
 from prchain.core.told import Within, told
@@ -148,6 +149,8 @@ class ExportOptions:
     scaffolds: frozenset[str] | None = None
     """Trajectories of these scaffolds alone; None: of all but `DISCLOSED`, whose agents were told a part of a process
     graph."""
+    windows: Mapping[str, Any] = field(default_factory=dict)
+    """Of curated trajectories those alone whose windows have these values (`trajectories.curation.windows.options`)."""
     recipe: Recipe | None = told(
         None,
         "With the format of the same name: write the papers' training arguments, too, to FILE.recipe.sh.",

@@ -85,10 +85,11 @@ def rejection_sampling(
     `reached` is the last stage in which each trajectory has a turn. `branches` are left out: they begin where others
     had been accepted, and are no draw of what the agent does.
     """
-    agents: dict[tuple[str, str, str, str], list[ExportCandidate]] = {}
+    agents: dict[tuple[str, ...], list[ExportCandidate]] = {}
     for candidate in found:
         if candidate.id not in branches and reached.get(candidate.id):
-            key = (candidate.chain_id, candidate.model, candidate.scaffold, candidate.options_hash)
+            agent = (candidate.model, candidate.scaffold, candidate.options_hash, candidate.windows or "")
+            key = (candidate.chain_id, *agent)
             agents.setdefault(key, []).append(candidate)
     groups = []
     for rollouts in agents.values():

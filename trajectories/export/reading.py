@@ -31,6 +31,7 @@ from trajectories.agents.scaffolds.turns import valid_tool_name
 from trajectories.agents.steps.conversation import told_tokens
 from trajectories.audit.auditing import audit
 from trajectories.audit.finding import AuditFinding
+from trajectories.curation.windows.settings import has_settings, read_settings, settings_words
 from trajectories.export.branches import as_main, beside_main
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
@@ -90,6 +91,8 @@ class ExportCandidate:
     """Whether others made it: it has no chain."""
     beside: bool = False
     """See `trajectories.export.branches.BRANCH`."""
+    windows: str | None = None
+    """Of a curated one, the settings of its windows (`trajectories.curation.windows.settings`)."""
     trees: bytes | None = None
     """Digest of A_t of all exported stages; None if one is unknown."""
     attempts: int = 0
@@ -142,12 +145,16 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
     found: dict[str, ExportCandidate] = {}
     recorded: list[tuple[str, str | None, Mapping[str, Any]]] = []
     barred, labels = benchmark_chains(tx), labels_by_chain(tx)
+    windows = read_settings(tx)
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
         imported = row.chain_id is None
         name = repository_of(row.told_repository) if imported else f"{row.owner}/{row.name}"
         if options.repository and name.lower() != options.repository.lower():
             continue
         if of_strategy is not None and row.chain_id not in of_strategy:
+            continue
+        settings = windows.get(row.id)
+        if settings is not None and not has_settings(settings, options.windows):
             continue
         context = row.options.get("context", "chain")
         # Few different values, many trajectories: each value is in memory once.
@@ -177,6 +184,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             row.chain_id in barred,
             fits(labels, row.chain_id or "", options.labels),
             imported,
+            windows=None if settings is None else sys.intern(settings_words(settings)),
         )
     columns = ("trajectory_id", "position", "end_tree", "attempts")
     for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):
@@ -392,6 +400,7 @@ def _facts(candidate: ExportCandidate) -> Mapping[str, Any]:
         "language": candidate.language,
         "sample": candidate.sample,
         "scaffold": candidate.scaffold,
+        "windows": candidate.windows,
         "model": candidate.model,
         "judge": candidate.judge,
         "outcome": candidate.outcome,

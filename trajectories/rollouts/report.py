@@ -184,7 +184,8 @@ def _option_words(options: Mapping[str, Any]) -> list[str]:
         if options.get(name) not in (None, OPTION_DEFAULTS[name])
     ]
     known = [f"{name} {options[name]}" for name in ("tools", "context")]
-    return [f"gate {gate}", *known, f"temperature {temperature}", *observers, *named]
+    windows = [f"windows {options['windows']}"] if options.get("windows") else []
+    return [f"gate {gate}", *known, f"temperature {temperature}", *observers, *named, *windows]
 
 
 def trajectory_report(store: Store, prefix: str, *, messages: bool = False) -> TrajectoryReport:

@@ -418,6 +418,23 @@ def test_students_of_one_set_have_a_table_each(tmp_path: Path) -> None:
     assert passed == [[0.0, None, None, 100.0], [None, None, None, 0.0]]
 
 
+def test_ablations_have_a_table_beside_the_full_set_where_there_is_one_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [evaluated("p2t-full", True, 0.78), evaluated("p2t-ungrounded", False, 0.9)]
+    (tmp_path / "p2t-compute-matched.jsonl").touch()
+    (tmp_path / "p2t-compute-matched.jsonl.card.json").write_text('{"samples": 12}')
+    first, second = tables_of_sets("p2t", tmp_path, {"verified": runs})
+    assert [name for name, _ in first.rows] == [row.title for row in SETS["p2t"]]
+    print_table(second)
+    printed = capsys.readouterr().out
+    assert printed.startswith("P2T, table 5 and section 5.4: verified\n")
+    assert re.search(r"^RS, 4 passes +12 +\(.\) +\(.\)$", printed, re.M)
+    assert re.search(r"^Ungrounded +\(.\) +0\.0 \(-100\.0\) +0\.90 \(\+0\.12\)$", printed, re.M)
+    assert len(tables_of_sets("p2t", tmp_path / "else", {"verified": runs[:1]})) == 1
+    assert len(tables_of_sets("davinci", tmp_path, {"verified": runs})) == 1
+
+
 def test_runs_with_several_options_or_without_prices_are_no_figure(tmp_path: Path) -> None:
     runs = [
         evaluated("p2t-full", True, option="steps=5"),

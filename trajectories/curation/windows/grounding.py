@@ -37,8 +37,12 @@ Defined = Callable[[Collection[str]], Collection[str]]
 """Of some words, those that S_t defines (`trajectories.curation.graphs.graph.defined_names_at`)."""
 
 
+ENTITIES = "Ents"
+"""The rule that a rewritten step names nothing the conversation has not shown."""
+
+
 class RewriteFault(NamedTuple):
-    """A rule that a rewritten step breaks (C1 to C5, J1 to J4; ``Ents``), and what breaks it."""
+    """A rule that a rewritten step breaks (C1 to C5, J1 to J4, `ENTITIES`), and what breaks it."""
 
     rule: str
     words: str
@@ -99,7 +103,7 @@ def unshown(
     for entity in named:
         if not (shown.holds(entity) or (entity.kind in _NUMBERS and entity.text in lines)):
             absent[entity] = None
-    return [RewriteFault("Ents", f"{entity.kind} {entity.text} was not shown") for entity in absent]
+    return [RewriteFault(ENTITIES, f"{entity.kind} {entity.text} was not shown") for entity in absent]
 
 
 def prose_entities(words: str, defined: Defined, roots: Collection[str]) -> Iterator[Entity]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table, shortened
@@ -9,7 +10,9 @@ from prchain.core.errors import UsageError
 from sql.store import Store
 from trajectories.curation.graphs.rows import find_graph
 from trajectories.curation.windows.candidates import DROPPED, WindowCandidate
+from trajectories.curation.windows.options import DEFAULTS
 from trajectories.curation.windows.rows import StoredWindow, read_candidates, read_windows
+from trajectories.curation.windows.settings import read_settings, settings_of, settings_words
 from trajectories.privileged import CURATED
 from trajectories.rollouts.report import ListedTrajectory, list_trajectories
 from trajectories.rows import find_trajectory, stored_trajectory
@@ -21,8 +24,12 @@ _EVIDENCE = 80
 def list_curated(
     store: Store, repository: str | None = None, chain: str | None = None, outcome: str | None = None
 ) -> list[ListedTrajectory]:
-    """The curated trajectories. Raises `UsageError` for an unknown chain."""
-    return [row for row in list_trajectories(store, repository, chain, outcome) if row.scaffold == CURATED]
+    """The curated trajectories, with the settings of their windows among the options. Raises `UsageError` for an
+    unknown chain."""
+    rows = list_trajectories(store, repository, chain, outcome, CURATED)
+    with store.reading() as tx:
+        settings = read_settings(tx)
+    return [replace(row, options={**row.options, "windows": settings_words(settings[row.id])}) for row in rows]
 
 
 def find_shown(store: Store, prefix: str) -> tuple[str | None, str | None]:
@@ -57,7 +64,9 @@ def curated_page(store: Store, prefix: str) -> dict[str, Any]:
     return {
         "id": name,
         **{column: getattr(row, column) for column in shown},
-        "options": (row.decided_by or {}).get("curation", {}),
+        "options": {**DEFAULTS, **settings_of(row.decided_by)},
+        "settings": settings_words(settings_of(row.decided_by)),
+        "decided_by": (row.decided_by or {}).get("curation", {}),
         "effectiveness": sum(_committed(window, candidates) for window, candidates in windows),
         "windows": [_window_row(window, candidates) for window, candidates in windows],
     }
@@ -121,6 +130,7 @@ def print_windows(page: dict[str, Any]) -> None:
         say_prose(f"reason: {page['reason']}", indent=2)
     windows = counted(len(page["windows"]), "window")
     say(f"  chain {page['chain_id']}, sample {page['sample']}; {page['model']}")
+    say_prose(f"settings of windows: {page['settings']}", indent=2)
     say(f"  Eff {page['effectiveness']:.2f} of the steps that {windows} committed")
     for window in page["windows"]:
         say()

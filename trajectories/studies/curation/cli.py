@@ -118,6 +118,29 @@ def quality(repository: str | None, out: Path | None, db: str | None, as_json: b
 
 @study.command()
 @repository_option
+@_out_option
+@db_option
+@json_option
+def windows(repository: str | None, out: Path | None, db: str | None, as_json: bool) -> None:
+    """Compare the settings of windows, and count what their gates take out.
+
+    One line for each choice of settings (`curate run --windows`), so that an ablation stands beside the full run: its
+    trajectories with their steps, tokens and Eff, why candidates were committed, and how often code and judge took a
+    rewritten step out.
+
+    \b
+    Example:
+      prchain curate study windows --out study
+    """
+    from trajectories.studies.curation.window_study import study_windows
+
+    with opened_store(load_settings(db=db).db) as store:
+        found = study_windows(store, repository)
+    _show("windows", found, out, as_json=as_json)
+
+
+@study.command()
+@repository_option
 @click.option("--model", metavar="NAME", help="Of one model's agents only.")
 @click.option(
     "--est",

@@ -26,6 +26,7 @@ from sql.tables import (
 )
 from trajectories.agents.steps.conversation import told_tokens
 from trajectories.agents.steps.redundancy import exploration
+from trajectories.curation.windows.settings import read_settings, settings_words
 from trajectories.export.draw import drawn
 from trajectories.export.masks import DEFAULT_MASKS, Mask, loss_decisions
 from trajectories.export.reading import response_lengths
@@ -63,12 +64,22 @@ class RecipeAttempt:
     kept: bool
     passed: bool
     """Whether it is kept, and tests passed in all accepted stages."""
-    setting: tuple[str, str]
-    """The agent's model, and the hash of the options."""
+    setting: tuple[str, str, str | None]
+    """The agent's model, the hash of the options, and the settings of windows of a curated one."""
     usd: float | None
     seconds: float
     at_limit: bool = False
     """Whether an accepted stage ended at a limit, and not because the agent handed its work in."""
+
+    @property
+    def model(self) -> str:
+        """The agent's."""
+        return self.setting[0]
+
+    @property
+    def windows(self) -> str | None:
+        """See `setting`."""
+        return self.setting[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +156,7 @@ def recipe_attempts(tx: Transaction, repository: str | None = None, model: str |
     )
     if model is not None:
         query = query.where(Trajectory.model == model)
-    passed, seconds, cut = _passed_stages(tx), _seconds(tx), _cut_stages(tx)
+    passed, seconds, cut, windows = _passed_stages(tx), _seconds(tx), _cut_stages(tx), read_settings(tx)
     attempts = []
     for row in list(tx.connection.execute(query)):
         curated, kept = row.scaffold == CURATED, row.outcome in KEPT
@@ -158,7 +169,7 @@ def recipe_attempts(tx: Transaction, repository: str | None = None, model: str |
                 row.accepted,
                 kept,
                 kept and set(range(1, row.accepted + 1)) <= passed.get(row.id, set()),
-                (row.model, row.options_hash),
+                (row.model, row.options_hash, settings_words(windows[row.id]) if curated else None),
                 # A trajectory's row has the sum only once it has ended.
                 row.usd if row.outcome in FINAL else calls_of(tx, row.id)["usd"],
                 seconds.get((row.id, curated), 0.0),

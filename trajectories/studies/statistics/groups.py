@@ -20,6 +20,7 @@ from prchain.core.errors import UsageError
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import Chain, GraphRow, PullRequest, Repository, TaskStage, Trajectory, TrajectoryStage, Verdict
+from trajectories.curation.windows.settings import read_settings, settings_words
 from trajectories.extensions import extended_prefixes
 from trajectories.options import DEFAULTS
 from trajectories.outcomes import FINAL, KEPT
@@ -170,7 +171,8 @@ def _rollouts(tx: Transaction, by: GroupKind) -> list[GroupedRollout]:
         .order_by(Trajectory.id)
     )
     found = list(tx.connection.execute(query))
-    labels = option_labels([{**row.options, "scaffold": row.scaffold} for row in found])
+    windows = {name: settings_words(settings) for name, settings in read_settings(tx).items()}
+    labels = option_labels([{**row.options, "scaffold": row.scaffold, "windows": windows.get(row.id)} for row in found])
     return [
         GroupedRollout(
             row.id,
