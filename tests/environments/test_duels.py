@@ -202,6 +202,16 @@ def test_tests_of_which_some_ids_are_no_f2p_are_not_held(world: StageWorld) -> N
     assert held_tests(suite, ("another",), after, lambda words: None) == ()
 
 
+def test_a_test_that_no_usual_falsehood_fails_is_held_by_another(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("environments.duelling.SEEDS", ())
+    suite, told = world.suite(), list[str]()
+    ids = {it for it in suite.run(suite.landed).statuses if it.endswith("test_halved")}
+    held = held_tests(suite, ids, dict.fromkeys(ids, Status.passed), told.append)
+    assert [it.seeds for it in held] == [(1,)] and told == ["duel 1, run 1", "duel 1, run 2"]
+
+
 # Code that says itself how tests end: it finds what signs results, and tells the same of all.
 FORGERIES = {
     "frames": (
