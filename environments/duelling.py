@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from environments.edited_trees import EditedTrees
 from environments.suites.canaries.duels import (
     KEPT,
+    LAST_SEED,
     OF_ONE_NAME,
     SEEDS,
     HeldTest,
@@ -103,10 +104,10 @@ def held_tests(
     runner = RUNNERS[suite.workplace.runner]
     if runner.falsify is None or not f2p:
         return ()
-    texts, asked = _TestTexts(suite), {*f2p}
+    texts, wanted = _TestTexts(suite), {*f2p}
     files = sorted({runner.file_of(it, suite.files) or "" for it in f2p})
     ids = _ids(suite, {(file, name) for file in files for name in texts.names(file)}, after)
-    known = sorted(test for test, found in ids.items() if not asked.isdisjoint(found))
+    known = sorted(test for test, found in ids.items() if not wanted.isdisjoint(found))
     order = Random(suite.landed)
     tried = {test: ids[test] for test in sorted(_some(known, order))}
     if not tried:
@@ -115,12 +116,13 @@ def held_tests(
     landed = suite.with_overlay(suite.landed)
     with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(())) as bench:
         duel = _Duel(suite, bench, landed, landed)
-        for seed in SEEDS:
-            fit = {*tried}
-            for number, side in enumerate(sides([(*test, seed) for test in tried], order), 1):
+        for seed in (*SEEDS, LAST_SEED):
+            asked = {test: found for test, found in tried.items() if seed in SEEDS or not fits[test]}
+            fit = {*asked}
+            for number, side in enumerate(sides([(*test, seed) for test in asked], order) if asked else (), 1):
                 tell(f"duel {seed}, run {number}")
-                run = duel.run(side, [file for file, _ in tried])
-                fit &= fitting(tried, side, run.statuses) if run.usable else set()
+                run = duel.run(side, [file for file, _ in asked])
+                fit &= fitting(asked, side, run.statuses) if run.usable else set()
             for test in sorted(fit):
                 fits[test].append(seed)
     return tuple(HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds)

@@ -26,6 +26,7 @@ _REACHES = frozenset(
         "gc.get_objects",
         "gc.get_referrers",
         "gc.get_referents",
+        "sys.addaudithook",
         "sys.settrace",
         "sys.setprofile",
         "sys.monitoring.register_callback",
@@ -43,6 +44,8 @@ _FRAMES = frozenset(
 )
 _TESTISH = re.compile(r"(?:^|\W)(?:tests?_\w*|tests?|pytest|unittest|conftest)(?:\W|$)")
 _DEEP = frozenset({"f_locals", "f_trace", "tb_frame"})
+_PROBES = frozenset({"RWF_NOWAIT", "mincore"})
+"""Ask whether a page of a file was read, by whomever."""
 _MEMORY = re.compile(r"/proc/(?:self|thread-self|\{\})/(?:mem|maps|fd|environ)\b")
 _RUNNER_MODULE = re.compile(r"(?:_?pytest|unittest|nose2?|pytest_\w+|doctest)\Z")
 _RUNNERS = re.compile(
@@ -112,6 +115,7 @@ def _places(tree: ast.Module, *, at_import: bool) -> Iterator[_Place]:
                 yield _Place(SuspicionRule.RUNNER_ASKED, node, (text,))
         yield from _imported(node, names)
         yield from _replaced(node, names)
+        yield from _moved(node, names)
         yield from _of_plugin(node)
         yield from _reached(node, prose, names)
         yield from _asked(node, prose, names)
@@ -169,6 +173,21 @@ def _replaced(node: ast.AST, names: NamesMet) -> Iterator[_Place]:
                 yield _Place(SuspicionRule.MACHINERY_REPLACED, shown, (dotted(place),))
 
 
+def _moved(node: ast.AST, names: NamesMet) -> Iterator[_Place]:
+    """Another folder for a package's modules."""
+    match node:
+        case ast.Assign(value=ast.Call(func=func)) if names(func).endswith("extend_path"):
+            return  # as namespace packages do
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="__path__"), attr="append" | "insert" | "extend" | "__setitem__")
+        ):
+            yield _Place(SuspicionRule.MACHINERY_REPLACED, node, ("__path__",))
+    for target in _targets(node):
+        match target:
+            case ast.Name(id="__path__") | ast.Subscript(value=ast.Name(id="__path__")):
+                yield _Place(SuspicionRule.MACHINERY_REPLACED, node, ("__path__",))
+
+
 def _targets(node: ast.AST) -> list[ast.expr]:
     match node:
         case ast.Assign(targets=targets) | ast.Delete(targets=targets):
@@ -202,7 +221,10 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
     match node:
         case ast.Attribute() | ast.Name() if names(node) in _REACHES and not isinstance(node.ctx, ast.Store):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (names(node).rpartition(".")[2],))
-        case ast.Attribute(attr=attr) if attr in _DEEP:
+        case ast.Attribute(attr=attr, ctx=ctx) if attr in _DEEP | _PROBES or (attr, type(ctx)) == (
+            "__code__",
+            ast.Store,
+        ):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (attr,))
         case ast.While() if any(isinstance(it, ast.Attribute) and it.attr == "f_back" for it in ast.walk(node)):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, ("f_back",))

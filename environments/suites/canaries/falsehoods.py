@@ -14,6 +14,7 @@ from random import Random
 
 from environments.suites.canaries.falsify import (
     OPPOSITE_METHODS,
+    FormDice,
     LiteralText,
     Patch,
     assertion,
@@ -28,6 +29,9 @@ from prchain.core.code.syntax_trees import syntax_tree
 
 _OTHER_EXCEPTIONS = ("BufferError", "BlockingIOError", "ChildProcessError", "FloatingPointError", "ProcessLookupError")
 """Built in, and hardly ever what a test waits for."""
+_USUAL_EXCEPTIONS = ("AttributeError", "IndexError", "KeyError", "RuntimeError", "TypeError", "ZeroDivisionError")
+"""What tests wait for where the file's tests wait for one alone."""
+_ROOTS = frozenset({"BaseException", "Exception"})
 _ASSERTING = ("assert", "check", "expect")
 """Begin the names of helpers that assert."""
 _RAISING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp"})
@@ -46,13 +50,14 @@ def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str
         plain_names = Counter(node.name for _, node in functions)
         names = Counter(name for name, _ in functions)
         values = file_values(tree)
+        waits = _waits(functions)
         patches: list[Patch] = []
         done: set[str] = set()
         for name, node in functions:
             known_as = node.name if plain_names[node.name] == 1 else name
             if not node.name.startswith("test") or names[name] > 1 or (order := dice(known_as)) is None:
                 continue
-            if made := _falsehood(node, lines, values, order):
+            if made := _falsehood(node, lines, values, waits, order):
                 patches += made
                 done.add(known_as)
         if not done:
@@ -70,9 +75,18 @@ def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, _Function]]:
         yield from _functions(inner, f"{inner.name}." if isinstance(inner, ast.ClassDef) else owner)
 
 
-def _falsehood(node: _Function, lines: Sequence[str], values: Sequence[object], order: Random) -> list[Patch]:
+def _waits(functions: Sequence[tuple[str, _Function]]) -> list[str]:
+    """The exceptions that tests wait for, as they write them."""
+    statements = (it for _, node in functions for it in _statements(node.body))
+    found = (it for statement in statements for it in _exceptions(statement))
+    return sorted({ast.unparse(it) for it in found if isinstance(it, ast.Name | ast.Attribute)} - _ROOTS)
+
+
+def _falsehood(
+    node: _Function, lines: Sequence[str], values: Sequence[object], waits: Sequence[str], order: Random
+) -> list[Patch]:
     """What makes a test false: another value in an assertion, else in a call that asserts, else another exception,
-    else a value of what it calls or keeps."""
+    else a value of what it calls or keeps. `waits` are the exceptions that the file's tests wait for."""
     statements = list(_statements(node.body))
     asserted = [found for it in statements if (found := assertion(it)) is not None]
     if asserted:
@@ -85,11 +99,24 @@ def _falsehood(node: _Function, lines: Sequence[str], values: Sequence[object], 
     exceptions = [it for statement in statements for it in _exceptions(statement)]
     if exceptions:
         waited = order.choice(exceptions)
-        return [Patch(waited.lineno, waited.col_offset, waited.end_col_offset or 0, order.choice(_OTHER_EXCEPTIONS))]
+        other = _other_exception(waited, waits, order)
+        return [Patch(waited.lineno, waited.col_offset, waited.end_col_offset or 0, other)]
+    by_form = isinstance(order, FormDice)
     made = [
-        patches for it in _statements(node.body) if (patches := _asked_of(it, source.literal(_value(values, order))))
+        patches
+        for it in _statements(node.body)
+        if (patches := _asked_of(it, source.literal(_value(values, order)), lines if by_form else None))
     ]
     return order.choice(made) if made else []
+
+
+def _other_exception(waited: ast.expr, waits: Sequence[str], order: Random) -> str:
+    """Another exception than a test waits for; by dice of forms one that the file's tests, or most tests, wait for."""
+    if not isinstance(order, FormDice):
+        return order.choice(_OTHER_EXCEPTIONS)
+    known = ast.unparse(waited)
+    others = [it for it in waits if it not in known] or [it for it in _USUAL_EXCEPTIONS if it not in known]
+    return order.choice(others)
 
 
 def _value(values: Sequence[object], order: Random) -> object:
@@ -97,20 +124,31 @@ def _value(values: Sequence[object], order: Random) -> object:
     return near(order.choice(values or [order.randint(2, 9)]), order)
 
 
-def _asked_of(statement: ast.stmt, wanted: str) -> list[Patch]:
-    """What asks for a value of a statement that calls something, keeps something or imports a name."""
+def _asked_of(statement: ast.stmt, wanted: str, lines: Sequence[str] | None) -> list[Patch]:
+    """What asks for a value of a statement that calls something, keeps something or imports a name. With the file's
+    lines it does so as people write it: on a line of its own, without parentheses."""
     last = statement.end_lineno or statement.lineno
     end = statement.end_col_offset or 0
     match statement:
         case ast.Expr(value=ast.Call() | ast.Await()):
-            begin = Patch(statement.lineno, statement.col_offset, statement.col_offset, "assert (")
-            return [begin, Patch(last, end, end, f") == {wanted}")]
+            before, after = ("assert (", ")") if lines is None else ("assert ", "")
+            begin = Patch(statement.lineno, statement.col_offset, statement.col_offset, before)
+            return [begin, Patch(last, end, end, f"{after} == {wanted}")]
         case ast.Assign(targets=[ast.Name(id=name)]):
-            return [Patch(last, end, end, f"; assert {name} == {wanted}")]
+            return [Patch(last, end, end, f"{_next(statement, lines)}assert {name} == {wanted}")]
         case ast.Import(names=[ast.alias() as alias]) | ast.ImportFrom(names=[ast.alias() as alias]):
             name = alias.asname or alias.name.partition(".")[0]
-            return [] if name == "*" else [Patch(last, end, end, f"; assert {name} == {wanted}")]
+            return [] if name == "*" else [Patch(last, end, end, f"{_next(statement, lines)}assert {name} == {wanted}")]
     return []
+
+
+def _next(statement: ast.stmt, lines: Sequence[str] | None) -> str:
+    """What parts a statement from one behind it: a new line, where it begins its own."""
+    line = "" if lines is None else lines[statement.lineno - 1]
+    indent = line.encode()[: statement.col_offset].decode()
+    if not line or indent.strip():
+        return "; "
+    return f"{line[len(line.rstrip(chr(13) + chr(10))) :] or chr(10)}{indent}"
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

@@ -58,9 +58,16 @@ _SIMPLE = re.compile(rb"\"[^\"\\\r\n]+\"|'[^'\\\r\n]+'|[0-9]{1,9}")
 """A literal whose text can be another value's: no escapes, prefixes or parts."""
 _F_STRING = re.compile(rb"f[\"']([^\\\"']*)[\"']")
 _OPERATOR = re.compile(rb"[=!<>]=|[<>]|is\s+not|not\s+in|is|in")
+_BOUND = (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Await)
+"""What may stand before a comparison without parentheses."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 """A line as Python parts a file."""
+
+
+class FormDice(Random):
+    """Dice for falsehoods that look like tests of the file: values of the type that is asked for, exceptions that the
+    file's tests wait for, no parentheses that nobody writes. Other dice make what proofs of before have tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,8 @@ def falsified(
         if wanted:
             literal = order.choice(wanted)
             others = [it for it in values if type(it) is type(literal.value) and it != literal.value]
+            if isinstance(order, FormDice):
+                others = [it for it in others if _is_of_size(it, literal.value)]
             is_near = asserted.wanted is not literal or not others or order.random() < 0.5
             return [source.with_value(literal, near(literal.value, order) if is_near else order.choice(others))], False
     if asserted.is_equality and isinstance(asserted.wanted, ast.JoinedStr):
@@ -259,7 +268,7 @@ def _opposite(
 ) -> list[Patch]:
     """The assertion turned round, or about another value."""
     value, wanted = asserted.value, asserted.wanted
-    other = source.literal(_other(wanted, values, order))
+    other = _like(wanted, source, values, order) or source.literal(_other(wanted, values, order))
     if asserted.method is not None:
         if by_value and asserted.is_equality and wanted is not None and wanted.lineno == wanted.end_lineno:
             return [Patch(wanted.lineno, wanted.col_offset, wanted.end_col_offset or 0, other)]
@@ -277,10 +286,39 @@ def _opposite(
             return [Patch(test.lineno, test.col_offset, inner.col_offset, "")]
     last = test.end_lineno or test.lineno
     before, after = ("(", f") == {other}") if by_value else ("not (", ")")
+    if by_value and isinstance(order, FormDice) and isinstance(test, _BOUND):
+        before, after = "", f" == {other}"
     return [
         Patch(test.lineno, test.col_offset, test.col_offset, before),
         Patch(last, test.end_col_offset or 0, test.end_col_offset or 0, after),
     ]
+
+
+def _like(wanted: ast.expr | None, source: LiteralText, values: Sequence[object], order: Random) -> str:
+    """A literal of the type of what is wanted and not equal to it, by dice of forms; empty where none is known."""
+    if not isinstance(order, FormDice):
+        return ""
+    some = source.literal(order.choice(values or [order.randint(2, 9)]))
+    match wanted:
+        case ast.Constant(value=bool(value)):
+            return repr(not value)
+        case ast.Constant(value=str() | int() as value):
+            return source.literal(near(value, order))
+        case ast.Constant(value=float(value)):
+            return repr(value + order.randint(1, 5))
+        case ast.List(elts=parts):
+            return f"[{some}]" if not parts else "[]"
+        case ast.Tuple(elts=parts):
+            return f"({some},)" if not parts else "()"
+        case ast.Dict(keys=parts):
+            return f"{{{some}: {some}}}" if not parts else "{}"
+    return ""
+
+
+def _is_of_size(value: object, known: object) -> bool:
+    """Whether a value is about as long, or as great, as one of its type."""
+    sizes = [len(it) if isinstance(it, str) else it if isinstance(it, int) else 0 for it in (value, known)]
+    return max(sizes) <= 2 * min(sizes) + 2
 
 
 def _other(wanted: ast.expr | None, values: Sequence[object], order: Random) -> object:
