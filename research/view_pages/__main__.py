@@ -8,6 +8,7 @@ of 116 calls, one of 500 steps and a search in it take, and an export.
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -72,6 +73,7 @@ def written(database: Path, out: Path) -> tuple[float, int]:
 
 def bench(running: Any, folder: Path, trajectories: int) -> None:
     """Print the times."""
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     fill(folder / "few.db", [(116, 100_000), (500, 100_000)])
     written(folder / "few.db", folder / "few")
     for number, size in enumerate(("116 calls, 100,000 tokens", "500 steps")):
@@ -80,10 +82,13 @@ def bench(running: Any, folder: Path, trajectories: int) -> None:
         print(f"trajectory of {size}: readable in {took:.0f} ms; search {searched:.0f} ms, then {again:.0f} ms")
         page.close()
     fill(folder / "many.db", [(30, 30_000)] * trajectories)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds, room = written(folder / "many.db", folder / "many")
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
     print(
-        f"export of {trajectories:,} trajectories: {seconds:.1f} s, {room / 1e6:.0f} MB, peak of memory {peak:.0f} MB"
+        f"export of {trajectories:,} trajectories: {seconds:.1f} s ({processor:.1f} s of processor time), "
+        f"{room / 1e6:.0f} MB, peak of memory {used.ru_maxrss / 1024:.0f} MB"
     )
 
 

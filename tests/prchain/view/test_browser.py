@@ -1,4 +1,7 @@
-"""The demo's pages in Chromium: none complains, asks for anything outside, or keeps people out."""
+"""The demo's pages in Chromium: none complains, asks for anything outside, or keeps people out.
+
+`make test ARGS="-k has_a_picture" PRCHAIN_TEST_PICTURES=DIR` keeps pictures; `docs/view.png` is its `view.png`.
+"""
 
 from __future__ import annotations
 

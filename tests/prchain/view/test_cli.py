@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -76,3 +77,10 @@ def test_a_port_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     file = new_database(tmp_path / "prchain.db")
     assert run(["view", "--db", file, "--port", "70000"]) == 2
     assert "--port" in one_line(capsys)
+
+
+def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = new_database(tmp_path / "prchain.db")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert run(["view", "--db", file, "--port", str(taken.getsockname()[1])]) in {1, 2}
+    assert "Address already in use" in one_line(capsys)
