@@ -42,9 +42,8 @@ _STEPS: tuple[tuple[str, Any, str], ...] = (
     ("tree", AttemptCalls, "look"),
     ("delivered", server._ProgramHandler, "_send"),
     ("session", ProgramAttempt, "_with_session"),
-    ("ended", ProgramAttempt, "_store"),
 )
-"""Points that are no transaction: after these, or as they begin, for what is received."""
+"""Points that are no transaction: after these, or as they begin, for what is received. An attempt ends with one."""
 
 KINDS = tuple(what for what, _, _ in _STEPS)
 

@@ -206,6 +206,7 @@ def test_each_that_ships_is_whole(name: str) -> None:
         (GOOD + '[variables]\n"A B" = "x"', "toy.toml: variables.A B"),
         (GOOD + "[next]", "toy.toml: next.command: Field required"),
         (GOOD + 'volatile = ["(date"]', "toy.toml: volatile.0: Value error, no regular expression"),
+        (GOOD + 'volatile = ["(?m)^date"]', "toy.toml: volatile.0: Value error, no regular expression"),
     ],
 )
 def test_a_file_that_is_no_agent_has_one_line(text: str, words: str) -> None:
@@ -254,7 +255,9 @@ def test_the_command_installs_once_and_says_what_it_does_not_know(
     assert found == {"name": "toy", "version": "1.0", "licence": "MIT", "installed": True}
     unknown = run("install", "nobody", *plain)
     assert isinstance(unknown.exception, UsageError)
-    assert "there is no agent program 'nobody'; known are mini-swe-agent, opencode, toy" in str(unknown.exception)
+    assert "there is no agent program 'nobody'; known are mini-swe-agent, opencode, qwen-code, toy" in str(
+        unknown.exception
+    )
     assert "opencode: opencode, its own program" in " ".join(run("run", "--help").output.split())
 
 
