@@ -255,9 +255,7 @@ def test_the_command_installs_once_and_says_what_it_does_not_know(
     assert found == {"name": "toy", "version": "1.0", "licence": "MIT", "installed": True}
     unknown = run("install", "nobody", *plain)
     assert isinstance(unknown.exception, UsageError)
-    assert "there is no agent program 'nobody'; known are mini-swe-agent, opencode, qwen-code, toy" in str(
-        unknown.exception
-    )
+    assert "there is no agent program 'nobody'; known are mini-swe-agent, opencode, toy" in str(unknown.exception)
     assert "opencode: opencode, its own program" in " ".join(run("run", "--help").output.split())
 
 
