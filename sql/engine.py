@@ -29,6 +29,9 @@ _PRAGMAS = (
     "journal_size_limit=67108864",
 )
 
+_WRITES = "prchain writes"
+"""What a connection of SQLite is set to, in its `info`."""
+
 
 def parse_url(database: str) -> URL:
     """Return the URL of a database given as SQLAlchemy URL or, for SQLite, as the bare path of its file.
@@ -102,5 +105,8 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     writes = connection.get_execution_options().get("writes", True)
-    connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
+    if connection.info.get(_WRITES) is not writes:  # of the driver's connection, which keeps it
+        connection.info.pop(_WRITES, None)
+        connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
+        connection.info[_WRITES] = writes
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

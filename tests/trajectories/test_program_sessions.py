@@ -17,9 +17,11 @@ from tests.trajectories.toyagent import install_toy
 from trajectories.agents.observers.repetition import Repetition
 from trajectories.agents.scaffolds.context import OLD_GUIDANCE
 from trajectories.agents.scaffolds.scaffold import Advice, ObservedAttempt, Observer
+from trajectories.branches import read_branches
 from trajectories.export.masks import loss_decisions
 from trajectories.model import AgentLimits, Entry, EntryKind
 from trajectories.programs import sessions
+from trajectories.recording.exchanges import unpacked
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
 
@@ -190,6 +192,21 @@ def test_an_observer_ends_it_and_what_it_told_last_is_kept(world: RolloutWorld) 
     assert world.outcome(name)[::2] == ("stopped", "stage 1: stopped: enough")
     assert [str(entry.kind) for entry in entries] == [*START[:4], "guidance", "turn", "observation", "guidance"]
     assert entries[-1].details["stop"] is True
+
+
+def test_guidance_stays_where_it_was_said_also_where_the_agent_begins_anew_with_a_summary(world: RolloutWorld) -> None:
+    asked: list[Request] = []
+    name, entries = rolled(world, PolicyModel(finishes, asked.append), [Says()], "compacts later", **ALONE)
+    assert world.outcome(name)[0] == "accepted"
+    own = of(entries, 1)
+    assert own[1].content.startswith("You have begun.")
+    sent = [[it.content for it in request.messages] for request in asked if request.body is not None]
+    assert sent[1][-1] == "You are at step 1.", "behind what it was said of"
+    assert sent[2] == [entry.content for entry in own[:2]], "the summary has a conversation of its own"
+    assert [it.content for it in own if it.kind is EntryKind.GUIDANCE] == [f"You are at step {n}." for n in (1, 2)]
+    with world.store.reading() as tx:
+        (left,) = [it for it in read_branches(tx, name) if it.position == 1]
+    assert len(unpacked(left.exchanges)) == left.replies == 2, "what stood before the summary"
 
 
 def test_titles_are_not_watched(world: RolloutWorld) -> None:

@@ -206,6 +206,7 @@ def test_each_that_ships_is_whole(name: str) -> None:
         (GOOD + '[variables]\n"A B" = "x"', "toy.toml: variables.A B"),
         (GOOD + "[next]", "toy.toml: next.command: Field required"),
         (GOOD + 'volatile = ["(date"]', "toy.toml: volatile.0: Value error, no regular expression"),
+        (GOOD + 'volatile = ["(?m)^date"]', "toy.toml: volatile.0: Value error, no regular expression"),
     ],
 )
 def test_a_file_that_is_no_agent_has_one_line(text: str, words: str) -> None:

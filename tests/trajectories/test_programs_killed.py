@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +18,15 @@ import pytest
 
 from sql.tables import TrajectoryMessage
 from tests.endpoint import Answer, Call, FakeEndpoint, wait_for
-from tests.trajectories.rolloutworld import Policy, PolicyReply, answering, bash, rollout_world, works
+from tests.trajectories.kills import ENOUGH
+from tests.trajectories.programkills import KINDS, SETTLED, context
+from tests.trajectories.rolloutworld import Policy, PolicyModel, PolicyReply, answering, bash, rollout_world, works
 from tests.trajectories.test_programs import finishes
 from tests.trajectories.test_rollout_killed import billed, finish, ids, start, worlds
 from tests.trajectories.toyagent import install_toy
+from trajectories.rollouts.rollout import roll
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap")
+ROOT = Path(__file__).parents[2]
 
 TOY = ("--scaffold", "toy", "--agent", "context=stage", "--refinements", "0")
 
@@ -43,6 +50,35 @@ def after_a_comment(call: Call) -> bool:
     return in_stage_2(call) and "<review>" in str(call.body["messages"])
 
 
+def test_killed_at_points_in_turn_it_leaves_the_rows_of_a_calm_run_and_no_stored_reply_is_paid_twice(
+    tmp_path: Path,
+) -> None:
+    with worlds(tmp_path, [(1, 2)]) as (calm, rough):
+        for world in (calm, rough):
+            install_toy(world.folder)
+        name = roll(context(calm, PolicyModel()), calm.chains[0], 0)
+        assert calm.stages(name) == [(1, "accepted"), (2, "accepted")]
+        process = subprocess.run(
+            [sys.executable, "-m", "tests.trajectories.programkills", str(rough.folder)],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert process.returncode == 0, process.stderr
+        points = [json.loads(line) for line in (rough.folder / "points").read_text().splitlines()]
+        assert len(points) >= ENOUGH
+        assert {point[0] for point in points} >= {"before", "after", "request", "answered", *KINDS}
+        assert ids(rough) == ids(calm) == [name]
+        assert rough.whole(name) == calm.whole(name)
+        assert Counter(rough.calls()) == Counter(calm.calls()) and max(Counter(rough.calls()).values()) == 1
+        # What was answered and not stored when its process was killed is paid again, and nothing else.
+        lost = [point for point in points if point[0] == "answered" or point[:2] == ["before", SETTLED]]
+        assert len((rough.folder / "bill").read_text().splitlines()) == len(rough.calls()) + len(lost)
+        assert len(rough.calls("reserved")) >= len(lost), "what was in flight counts as spent"
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap")
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("options", "policy", "at", "attempt"),
@@ -140,6 +176,7 @@ print("PROBED", codes, reached(("127.0.0.1", PORT)), reached(("1.1.1.1", 53)))
 END"""
 
 
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap")
 def test_what_runs_in_the_sandbox_has_no_key_and_reaches_nothing_but_its_endpoint(
     open_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

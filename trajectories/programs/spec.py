@@ -27,7 +27,7 @@ from prchain.core.errors import UsageError
 
 def _pattern(text: str) -> str:
     try:
-        re.compile(text)
+        re.compile(f"(?:{text})")  # as it is used, beside others: flags for all would not stand at the beginning
     except re.error as error:
         raise ValueError(f"no regular expression: {error}") from None
     return text

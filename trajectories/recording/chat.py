@@ -18,6 +18,9 @@ from prchain.core.llm.model import Message, Reply, Role, ToolCall
 _LONE = re.compile("[\ud800-\udfff]")
 """Surrogates without their other half: no UTF-8 has them."""
 
+_HALVES = (b"\\u", b"\xed", b"\0")
+"""Without one of these no text of a body has such a half: JSON's escape, its bytes in UTF-8, and UTF-16 or 32."""
+
 PATH = "/v1/chat/completions"
 
 PING = b": waiting\n\n"
@@ -51,7 +54,9 @@ class AskedChat:
 def read_asked(data: bytes) -> AskedChat:
     """The request that a body holds. Raises `RequestUnfit`, whose words are for the program."""
     try:
-        body = _encodable(json.loads(data, parse_constant=_no_number))
+        body = json.loads(data, parse_constant=_no_number)
+        if any(sign in data for sign in _HALVES):
+            body = _encodable(body)
     except (ValueError, RecursionError):
         raise RequestUnfit("the body is no JSON") from None
     if not isinstance(body, dict):
