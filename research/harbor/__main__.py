@@ -57,7 +57,7 @@ class Trial(NamedTuple):
 )
 def main(folder: Path, harbor: str, agent: str, limit: int | None, only: tuple[str, ...], kept: Path | None) -> None:
     """Run an agent of Harbor's over exported tasks."""
-    failed, ended = False, _kept(kept)
+    failed, ended = False, kept_trials(kept)
     for data_set in only:
         tasks = sorted(path.parent for path in (folder / data_set).glob("*/task.toml"))[:limit]
         for task in tasks:
@@ -66,7 +66,7 @@ def main(folder: Path, harbor: str, agent: str, limit: int | None, only: tuple[s
             trial = ended.get((agent, task.name))
             if trial is None:
                 trial = run(harbor, task, agent)
-                _keep(kept, agent, trial)
+                keep_trial(kept, agent, trial)
             fine = trial.fits(agent)
             failed = failed or not fine
             shown = " ".join("none" if it is None else f"{it:g}" for it in trial.rewards)
@@ -89,14 +89,15 @@ def harbors_jobs(harbor: str, task: Path, agent: str, folder: str) -> Path:
     return Path(folder, "jobs")
 
 
-def _kept(file: Path | None) -> dict[tuple[str, str], Trial]:
+def kept_trials(file: Path | None) -> dict[tuple[str, str], Trial]:
     """The trials of a file, by agent and task."""
     lines = file.read_text(encoding="utf-8").splitlines() if file is not None and file.exists() else []
     rows = [json.loads(line) for line in lines]
     return {(row["agent"], row["task"]): Trial(row["task"], tuple(row["rewards"]), row["steps"]) for row in rows}
 
 
-def _keep(file: Path | None, agent: str, trial: Trial) -> None:
+def keep_trial(file: Path | None, agent: str, trial: Trial) -> None:
+    """Add a trial to a file; one in which a verifier gave no reward is run again."""
     if file is not None and None not in trial.rewards and trial.rewards:
         with file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps({"agent": agent, **trial._asdict()}) + "\n")
