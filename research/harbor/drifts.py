@@ -74,8 +74,10 @@ def cut_off(task: Path, copy: Path, step: int, mine: dict[bytes, bytes]) -> Path
 
 
 def collected(trees: TreeStore, said: StageSaid, trial: Path, step: int) -> str:
-    """The tree that the collect command packed at the end of a step."""
-    (archive,) = (trial / "steps" / str(step)).rglob(Path(ARCHIVE).name)
+    """The tree that the collect command packed at the end of a step. Raises `ClickException` where it packed none."""
+    archive = next((trial / "steps" / str(step)).rglob(Path(ARCHIVE).name), None)
+    if archive is None:
+        raise click.ClickException(f"Harbor collected nothing at step {step}")
     rules = FolderRules(trees.entries(said.image_tree), said.base, paths_of(said.outputs))
     with tempfile.TemporaryDirectory(prefix="prchain-") as folder, archive.open("rb") as packed:
         lay(trees, said.image_tree, Path(folder))
