@@ -272,6 +272,8 @@ ELSEWHERE = {
     "make harbor-runs": ("tests/research/test_harbor_runs.py", "invoke(main, "),
     "python -m research.harbor.parity": ("tests/research/test_harbor_scan.py", "(parity.main, "),
     "python -m research.harbor.scan": ("tests/research/test_harbor_scan.py", "(scan.main, "),
+    "python -m research.harbor.drifts": ("tests/research/test_harbor_drifts.py", "drifts.cut_off("),
+    "python -m research.harbor.roots": ("tests/research/test_harbor_drifts.py", "invoke(roots.main, "),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make mutations": ("tests/research/test_mutations.py", "verdict("),
     "make shape": ("tests/research/test_shape.py", "longest_way("),

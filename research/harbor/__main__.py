@@ -7,6 +7,8 @@ Harbor (0.26) needs a Python 3.12 of its own, a Docker engine and Compose 2 as p
 lays the reference over each step, and has to get reward 1 in all of them; ``nop`` does nothing, and has to get less in
 the first; ``wrong`` is an oracle that does something else at step 2 (a task without one is passed over), and has to
 get 1 before and less there. Exit code 1 where one fails.
+
+With ``--kept`` each trial is a line of a file, and a run that was cut off goes on behind them.
 """
 
 from __future__ import annotations
@@ -49,15 +51,22 @@ class Trial(NamedTuple):
 @click.option("--harbor", default="harbor", show_default=True, help="Harbor's program.")
 @click.option("--agent", type=click.Choice(["oracle", "nop", "wrong"]), default="oracle", show_default=True)
 @click.option("--limit", type=int, help="Only the first N tasks of each data set.")
-def main(folder: Path, harbor: str, agent: str, limit: int | None) -> None:
+@click.option("--only", type=click.Choice([SINGLE, CHAIN]), multiple=True, default=(SINGLE, CHAIN), help="A data set.")
+@click.option(
+    "--kept", type=click.Path(dir_okay=False, path_type=Path), help="A file of trials, which are not repeated."
+)
+def main(folder: Path, harbor: str, agent: str, limit: int | None, only: tuple[str, ...], kept: Path | None) -> None:
     """Run an agent of Harbor's over exported tasks."""
-    failed = False
-    for data_set in (SINGLE, CHAIN):
+    failed, ended = False, kept_trials(kept)
+    for data_set in only:
         tasks = sorted(path.parent for path in (folder / data_set).glob("*/task.toml"))[:limit]
         for task in tasks:
             if agent == "wrong" and not (task / "steps" / "2").is_dir():
                 continue
-            trial = run(harbor, task, agent)
+            trial = ended.get((agent, task.name))
+            if trial is None:
+                trial = run(harbor, task, agent)
+                keep_trial(kept, agent, trial)
             fine = trial.fits(agent)
             failed = failed or not fine
             shown = " ".join("none" if it is None else f"{it:g}" for it in trial.rewards)
@@ -67,13 +76,31 @@ def main(folder: Path, harbor: str, agent: str, limit: int | None) -> None:
 
 def run(harbor: str, task: Path, agent: str) -> Trial:
     """Run one task."""
-    with tempfile.TemporaryDirectory(prefix="prchain-") as jobs:
-        place, name = (_wronged(task, Path(jobs)), "oracle") if agent == "wrong" else (task, agent)
-        command = [harbor, "run", "-p", str(place), "-a", name, "-o", f"{jobs}/jobs", "-y", "-n", "1"]
-        environment = {**os.environ, "HARBOR_TELEMETRY": "0"}
-        subprocess.run(command, env=environment, capture_output=True, check=False)
+    with tempfile.TemporaryDirectory(prefix="prchain-") as folder:
+        place, name = (_wronged(task, Path(folder)), "oracle") if agent == "wrong" else (task, agent)
         steps = len(list((task / "steps").glob("*"))) or 1
-        return Trial(task.name, tuple(_rewards(Path(jobs, "jobs"))), steps)
+        return Trial(task.name, tuple(_rewards(harbors_jobs(harbor, place, name, folder))), steps)
+
+
+def harbors_jobs(harbor: str, task: Path, agent: str, folder: str) -> Path:
+    """Where Harbor left its trial of a task, below a folder."""
+    command = [harbor, "run", "-p", str(task), "-a", agent, "-o", f"{folder}/jobs", "-y", "-n", "1"]
+    subprocess.run(command, env={**os.environ, "HARBOR_TELEMETRY": "0"}, capture_output=True, check=False)
+    return Path(folder, "jobs")
+
+
+def kept_trials(file: Path | None) -> dict[tuple[str, str], Trial]:
+    """The trials of a file, by agent and task."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file is not None and file.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return {(row["agent"], row["task"]): Trial(row["task"], tuple(row["rewards"]), row["steps"]) for row in rows}
+
+
+def keep_trial(file: Path | None, agent: str, trial: Trial) -> None:
+    """Add a trial to a file; one in which a verifier gave no reward is run again."""
+    if file is not None and None not in trial.rewards and trial.rewards:
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps({"agent": agent, **trial._asdict()}) + "\n")
 
 
 def _wronged(task: Path, folder: Path) -> Path:

@@ -137,20 +137,20 @@ def exported(material: ChainMaterial, stage: StageTask, tree: str, client: Any) 
     files = files_of(task)
     solution: dict[str, bytes] = dict(reference_files(material.trees, material.trees.tree_of(stage.stage.base), tree))
     solution["solve.sh"] = solve_script(workdir, "none").encode()
-    with _container(client, image) as container:
-        _put(container, "/solution", solution)
-        _must(container, "bash /solution/solve.sh", user="")
-        _must(container, f"{_PYTHON} {PLACE}/collect.py {workdir} {PLACE}/listing {ARCHIVE}")
+    with container_of(client, image) as container:
+        put(container, "/solution", solution)
+        must(container, "bash /solution/solve.sh", user="")
+        must(container, f"{_PYTHON} {PLACE}/collect.py {workdir} {PLACE}/listing {ARCHIVE}")
         with engine_failures():
             stream, _ = container.get_archive(ARCHIVE)
             work = b"".join(stream)
-    with _container(client, image) as container:
-        _must(container, "mkdir -p /logs/verifier /logs/artifacts")
+    with container_of(client, image) as container:
+        must(container, "mkdir -p /logs/verifier /logs/artifacts")
         with engine_failures():
             container.put_archive(str(Path(ARCHIVE).parent), work)
-        _put(container, "/tests", {it.removeprefix("tests/"): text for it, text in files.items() if it[:6] == "tests/"})
-        code, printed = _run(container, "bash /tests/test.sh")
-        said = _run(container, "cat /logs/verifier/reward.json")[1]
+        put(container, "/tests", {it.removeprefix("tests/"): text for it, text in files.items() if it[:6] == "tests/"})
+        code, printed = ran(container, "bash /tests/test.sh")
+        said = ran(container, "cat /logs/verifier/reward.json")[1]
     if code != 0:
         return Graded(f"no reward: {printed.strip()[-120:]}", passed=False, seconds=time.monotonic() - start)
     outcome = printed.strip().splitlines()[-1].partition(":")[0]
@@ -171,7 +171,7 @@ def again(material: ChainMaterial, tree: str, trees: TreeStore, base: str) -> Gr
 
 
 @contextmanager
-def _container(client: Any, image: str) -> Iterator[Any]:
+def container_of(client: Any, image: str) -> Iterator[Any]:
     with engine_failures():
         container = client.containers.create(image, ["sleep", "infinity"], network_disabled=True)
     try:
@@ -183,8 +183,8 @@ def _container(client: Any, image: str) -> Iterator[Any]:
             container.remove(force=True)
 
 
-def _put(container: Any, folder: str, files: Mapping[str, bytes]) -> None:
-    _must(container, f"mkdir -p {folder}")
+def put(container: Any, folder: str, files: Mapping[str, bytes]) -> None:
+    must(container, f"mkdir -p {folder}")
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, content in files.items():
@@ -195,14 +195,14 @@ def _put(container: Any, folder: str, files: Mapping[str, bytes]) -> None:
         container.put_archive(folder, out.getvalue())
 
 
-def _run(container: Any, command: str, user: str = "0") -> tuple[int, str]:
+def ran(container: Any, command: str, user: str = "0") -> tuple[int, str]:
     with engine_failures():
         code, output = container.exec_run(["/bin/bash", "-c", command], user=user)
     return int(code), (output or b"").decode("utf-8", "replace")
 
 
-def _must(container: Any, command: str, user: str = "0") -> None:
-    code, output = _run(container, command, user)
+def must(container: Any, command: str, user: str = "0") -> None:
+    code, output = ran(container, command, user)
     if code != 0:
         raise click.ClickException(f"{command} ended with {code}: {output[-300:]}")
 

@@ -42,7 +42,7 @@ from trajectories.export.tasks.harbor.objects import graders_pack
 from trajectories.export.tasks.harbor.reference import reference_files, solve_script
 
 WORKDIR = "/testbed"
-_IMAGE = "prchain/small:harbor"
+IMAGE = "prchain/small:harbor"
 _VOLUME = "tests.test_volume.VolumeTest.test_volume"
 DRIFTED = {**LANDED, "README": "areas, and soon volumes\n", "area.py": f"# areas\n{LANDED['area.py']}"}
 LAST = {
@@ -100,7 +100,7 @@ def chain(trees: TreeStore) -> HarborTask:
         description="Two made pull requests",
         keywords=(),
         metadata={},
-        image=_IMAGE,
+        image=IMAGE,
         workdir=WORKDIR,
         network="compose",
         steps=[steps[0], replace(steps[1], workdir={SCRIPT: script})],
@@ -131,7 +131,7 @@ def image(client: Any, trees: TreeStore, base: str) -> Iterator[None]:
     collects = (resources.files("trajectories.export.tasks.harbor") / "inside" / "collect.py").read_bytes()
     ours = {f"{PLACE}/collect.py": collects, f"{PLACE}/listing": listing}
     theirs = {f"{WORKDIR}/{path}": text.encode() for path, text in BASE.items()}
-    repository, _, tag = _IMAGE.rpartition(":")
+    repository, _, tag = IMAGE.rpartition(":")
     with engine_failures():
         container = client.containers.create(base, ["sleep", "infinity"], user="0", network_disabled=True)
         try:
@@ -147,7 +147,7 @@ def image(client: Any, trees: TreeStore, base: str) -> Iterator[None]:
         yield
     finally:
         with engine_failures():
-            client.images.remove(_IMAGE, force=True)
+            client.images.remove(IMAGE, force=True)
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:

@@ -68,3 +68,18 @@ def test_the_wrong_oracle_is_one_in_a_copy_of_the_task_alone(tmp_path: Path) -> 
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0 and done.output == "ok     wrong chains/two: 1 0\n"
     assert script.read_text() == "the reference\n" and "the reference" not in (tmp_path / "ran").read_text()
+
+
+def test_trials_that_are_kept_are_not_repeated_and_one_without_a_reward_is(tmp_path: Path) -> None:
+    program = tmp_path / "harbor"
+    program.write_text(f'{PROGRAM}echo "$task" >> {tmp_path}/ran\n', encoding="utf-8")
+    program.chmod(0o755)
+    task(tmp_path / "out" / "stages", "one", verified(1.0))
+    task(tmp_path / "out" / "stages", "two", {})
+    task(tmp_path / "out" / "chains", "three", {"step_results": [verified(0.0)]}, 1)
+    arguments = ["--folder", str(tmp_path / "out"), "--harbor", str(program), "--kept", str(tmp_path / "kept")]
+    first = CliRunner().invoke(main, [*arguments, "--only", "stages"])
+    assert first.exit_code == 1 and "three" not in first.output
+    again = CliRunner().invoke(main, arguments)
+    assert first.output in again.output and "FAILED oracle chains/three: 0\n" in again.output
+    assert [Path(line).name for line in (tmp_path / "ran").read_text().splitlines()] == ["one", "two", "two", "three"]
