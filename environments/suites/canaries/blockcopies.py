@@ -60,11 +60,12 @@ class FalseCopies:
             return None
         place = order.choice(places)
         line = body[place.line]
-        changed = f"{line[: place.begin]}{_other(line[place.begin : place.end], draw)}{line[place.end :]}"
+        changed = f"{line[: place.begin]}{other_value(line[place.begin : place.end], draw)}{line[place.end :]}"
         return self.around(found, [*body[: place.line], changed, *body[place.line + 1 :]])
 
 
-def _other(literal: str, draw: Random) -> str:
+def other_value(literal: str, draw: Random) -> str:
+    """Another value near a literal, in its own quotes."""
     if literal in ("true", "false"):
         return "false" if literal == "true" else "true"
     if literal[0] in "\"'":
