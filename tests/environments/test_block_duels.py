@@ -65,7 +65,7 @@ def test_one_literal_of_a_test_is_another_in_its_own_style_and_place() -> None:
 def test_mocha_names_a_test_with_its_groups() -> None:
     assert falsify_mocha(TEXT, lambda name: None) == (
         TEXT,
-        {"words parts them", "words of none is empty", "words waits"},
+        frozenset({"words parts them", "words of none is empty", "words waits"}),
     )
 
 
