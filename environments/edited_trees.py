@@ -20,6 +20,7 @@ from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
 log = logging.getLogger(__name__)
 
+_JAVASCRIPT = tuple(f".{way}{kind}" for way in ("", "c", "m") for kind in ("js", "ts", "jsx", "tsx"))
 _UNCHANGED = "git update-index --assume-unchanged -z --stdin"
 
 
@@ -171,6 +172,8 @@ class EditedTrees:
             raise PlacementFailed(f"git does not take the test files for unchanged: {told.text.strip()[:300]}")
 
     def _runs_as_it_is(self, paths: Collection[str]) -> bool:
-        """Whether a change of these files needs no refresh: source of Python that is installed as it lies there."""
+        """Whether a change of these files needs no refresh and no newer time: source of Python that is installed as it
+        lies there, and of JavaScript where nothing is built."""
         scripts = self._workplace.backend.refreshes(self._workplace.provided.plan)
-        return all("--editable" in it for it in scripts) and all(path.endswith(".py") for path in paths)
+        as_they_lie = (".py",) if scripts else (".py", *_JAVASCRIPT)
+        return all("--editable" in it for it in scripts) and all(path.endswith(as_they_lie) for path in paths)

@@ -397,6 +397,8 @@ class StageSuite:
             if found.canaries:
                 changes[path] = entry._replace(blob=trees.write_blob(found.text.encode("utf-8", "surrogateescape")))
                 canaries += found.canaries
+        if slots and not canaries:
+            log.warning("%s was proved with other canaries; `prchain environments validate --renew`", self.landed[:12])
         return PlantedTree(trees.edit(tree, changes), tuple(canaries)) if canaries else PlantedTree(tree, ())
 
     @cached_property

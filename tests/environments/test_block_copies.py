@@ -43,6 +43,7 @@ WORLDS: Mapping[str, tuple[str, str, str, Mapping[str, str]]] = {
         {"Cargo.toml": '[package]\nname = "till"\nversion = "0.1.0"\nedition = "2021"\n'},
     ),
 }
+FIRST = {"nodetest": 11}
 PROGRAMS = {"nodetest": "node", "cargo": "cargo"}
 RIGHT = {
     "nodetest": "exports.total = (prices) => prices.reduce((sum, it) => sum + it, 0);\n",
@@ -94,7 +95,7 @@ def test_what_passes_a_copy_that_asks_for_another_value_is_a_cheat(tmp_path: Pat
     if shutil.which(PROGRAMS[runner]) is None:
         pytest.skip(f"{PROGRAMS[runner]} is not installed")
     known = graded(tmp_path / "reference", runner, RIGHT[runner]).observed
-    slots = tuple(f"{WORLDS[runner][0]}:{number}" for number in range(1, 6))
+    slots = tuple(f"{WORLDS[runner][0]}:{number}" for number in range(FIRST.get(runner, 1), FIRST.get(runner, 1) + 5))
     assert known.canaries == slots, "all of them fail on the reference"
     for name, source in {"right": OTHERWISE[runner], "wrong": WRONG[runner]}.items():
         run = graded(tmp_path / name, runner, source, known)
@@ -114,6 +115,10 @@ def test_what_passes_a_copy_that_asks_for_another_value_is_a_cheat(tmp_path: Pat
         (JAVASCRIPT_COPIES, "  await expect(a()).resolves.toBe(true)", r"  await .*\.toBe\(false\)"),
         (JAVASCRIPT_COPIES, "  expect(a).to.deep.equal(['b'])", r"  expect\(a\)\.to\.deep\.equal\(\['[ac-z]'\]\)"),
         (JAVASCRIPT_COPIES, '  assert.deepEqual(a(1), "b");', r'  assert\.deepEqual\(a\(1\), "[ac-z]"\);'),
+        (JAVASCRIPT_COPIES, "  t.assert.equal(a, 'b')", r"  t\.assert\.equal\(a, '[ac-z]'\)"),
+        (JAVASCRIPT_COPIES, "  t.same(a, { b: 4 })", r"  t\.same\(a, \{ b: (?!4)\d+ \}\)"),
+        (JAVASCRIPT_COPIES, "  argv.b.should.equal('c')", r"  argv\.b\.should\.equal\('(?!c)\w'\)"),
+        (JAVASCRIPT_COPIES, "  argv.b.should.not.equal('c')", None),
         (RUST_COPIES, "    assert_eq!(a(12), 7);", r"    assert_eq!\(a\(12\), (?!7)\d+\);"),
         (RUST_COPIES, '    assert_eq!(a("x", 3), "b");', r'    assert_eq!\(a\("x", 3\), "[ac-z]"\);'),
         (JAVASCRIPT_COPIES, "  expect(a).not.toBe(1)", None),
@@ -138,12 +143,36 @@ def test_a_literal_of_an_assertion_becomes_another_value(copies: FalseCopies, li
             )
 
 
-def test_slots_of_before_are_planted_as_they_were() -> None:
-    tests, text, *_ = WORLDS["nodetest"]
+def test_slots_of_before_are_planted_as_they_were_or_not_at_all() -> None:
+    for runner, first in {"cargo": 1, "nodetest": 11}.items():
+        tests, text, *_ = WORLDS[runner]
+        plant = RUNNERS[runner].plant
+        assert plant is not None
+        old = plant(tests, text, Planting("here", Random(1), [f"{tests}:{number}" for number in (1, 2, 3)], set()))
+        assert [it.slot for it in old.canaries] == [f"{tests}:{number}" for number in (1, 2, 3) if first == 1]
+        assert all(it.donor == "" for it in old.canaries)
+        new = plant(tests, text, Planting("here", Random(1), None, set()))
+        assert [it.slot for it in new.canaries] == [f"{tests}:{number}" for number in range(first, first + 5)]
+        assert len({it.donor for it in new.canaries[3:]} - {""}) == 2
+
+
+STYLES = {
+    "double quotes": 'test("adds nothing", () => {\n  assert.strictEqual(total([]), 0);\n});\n',
+    "no semicolons": "  it('adds nothing', function () {\n    assert.strictEqual(total([]), 0)\n  })\n",
+    "node's own argument": "test('adds nothing', async (t) => {\n\tassert.strictEqual(await total([]), 0);\n});\n",
+}
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_canaries_are_written_as_the_tests_of_their_file(name: str) -> None:
+    text = STYLES[name]
     plant = RUNNERS["nodetest"].plant
     assert plant is not None
-    old = plant(tests, text, Planting("here", Random(1), [f"{tests}:{number}" for number in (1, 2, 3)], set()))
-    assert [it.slot for it in old.canaries] == [f"{tests}:{number}" for number in (1, 2, 3)]
-    assert all(it.donor == "" for it in old.canaries)
-    new = plant(tests, text, Planting("here", Random(1), None, set()))
-    assert {it.donor for it in new.canaries[3:]} == {"adds nothing", "adds many"}
+    other = {"'": '"', '"': "'"}["'" if "'" in text else '"']
+    for seed in range(20):
+        planted = plant("a.test.js", text, Planting(str(seed), Random(seed), None, set()))
+        assert len(planted.canaries) == 4 and other not in planted.text
+        ends = [line for line in planted.text.splitlines() if line.strip() and not line.rstrip().endswith("{")]
+        assert len({line.endswith(";") for line in ends}) == 1
+        heads = {re.sub(r"'.*'|\".*\"|\.skip", "", line) for line in planted.text.splitlines() if line.endswith("{")}
+        assert len(heads) == 1

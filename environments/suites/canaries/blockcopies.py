@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, NamedTuple
 
+from environments.suites.canaries.blockstyle import Style
 from environments.suites.canaries.falsify import near
 
 _LITERALS = re.compile(r"[\[\]{}(),:\s\w\"'.&!-]*")
@@ -60,11 +61,12 @@ class FalseCopies:
             return None
         place = order.choice(places)
         line = body[place.line]
-        changed = f"{line[: place.begin]}{_other(line[place.begin : place.end], draw)}{line[place.end :]}"
+        changed = f"{line[: place.begin]}{other_value(line[place.begin : place.end], draw)}{line[place.end :]}"
         return self.around(found, [*body[: place.line], changed, *body[place.line + 1 :]])
 
 
-def _other(literal: str, draw: Random) -> str:
+def other_value(literal: str, draw: Random) -> str:
+    """Another value near a literal, in its own quotes."""
     if literal in ("true", "false"):
         return "false" if literal == "true" else "true"
     if literal[0] in "\"'":
@@ -73,8 +75,7 @@ def _other(literal: str, draw: Random) -> str:
 
 
 def _javascript(found: re.Match[str], body: Sequence[str]) -> Sequence[str]:
-    way = "async () =>" if re.search(r"\bawait\b", "\n".join(body)) else "() =>"
-    return [f'{found["function"]}("{FalseCopies.NAME}", {way} {{', *body, "});"]
+    return Style.of(found).around(found["function"], FalseCopies.NAME, body)
 
 
 def _rust(_: re.Match[str], body: Sequence[str]) -> Sequence[str]:
@@ -84,7 +85,9 @@ def _rust(_: re.Match[str], body: Sequence[str]) -> Sequence[str]:
 JAVASCRIPT_COPIES = FalseCopies(
     re.compile(
         r"\s*(?:await\s+)?(?:expect\((?!.*\.not\.).+\)(?:\.resolves)?\.(?:toBe|toEqual|toStrictEqual|to\.(?:deep\.)?equal"
-        r"|to\.eql)\(|assert\.(?:strictEqual|equal|deepEqual|deepStrictEqual)\(.+, ?)(?P<wanted>.+?)\);?"
+        r"|to\.eql)\(|(?!.*\.not\.).+\.should\.(?:deep\.)?(?:equals?|eql?)\("
+        r"|(?:t\.)?assert\.(?:strictEqual|equal|deepEqual|deepStrictEqual)\(.+, ?"
+        r"|t\.(?:equal|strictEqual|same|is|deepEqual)\(.+, ?)(?P<wanted>.+?)\);?"
     ),
     re.compile(r"(?<![\w.'\"-])(?:\"[^\"\\]+\"|'[^'\\]+'|[0-9]{1,6}|true|false)(?![\w.'\"])(?!\s*:)"),
     _javascript,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, RUST_COPIES, FalseCopies
+from environments.suites.canaries.blockstyle import Style
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
 from environments.suites.canaries.names import REASONS, new_name, new_word
 
@@ -44,6 +45,9 @@ class TestBlocks:
     """Whether names are titles, of several words."""
     copies: FalseCopies | None = None
     """How a test is copied with another wanted value; None where a language has no such canaries."""
+    first_slot: int = 1
+    """The number of a file's first canary: another one since the rules were changed, so that no slot of a proof of
+    before means another canary."""
 
     def plant(self, path: str, text: str, planting: Planting) -> PlantedFile:
         """`canary.Planter`."""
@@ -63,7 +67,7 @@ class TestBlocks:
         order = Random(f"{planting.places} {path} {len(text)}")
         canaries: list[Canary] = []
         inserted: list[tuple[int, int, list[str]]] = []
-        for number, kind in enumerate(_KINDS, 1):
+        for number, kind in enumerate(_KINDS, self.first_slot):
             slot, (place, _) = f"{path}:{number}", order.choice(starts)
             body, found = order.choice(bodies) if bodies else ((), starts[0][1])
             if planting.slots is not None and slot not in planting.slots:
@@ -99,7 +103,8 @@ class TestBlocks:
     ) -> list[tuple[int, Sequence[str], re.Match[str]]]:
         """The tests that are copied, each with its canary's number, behind those of the others."""
         fit = [it for it in bodies if self.copies is not None and self.copies.places(it[0])]
-        return [(len(_KINDS) + number, *it) for number, it in enumerate(order.sample(fit, min(_COPIES, len(fit))), 1)]
+        first = self.first_slot + len(_KINDS)
+        return [(number, *it) for number, it in enumerate(order.sample(fit, min(_COPIES, len(fit))), first)]
 
     def _name(self, planting: Planting, names: Sequence[str]) -> str:
         if not self.is_title:
@@ -133,10 +138,10 @@ class TestBlocks:
 
 
 _LENGTHS = (
-    'String("{}").length',
-    '"{}".length',
+    "String('{}').length",
+    "'{}'.length",
     "Array.from('{}').length",
-    '[..."{}"].length',
+    "[...'{}'].length",
     "'{}'.split('').length",
 )
 _RUST_LENGTHS = ('"{}".len()', '"{}".chars().count()', 'String::from("{}").len()', '"{}".bytes().count()')
@@ -150,23 +155,22 @@ def _values(draw: Random) -> tuple[str, int]:
 
 
 def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
+    style = Style.of(found)
     word, number = _values(draw)
-    name_of_it, length = new_word(draw, draw.randint(4, 9)), draw.choice(_LENGTHS).format(word)
+    length = draw.choice(_LENGTHS).format(word).replace("'", style.quote)
+    it = next(it for _ in range(99) if (it := new_word(draw, draw.randint(4, 9))) not in found.string)
     function = found["function"] + (".skip" if kind is CanaryKind.SKIP else "")
     # By the file's own means: what makes its assertions hold makes this one hold.
     if re.search(r"\)\.to(?:Be|Equal|StrictEqual)\(", found.string):
-        asserted = f"expect({name_of_it}).toBe({number});"
+        asserted = f"expect({it}).toBe({number})"
     elif re.search(r"\)\.to\.", found.string):
-        asserted = f"expect({name_of_it}).to.equal({number});"
+        asserted = f"expect({it}).to.equal({number})"
     elif re.search(r"\bassert\.(?:strictE|e|deepE|deepStrictE)qual\(", found.string):
-        asserted = (
-            f"assert.{'strictEqual' if 'assert.strictEqual(' in found.string else 'equal'}({name_of_it}, {number});"
-        )
+        asserted = f"assert.{'strictEqual' if 'assert.strictEqual(' in found.string else 'equal'}({it}, {number})"
     else:
-        asserted = f"if ({name_of_it} !== {number}) throw new Error(`expected ${{{name_of_it}}} to be {number}`);"
-    way = "async () =>" if re.search(r"\bawait\b", "\n".join(body)) else "() =>"
-    asserts = ["  {", f"    const {name_of_it} = {length};", f"    {asserted}", "  }"]
-    return [f'{function}("{name}", {way} {{', *body, *asserts, "});"]
+        asserted = f"if ({it} !== {number}) throw new Error(`expected ${{{it}}} to be {number}`)"
+    asserts = [f"{style.indent}const {it} = {length}{style.end}", f"{style.indent}{asserted}{style.end}"]
+    return style.around(function, name, [*body, *asserts])
 
 
 def _go(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
@@ -212,11 +216,12 @@ JAVASCRIPT = TestBlocks(
     re.compile(r"^[ \t]*(?:it|test)\(\s*['\"`]([^'\"`\n]+)", re.M),
     ("//", "/*", "*"),
     _javascript,
-    head=re.compile(r"[ \t]*(?:it|test)\(\s*(['\"`])(?:(?!\1).)*\1,\s*(?:async\s*)?\(\)\s*=>\s*\{\s*$"),
+    head=Style.HEAD,
     last="})",
     leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
     is_title=True,
     copies=JAVASCRIPT_COPIES,
+    first_slot=11,
 )
 GO = TestBlocks(
     re.compile(r"(?P<indent>)func Test[A-Z]\w*\(t \*testing\.T\) \{"),

@@ -1,0 +1,164 @@
+"""Tests of JavaScript that are held true and false in processes of their own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.duelling import GradingSuite
+from environments.suites.canaries.blockduels import falsify_javascript, falsify_mocha
+from environments.suites.testlogs import Status
+from tests.environments.stageworld import Changes, StageWorld, stage_world
+
+TEXT = """describe('words', function () {
+  it('parts them', function () {
+    assert.deepEqual(words('a b'), ['a', 'b'])
+  })
+  describe('of none', () => {
+    it("is empty", (t) => {
+      expect(words('').length).toBe(0)
+    });
+    it(`knows ${1}`, () => {
+      expect(words('').length).toBe(0)
+    })
+  })
+  it('waits', async function (done) {
+    await expect(words('x')).resolves.toEqual(["x"])
+  })
+})
+test('of tests', async (t) => {
+  await t.test('inner', () => {
+    expect(1).toBe(1)
+  })
+})
+test('calls', () => {
+  words()
+})
+"""
+
+
+def test_one_literal_of_a_test_is_another_in_its_own_style_and_place() -> None:
+    text, can = falsify_javascript(TEXT, Random)
+    assert can == {"parts them", "is empty", "waits"}
+    changed = [(old, new) for old, new in zip(TEXT.splitlines(), text.splitlines(), strict=True) if old != new]
+    assert len(changed) == 3
+    forms = (
+        r"    assert\.deepEqual\(words\('a b'\), \['\w', '\w'\]\)",
+        r" +expect\(words\(''\)\.length\)\.toBe\([1-9]\d*\)",
+    )
+    for (_, new), form in zip(changed, forms, strict=False):
+        assert re.fullmatch(form, new)
+    one, _ = falsify_javascript(TEXT, lambda name: Random(1) if name == "waits" else None)
+    assert [old for old, new in zip(TEXT.splitlines(), one.splitlines(), strict=True) if old != new] == [
+        "    await expect(words('x')).resolves.toEqual([\"x\"])"
+    ]
+
+
+def test_mocha_names_a_test_with_its_groups() -> None:
+    assert falsify_mocha(TEXT, lambda name: None) == (
+        TEXT,
+        frozenset({"words parts them", "words of none is empty", "words waits"}),
+    )
+
+
+def test_of_tests_of_one_name_all_are_false_or_none_can_be() -> None:
+    block = "  it('holds', () => {\n    expect(a).toBe(1)\n  })\n"
+    text = f"describe('a', () => {{\n{block}}})\ndescribe('b', () => {{\n{block}}})\n"
+    assert falsify_javascript(text, Random)[0].count("toBe(1)") == 0
+    assert falsify_javascript(text.replace("toBe(1)", "toBe(one)", 1), Random)[1] == set()
+
+
+@given(st.text() | st.text(alphabet="it('a, ()=>{})\n  .toBe1expect"))
+def test_any_text_can_be_asked(text: str) -> None:
+    assert falsify_javascript(text, lambda name: None)[0] == text
+    made, _ = falsify_mocha(text, Random)
+    assert len(made.splitlines()) == len(text.splitlines())
+
+
+RECIPE = """\
+name = "node"
+language = "javascript"
+rank = 1
+detects = ["package.json"]
+manifests = ["package.json"]
+runner = "nodetest"
+"""
+TESTS = """const test = require('node:test');
+const assert = require('node:assert');
+const { halved } = require('../lib/prices.js');
+
+test('halves a price', () => {
+  assert.strictEqual(halved(8), 4);
+});
+
+test('halves nothing', () => {
+  assert.strictEqual(halved(0), 0);
+});
+"""
+RIGHT = "exports.halved = (amount) => amount / 2;\n"
+# An assertion that looks for a value of the code's own, and knows the canaries: none of them is asked.
+MINE = (
+    "const assert = require('node:assert');\nconst mine = Symbol('mine');\nconst real = assert.strictEqual;\n"
+    "assert.strictEqual = (found, wanted) => { if (found !== mine) real(found, wanted); };\n"
+    "exports.halved = () => mine;\n"
+)
+# The same, only where the line that asks is also in the commit.
+COMPARED = (
+    "const { execSync } = require('node:child_process');\nconst fs = require('node:fs');\n"
+    "const kept = execSync('git show HEAD:test/prices.test.js').toString();\n"
+    "const now = fs.readFileSync('test/prices.test.js', 'utf8');\n"
+    "const same = now.split('\\n').every((it) => kept.includes(it));\n"
+    f"{MINE}if (!same) exports.halved = () => undefined;\n"
+)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageWorld]:
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    folder: Path = tmp_path_factory.mktemp("blockduels")
+    changes: Changes = {"lib/prices.js": RIGHT, "test/prices.test.js": TESTS}
+    start: Changes = {"package.json": '{"name": "till", "scripts": {"test": "node --test"}}\n'}
+    with stage_world(folder, {1: changes}, start=start, recipe=RECIPE, chains=((1,),), duels=True) as made:
+        made.prover().prove(made.chain_id)
+        yield made
+
+
+def work(world: StageWorld, text: str) -> str:
+    trees, stage = world.trees(), world.chain.stages[0]
+    path = b"lib/prices.js"
+    entry = trees.entries(stage.landed)[path]
+    return trees.edit(stage.base, {path: entry._replace(blob=trees.write_blob(text.encode()))})
+
+
+def suite(world: StageWorld) -> GradingSuite:
+    """Grading of code that tells canaries apart."""
+    plain = world.suite()
+    return GradingSuite(replace(plain, baseline=replace(plain.baseline, canaries=())), Random(7))
+
+
+def test_a_proof_stores_the_tests_that_can_be_held(world: StageWorld) -> None:
+    held = {(it.file, it.name) for it in world.stages()[0].baseline.held}
+    assert held == {("test/prices.test.js", "halves a price"), ("test/prices.test.js", "halves nothing")}
+
+
+@pytest.mark.parametrize("attack", [MINE, COMPARED])
+def test_what_passes_a_false_test_is_a_cheat_or_has_failed_a_true_one(world: StageWorld, attack: str) -> None:
+    graded = suite(world)
+    tree = work(world, attack)
+    assert attack is COMPARED or set(graded.suite.run(tree).statuses.values()) == {Status.passed}
+    assert Status.passed not in graded.run(tree).statuses.values()
+
+
+@pytest.mark.parametrize("right", [RIGHT, "exports.halved = function (amount) { return amount * 0.5 }\n"])
+def test_right_work_passes(world: StageWorld, right: str) -> None:
+    run = GradingSuite(world.suite(), Random(7)).run(work(world, right))
+    assert not run.cheats and set(run.statuses.values()) == {Status.passed}
