@@ -18,6 +18,7 @@ from prchain.core.llm.model import Message, Reply, Request, ToolCall, Usage
 from sql.tables import Trajectory
 from tests.models import FakeModel
 from tests.trajectories.demoworld import Ran
+from tests.trajectories.miniworld import on_the_path
 from tests.trajectories.rolloutworld import PolicyReply, RolloutWorld, rollout_world, works
 from trajectories.agents.scaffolds.attempt_loop import LoopSettings
 from trajectories.agents.scaffolds.kinds import SCAFFOLDS
@@ -250,8 +251,9 @@ def test_the_form_of_calls_makes_another_rollout_and_its_prompt_is_one_of_it(wor
     assert RolloutOptions(calls="native").hash() == RolloutOptions().hash(), "no id changes"
 
 
+@pytest.mark.mini
 def test_mini_swe_agent_calls_its_tool_by_the_endpoint_alone() -> None:
-    pytest.importorskip("minisweagent")
+    on_the_path()
     with pytest.raises(UsageError, match="leave calls=text out"):
         SCAFFOLDS["mini"].make(RolloutOptions(scaffold="mini", calls="text"))
     assert LoopSettings.of(RolloutOptions(calls="text")).calls == "text"
