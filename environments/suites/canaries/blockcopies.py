@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, NamedTuple
 
-from environments.suites.canaries.blockstyle import Style
+from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.falsify import near
 
 _LITERALS = re.compile(r"[\[\]{}(),:\s\w\"'.&!-]*")
@@ -75,7 +75,7 @@ def other_value(literal: str, draw: Random) -> str:
 
 
 def _javascript(found: re.Match[str], body: Sequence[str]) -> Sequence[str]:
-    return Style.of(found).around(found["function"], FalseCopies.NAME, body)
+    return BlockStyle.of(found).around(found["function"], FalseCopies.NAME, body)
 
 
 def _rust(_: re.Match[str], body: Sequence[str]) -> Sequence[str]:

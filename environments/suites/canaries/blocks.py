@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, RUST_COPIES, FalseCopies
-from environments.suites.canaries.blockstyle import Style
+from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
 from environments.suites.canaries.names import REASONS, new_name, new_word
 
@@ -155,7 +155,7 @@ def _values(draw: Random) -> tuple[str, int]:
 
 
 def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
-    style = Style.of(found)
+    style = BlockStyle.of(found)
     word, number = _values(draw)
     length = draw.choice(_LENGTHS).format(word).replace("'", style.quote)
     it = next(it for _ in range(99) if (it := new_word(draw, draw.randint(4, 9))) not in found.string)
@@ -216,7 +216,7 @@ JAVASCRIPT = TestBlocks(
     re.compile(r"^[ \t]*(?:it|test)\(\s*['\"`]([^'\"`\n]+)", re.M),
     ("//", "/*", "*"),
     _javascript,
-    head=Style.HEAD,
+    head=BlockStyle.HEAD,
     last="})",
     leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
     is_title=True,

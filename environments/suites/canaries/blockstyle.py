@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class BlockStyle:
     """Of a test, and where it does not tell of its file: the quotes, the head of its function, what ends a statement,
     and the indentation of a line in it."""
 
