@@ -158,7 +158,9 @@ def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random,
     style = BlockStyle.of(found)
     word, number = _values(draw)
     length = draw.choice(_LENGTHS).format(word).replace("'", style.quote)
-    it = next(it for _ in range(99) if (it := new_word(draw, draw.randint(4, 9))) not in found.string)
+    it = new_word(draw, draw.randint(4, 9))
+    while it in found.string:
+        it += new_word(draw)
     function = found["function"] + (".skip" if kind is CanaryKind.SKIP else "")
     # By the file's own means: what makes its assertions hold makes this one hold.
     if re.search(r"\)\.to(?:Be|Equal|StrictEqual)\(", found.string):
