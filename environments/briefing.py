@@ -14,6 +14,7 @@ from environments.images.image_plan import ImagePlan
 from environments.images.stage_image import StageImage
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.package_scripts import in_one_process
+from environments.suites.runner import PARENT
 from environments.suites.runners import RUNNERS
 
 _TIMEOUT = 30.0
@@ -70,7 +71,8 @@ def typed_command(plan: ImagePlan) -> str | None:
     if plan.of:
         return None  # a publisher's command names the tests of the task
     # A recipe may start our reporter by another name of the program: `python3`, a path.
-    own = plan.test.replace(*((ours, typed) if program == typed_program else (runner.template, runner.typed)))
+    own = plan.test.replace(f"{PARENT} ", "").replace(" -- {files}", " {files}")
+    own = own.replace(*((ours, typed) if program == typed_program else (runner.template, runner.typed)))
     own = own.replace(in_one_process(ours), typed)
     return None if "{tools}" in own or "{report}" in own else own.replace("{files}", FILES).strip() or None
 

@@ -30,7 +30,6 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "jest": tuple(f"jest.config.{it}" for it in ("json", *_CODE[:6])),
     "vitest": tuple(f"{name}.config.{it}" for name in ("vitest", "vite") for it in _CODE[:6]),
-    "nodetest": (),
 }
 """Files of the root that say which files hold tests, by runner."""
 _KEYS = {"mocha": "spec", "jest": "testMatch", "vitest": "include"}
@@ -45,7 +44,9 @@ _MOST = 100_000
 
 def own_names(runner: str) -> OwnNames:
     """The rule of a runner on Node for the names of test files, by what a repository says."""
-    return OwnNames(("package.json", MAKEFILE, *_SETTINGS[runner]), lambda texts: patterns(runner, texts), takes)
+    return OwnNames(
+        ("package.json", MAKEFILE, *_SETTINGS.get(runner, ())), lambda texts: patterns(runner, texts), takes
+    )
 
 
 def patterns(runner: str, texts: Mapping[str, str]) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ def patterns(runner: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     listed = list(_of_settings(runner, texts))
     found = [glob for glob in listed if runner != "vitest" or re.search(r"test|spec", glob)]
     ignored = [f"!{it}" for script in started for it in script.ignored]
-    if runner in {"mocha", "nodetest"}:
+    if runner not in {"jest", "vitest"}:
         for script in started:
             found += [glob for it in script.files for glob in _below(it, script.recursive, runner, script.options)]
     if runner == "mocha" and not found and any(not it.files for it in started):
@@ -127,7 +128,7 @@ def _of_settings(runner: str, texts: Mapping[str, str]) -> Iterator[str]:
         yield from _texts(section.get(key))
         if runner == "jest":
             yield from _of_jest(section)
-    for path in _SETTINGS[runner]:
+    for path in _SETTINGS.get(runner, ()):
         text = texts.get(path, "")
         if path.endswith((".yml", ".yaml")):
             for one, several in _YAML.findall(text):
@@ -150,7 +151,7 @@ def _below(place: str, recursive: bool, runner: str, options: tuple[str, ...]) -
     place = place.rstrip("/")
     if re.search(r"[*{}?]|\.[cm]?[jt]sx?$", place):
         return [place]
-    inner = "**/*" if recursive or runner == "nodetest" else "*"
+    inner = "**/*" if recursive or runner != "mocha" else "*"
     more = [
         value.lstrip(".")
         for index, option in enumerate(options)

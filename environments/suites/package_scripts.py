@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from environments.suites.makefiles import CALL, targets
+from environments.suites.runner import PARENT
 
 _MOST_WORDS = 400
 _MOST_ROOTS = 40
@@ -24,12 +25,13 @@ _MOST_ROOTS = 40
 _MOST_STARTED = 60
 """Scripts that one of them comes to."""
 
-_PROGRAM = re.compile(r"(?:.{0,200}/)?_?(jest|mocha|vitest|ts-mocha|tsx|node|ts-node)(?:-cli)?(?:\.[cm]?js)?")
+_PROGRAM = re.compile(
+    r"(?:.{0,200}/)?_?(jest|mocha|vitest|ts-mocha|tsx|node|ts-node|tap|tape|ava)(?:-cli)?(?:\.[cm]?js)?"
+)
+_NAMED = frozenset({"jest", "mocha", "vitest", "tap", "tape", "ava"})
+"""Programs that are runners of ours."""
 _OTHERS = frozenset(
     {
-        "ava",
-        "tap",
-        "tape",
         "karma",
         "jasmine",
         "uvu",
@@ -63,6 +65,9 @@ _VALUED: Mapping[str, frozenset[str]] = {
     "jest": frozenset({"--config", "-c", "--env", "--rootDir", "--testEnvironment", "--projects", "--selectProjects"}),
     "vitest": frozenset({"--config", "-c", "--root", "--environment", "--project", "--pool"}),
     "nodetest": frozenset(_LOADERS),
+    "tap": frozenset({"--node-arg", "--require", "-r", "--import", "--loader"}),
+    "tape": frozenset({"--require", "-r"}),
+    "ava": frozenset({"--config", "--node-arguments"}),
 }
 """Options that say how tests are loaded, and take a value."""
 _FLAGS = re.compile(
@@ -73,6 +78,7 @@ _ALONE = "--runInBand"
 _DROPPED = frozenset(
     {"--reporter", "-R", "--reporters", "--reporter-options", "-O", "--grep", "-g", "--coverageReporters"}
     | {"--test-reporter", "--test-reporter-destination", "--maxWorkers", "-w", "--retries", "--test-name-pattern"}
+    | {"--timeout", "-t", "--match", "-m", "--coverage-map", "--concurrency"}
     | {"--coverageDirectory", "--outputFile", "--ignore", "--exclude", "--jobs", "-j", "--test-concurrency", "--silent"}
 )
 """Options with a value that say nothing of that; ``--silent`` takes one of the next words at times."""
@@ -115,7 +121,8 @@ def chosen_script(package: str, makefile: str = "") -> Scripted | None:
 
 def with_options(template: str, script: Scripted) -> str:
     """The command of a runner with what the script says of how tests are loaded."""
-    program, _, rest = template.partition(" ")
+    own_part = template.removeprefix(f"{PARENT} ")
+    program, _, rest = own_part.partition(" ")
     # Braces are places of the template.
     is_plain = re.compile(r"[^{}\x00-\x1f\x7f]{1,500}").fullmatch
     words = [shlex.quote(word) for word in script.options] if all(map(is_plain, script.options)) else []
@@ -124,7 +131,7 @@ def with_options(template: str, script: Scripted) -> str:
     if _ALONE in script.options:
         rest = in_one_process(rest)
     ordered = [*own, rest, *words] if script.runner == "vitest" else [*own, *words, rest]
-    return " ".join([*variables, *ordered])
+    return " ".join([*variables, *([PARENT] if own_part != template else []), *ordered])
 
 
 def in_one_process(command: str) -> str:
@@ -227,13 +234,13 @@ def _command(words: Sequence[str]) -> Scripted | None:
     name, rest = program[1], list(words[1:])
     if name == "ts-mocha":
         return _read("mocha", rest, Scripted("mocha", program="ts-mocha"))
-    if name in {"jest", "mocha", "vitest"}:
+    if name in _NAMED:
         return _read(name, rest, Scripted(name))
     options: list[str] = []
     while rest:
         word = rest[0]
         inner = _PROGRAM.fullmatch(word)
-        if inner and inner[1] in {"jest", "mocha", "vitest"}:
+        if inner and inner[1] in _NAMED:
             of_node = [("NODE_OPTIONS", " ".join(options))] if options else []
             return _merged(_read(inner[1], rest[1:], Scripted(inner[1])), of_node)
         if word == "--test":
@@ -258,7 +265,10 @@ def _read(runner: str, words: Sequence[str], start: Scripted) -> Scripted:
             recursive = True
         elif option in _VALUED[runner]:
             value = value if has_value else next(waiting, "")
-            options += [f"{option}={value}"] if has_value else [option, value]
+            if option == "--node-arg":  # of node-tap, for the Node that runs a file
+                options.append(value)
+            else:
+                options += [f"{option}={value}"] if has_value else [option, value]
         elif option in {"--ignore", "--exclude"} and runner == "mocha":
             ignored.append(value if has_value else next(waiting, ""))
         elif runner == "jest" and word in {"-i", _ALONE}:
@@ -267,5 +277,5 @@ def _read(runner: str, words: Sequence[str], start: Scripted) -> Scripted:
             options.append(word)
         elif option in _DROPPED and not has_value:
             next(waiting, "")
-    files = [it for it in files if it not in {"run", "test", "watch"} or runner in {"mocha", "nodetest"}]
+    files = [it for it in files if it not in {"run", "test", "watch"} or runner not in {"jest", "vitest"}]
     return replace(start, options=tuple(options), files=tuple(files), ignored=tuple(ignored), recursive=recursive)

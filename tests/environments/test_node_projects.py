@@ -224,8 +224,8 @@ def test_scripts_that_start_no_runner_say_nothing(text: str) -> None:
 
 
 def test_a_runner_that_we_have_none_for_is_named_and_one_of_ours_beside_it_is_taken() -> None:
-    with pytest.raises(NoRecipe, match="with ava"):
-        scripted_runner({"package.json": script(test="ava")})
+    with pytest.raises(NoRecipe, match="with karma"):
+        scripted_runner({"package.json": script(test="karma start")})
     assert scripted_runner(
         {"package.json": '{"scripts": {"test": "karma start"}, "devDependencies": {"mocha": "1"}}'}
     ) == ("", "")

@@ -268,6 +268,33 @@ def test_other_runners_on_node_have_proofs_of_every_strength(shop: Shop, runner:
     are_what_they_are_made_to_be(shop.strengths(provided))
 
 
+TAP_FILES = {
+    "tap": ("^16", "const { test } = require('tap')", "equal"),
+    "tape": ("^5", "const test = require('tape')", "equal"),
+    "ava": ("^4", "const test = require('ava')", "is"),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("runner", TAP_FILES)
+def test_a_node_project_whose_files_print_tap_is_tested(shop: Shop, runner: str) -> None:
+    version, names, equal = TAP_FILES[runner]
+    ended = "" if runner == "ava" else "; t.end()"
+    package = {"name": "small", "version": "1.0.0", "scripts": {"test": runner}, "devDependencies": {runner: version}}
+    text = f"""{names}
+const {{ half }} = require('..')
+test('halves', t => {{ t.{equal}(half(6), 3){ended} }})
+test('is there', t => {{ t.{equal}(typeof half, 'function'){ended} }})
+"""
+    files = {**NODE, "package.json": json.dumps(package), "test/half.test.js": text}
+    provided, run = shop.prepare(files, {"index.js": "exports.half = n => n / 2\n"})
+    assert provided.plan.runner == runner
+    before, after = run(0, ["test/half.test.js"]), run(1, ["test/half.test.js"])
+    tests = ["test/half.test.js > halves", "test/half.test.js > is there"]
+    assert before.statuses == dict(zip(tests, (Status.failed, Status.passed), strict=True)), before.tail
+    assert after.statuses == dict.fromkeys(tests, Status.passed), after.tail
+
+
 @recipe
 def test_a_module_of_go_has_proofs_of_every_strength(shop: Shop) -> None:
     """Ids of Go name no file."""

@@ -107,6 +107,20 @@ def test_reporters_on_node_sign_what_their_runner_tells_them(tmp_path: Path, run
     assert (read.started, read.exit_code, read.foreign, read.gap) == (True, 1, 0, False)
 
 
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+def test_the_reporter_of_an_old_vitest_finds_its_other_half(tmp_path: Path) -> None:
+    tools, tree = tmp_path / "tools", tmp_path / "tree"
+    for folder in (tools, tree):
+        folder.mkdir()
+    for name, content in reporters("{tools}/vitest_reporter.mjs").items():
+        told = f"'file://{tree}{tools}/{name}'".encode()
+        (tools / name).write_bytes(content.replace(b"import.meta.url", told))
+    (tools / "drive.cjs").write_text(DRIVERS["vitest"], encoding="utf-8")
+    order = json.dumps({"key": KEY.hex(), "report": str(tmp_path / "report")})
+    subprocess.run([str(NODE), str(tools / "drive.cjs")], cwd=tree, input=order.encode(), check=True, timeout=60)
+    assert read_events((tmp_path / "report").read_bytes(), KEY).exit_code == 1
+
+
 def test_a_command_gets_the_reporter_that_it_names_with_what_that_loads_and_else_all() -> None:
     everything = reporters("own-runner --report {report}")
     assert len(everything) == len(reporters("run {tools} FILES")) == 8

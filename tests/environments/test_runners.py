@@ -47,7 +47,7 @@ NAMES_RUNNERS = {
     "environments/briefing.py": {"go"},
     "environments/images/interpreters/go_layers.py": {"go"},
     "environments/suites/reporters/python_reporter.py": {"pytest", "unittest"},
-    "environments/suites/reporters/parent_kinds.py": {"go", "cargo", "surefire"},
+    "environments/suites/reporters/parent_kinds.py": {"ava", "cargo", "go", "surefire", "tap", "tape"},
     # The modules of that name: the one that a skip needs, and those that no setup script may put something before.
     "environments/suites/canaries/python.py": {"pytest"},
     "environments/suites/setup_script.py": {"pytest", "unittest"},
@@ -63,8 +63,8 @@ NAMES_RUNNERS = {
         "vitest",
     },
     # The programs that scripts start, with their options, and the settings that each reads.
-    "environments/suites/package_scripts.py": {"jest", "mocha", "nodetest", "vitest"},
-    "environments/suites/collected.py": {"jest", "mocha", "nodetest", "vitest"},
+    "environments/suites/package_scripts.py": {"ava", "jest", "mocha", "nodetest", "tap", "tape", "vitest"},
+    "environments/suites/collected.py": {"jest", "mocha", "vitest"},
     # The language of that name, and the requirement of that name, which every image for Python has.
     "environments/images/plans.py": {"go", "pytest"},
 }
@@ -179,5 +179,5 @@ def test_tests_of_a_new_runner_are_run_and_read(rspec: ImagePlan, log: str, stat
 
 
 def test_a_recipe_whose_runner_has_no_module_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"ruby\.toml: runner: .*'rspec'.*known are cargo, go, .*vitest"):
+    with pytest.raises(RecipeError, match=r"ruby\.toml: runner: .*'rspec'.*known are ava, cargo, go, .*vitest"):
         parse_recipe(RECIPE, "ruby.toml")

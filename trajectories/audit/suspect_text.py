@@ -35,7 +35,7 @@ _WHOLE = r"(?:globalThis|global|window)"
 _GLOBALS = r"(?:test|it|describe|expect|assert|beforeEach|afterEach|beforeAll|afterAll|before|after|jest|vi)"
 _MODULES = (
     r"(?:@jest/[\w-]+|jest(?:-[\w-]+)?|vitest|@vitest/[\w-]+|mocha|chai|expect|assert(?:/strict)?|node:assert(?:/strict)?"
-    r"|node:test)"
+    r"|node:test|tap|@tapjs/[\w-]+|tape|ava)"
 )
 _CODE = (
     _Pattern(SuspicionRule.RUNNER_ASKED, RUNNER_SIGNS),
@@ -59,7 +59,7 @@ _CODE = (
         re.compile(
             r"(?:\brequire\(|\bimport\(|\bfrom\s+|\bimport\s+)\s*['\"]"
             r"(?:@jest/[\w-]+|jest(?:-circus|-jasmine2|-runner|-environment-\w+)?|vitest(?:/\w+)?|@vitest/[\w-]+|mocha"
-            r"|node:test(?:/\w+)?)['\"]"
+            r"|node:test(?:/\w+)?|tap|@tapjs/[\w-]+|tape|ava)['\"]"
         ),
     ),
     _Pattern(

@@ -30,6 +30,10 @@ class Slow:
         for test in [test for test in self._since if test.startswith(begins)]:
             self.end(test)
 
+    def again(self) -> None:
+        """Those that run begin now."""
+        self._since = dict.fromkeys(self._since, time.monotonic())
+
     def late(self) -> List[str]:
         """Those that took too long."""
         now = time.monotonic()
@@ -41,6 +45,9 @@ class Kind:
 
     files: Any = None
     """The files that the runner writes its report to; None where it prints it."""
+    is_of_files = False
+    """Whether each command runs one file, its last word, and what it prints (on standard output alone) is that file's
+    report."""
     refuses = False
     """Whether it runs nothing where it refuses one part of what it is given."""
 
@@ -250,4 +257,28 @@ class Surefire(Kind):
         return [[*command, f"-Djunit.jupiter.execution.timeout.testable.method.default={self._seconds:g} s"]]
 
 
-KINDS: Dict[str, Type[Kind]] = {"go": Go, "cargo": Cargo, "surefire": Surefire}
+class Tap(Kind):
+    """Files that print TAP, each in a process of its own. One that says nothing of a test for too long is ended."""
+
+    is_of_files = True
+    _SAYS = re.compile(r" *(?:not )?ok \d+(?: |$)")
+
+    def commands(self, command: List[str], late: List[str]) -> List[List[str]]:
+        """The command up to ``--`` with each of the files behind it."""
+        at = command.index("--")
+        return [[*command[:at], path] for path in command[at + 1 :]]
+
+    def line(self, line: str, slow: Slow) -> None:
+        """Take a line: where it says something of a test, the time begins anew."""
+        if self._SAYS.match(line):
+            slow.again()
+
+
+KINDS: Dict[str, Type[Kind]] = {
+    "go": Go,
+    "cargo": Cargo,
+    "surefire": Surefire,
+    "tap": Tap,
+    "tape": Tap,
+    "ava": Tap,
+}

@@ -1,11 +1,12 @@
-"""Runs go, cargo or maven and signs what they print or write; see `environments.suites.testlogs.events`.
+"""Runs go, cargo, maven or files that print TAP and signs what they print; see `environments.suites.testlogs.events`.
 
     python3 parent_reporter.py COMMAND...
 
 Runs as a script inside a sandbox, outside of the tested processes. Standard input holds one JSON object: ``key`` (hex),
-``report`` (path of the log), ``runner`` (go, cargo or surefire) and ``seconds``, which one test may take. Where one
-takes longer, everything is ended, ``overtime`` names it, and the others run again without it. The memory of this
-process is closed to others of its user (prctl(2), PR_SET_DUMPABLE), for the key is in it.
+``report`` (path of the log), ``runner`` (a name in `parent_kinds.KINDS`) and ``seconds``, which one test may take.
+Where one takes longer, everything is ended, ``overtime`` names it, and the others run again without it; of files that
+print TAP, that file alone. The memory of this process is closed to others of its user (prctl(2), PR_SET_DUMPABLE), for
+the key is in it.
 
 It runs on the image's own Python, from 3.6 on.
 """
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 ROUNDS = 8
 """Times that the tests are run: one less may take too long."""
 PIECE = 1 << 16
+MOST_OF_FILE = 1 << 23
+"""Characters of what the tests of one file print; a report that is longer lacks its end."""
 _PR_SET_DUMPABLE = 4
 _LINGER = 2.0
 """Seconds in which output is read after the command ended; a process that it left behind may hold the pipe."""
@@ -38,7 +41,9 @@ _LINGER = 2.0
 class Output:
     """What a command prints, said piece by piece."""
 
-    def __init__(self, log: "Log") -> None:
+    def __init__(self, log: "Optional[Log]") -> None:
+        """Without a log the text is kept."""
+        self.text = ""
         self._log = log
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
@@ -46,7 +51,9 @@ class Output:
     def take(self, piece: bytes, *, final: bool = False) -> List[str]:
         """Say it; the lines that it ends, and last the one that it begins."""
         text = self._decoder.decode(piece, final)
-        if text:
+        if self._log is None:
+            self.text = (self.text + text)[:MOST_OF_FILE]
+        elif text:
             self._log.say("output", text=text)
         *lines, self._rest = (self._rest + text).split("\n")
         self._rest = self._rest[-PIECE:]
@@ -55,10 +62,13 @@ class Output:
 
 def run(command: List[str], kind: "Kind", log: "Log") -> Tuple[int, List[str]]:
     """Run a command: its exit code, and the tests that took too long, for which it was ended."""
-    slow, output = kind.slow(), Output(log)
+    slow, output = kind.slow(), Output(None if kind.is_of_files else log)
+    aside = None if kind.is_of_files else subprocess.STDOUT
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=aside, start_new_session=True
     )
+    if kind.is_of_files:
+        slow.begin(command[-1])
     stream = child.stdout.fileno()  # type: ignore[union-attr]
     late: List[str] = []
     ended: Optional[float] = None
@@ -82,6 +92,10 @@ def run(command: List[str], kind: "Kind", log: "Log") -> Tuple[int, List[str]]:
     code = child.wait()
     if kind.files is None:
         output.take(b"", final=True)
+    if kind.is_of_files:
+        said = {"file": command[-1], "exit": code, "late": bool(late), "text": output.text}
+        log.say("file", text=json.dumps(said))
+        return code, []
     return code, late
 
 

@@ -1,6 +1,11 @@
-import { createRequire } from 'node:module'
+import { existsSync } from 'fs'
+import { createRequire } from 'module'
+import { fileURLToPath } from 'url'
 
-const { open, say, name } = createRequire(import.meta.url)('./signed_log.cjs')
+// Old vitest (0.21) takes the path of this file for one below the tree's root.
+const told = fileURLToPath(import.meta.url)
+const here = existsSync(told) ? told : told.slice(process.cwd().length)
+const { open, say, name } = createRequire(here)('./signed_log.cjs')
 
 function status (test) {
   if (test.mode === 'skip' || test.mode === 'todo') return 'skipped'
