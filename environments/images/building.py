@@ -127,13 +127,16 @@ class BuildContainer:
         if remaining <= 0:
             raise self._late(step)
         variables = f"set -a; [ ! -e {BUILD}/variables ] || . {BUILD}/variables; set +a"
-        command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", f"{variables}\n{script}"]
+        # It waits for a word of ours, for the engine's client may lose what is printed before it reads.
+        text = f"IFS= read -r _; exec </dev/null\n{variables}\n{script}"
+        command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", text]
         environment = {"BUILD": BUILD, "HOME": "/root" if root else f"/home/{USER}", **self._variables}
         with engine_failures(), self._killed_after(remaining) as late:
             api = self._container.client.api
             execution = api.exec_create(
                 self._container.id,
                 command,
+                stdin=True,
                 user="0" if root else USER,
                 workdir=WORKDIR if step != "prepare" else "/",
                 environment=environment,
@@ -252,10 +255,12 @@ _REPOSITORY = (
 
 
 def _chunks(stream: Any) -> Iterator[bytes]:
-    """What a command prints, both streams as they come. The SDK's own iterator would leave its socket open."""
+    """What a command prints once it is told to begin, both streams as they come. The SDK's own iterator would leave its
+    socket open."""
     from docker.utils.socket import SocketError, frames_iter  # noqa: PLC0415  loaded with the first build
 
     try:
+        getattr(stream, "_sock", stream).sendall(b"\n")
         for _, chunk in frames_iter(stream, tty=False):  # type: ignore[no-untyped-call]
             yield chunk
     except (SocketError, OSError):

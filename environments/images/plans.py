@@ -15,6 +15,7 @@ from environments.images.added_requirements import added_requirements
 from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.image_plan import ImagePlan
+from environments.images.inside.wanted import as_pep_440
 from environments.images.manifests import image_name, manifest_hash, manifest_paths
 from environments.images.nested_projects import nested_manifests
 from environments.images.node_project import (
@@ -271,4 +272,6 @@ def _requirements(
         lines += flat_lines(path, texts) if flat else [f"-r {WORKDIR}/{path}"]
     if not groups and not files and not project.chosen_extras():
         lines += project.tox_requirements
-    return [line for line in dict.fromkeys(lines) if not (flat and _ITSELF.match(line))]
+    if flat:
+        lines = [as_pep_440(line) for line in lines if not _ITSELF.match(line)]
+    return list(dict.fromkeys(lines))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +37,48 @@ class StandIn:
 
     def remove(self, **_: object) -> None:
         self.removed = True
+
+
+class Quick:
+    """A stream whose command prints as soon as it may, and nothing before that."""
+
+    def __init__(self, ours: socket.socket, theirs: socket.socket) -> None:
+        self._sock, self.theirs, self.heard = ours, theirs, b""
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    def recv(self, most: int) -> bytes:
+        return self._sock.recv(most)
+
+    def close(self) -> None:
+        self.heard = self.theirs.recv(10)
+        self.theirs.close()
+
+
+def test_a_command_says_nothing_before_somebody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's client loses what comes together with its answer: an empty `id -u` broke builds off."""
+    engine = StandIn("0")
+    ours, theirs = socket.socketpair()
+    said: list[Any] = []
+    streams: list[Quick] = []
+
+    def create(_: str, command: list[str], **options: Any) -> dict[str, str]:
+        said.append((command[-1].partition("\n")[0], options["stdin"]))
+        return {"Id": "e"}
+
+    def start(_: str, **__: Any) -> Quick:
+        theirs.sendall(struct.pack(">BxxxL", 1, 5) + b"1000\n")
+        theirs.shutdown(socket.SHUT_WR)
+        streams.append(Quick(ours, theirs))
+        return streams[-1]
+
+    api = engine.client.api
+    api.exec_create, api.exec_start, api.exec_inspect = create, start, lambda _: {"ExitCode": 0}
+    with BuildContainer(engine, "base", network="none", deadline=time.monotonic() + 60) as container:
+        theirs.settimeout(5)
+        assert container.run("user", "id -u agent") == "1000\n"
+    assert said == [("IFS= read -r _; exec </dev/null", True)] and streams[0].heard == b"\n"
 
 
 def ran(engine: StandIn, says: bytes, monkeypatch: pytest.MonkeyPatch, *, seconds: float = 60.0) -> None:

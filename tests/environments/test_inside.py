@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.images.inside import forget_tree
+from environments.images.inside import forget_tree, wanted
 
 
 def test_packages_of_the_tree_are_told_from_those_of_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,3 +37,12 @@ def test_code_in_a_folder_of_its_own_is_of_the_project_above_it(
     (tmp_path / "tree/setup.py").write_text("")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "tree/src")])
     assert forget_tree.packages_below(str(tmp_path / "tree")) == [("a", ".")]
+
+
+def test_what_older_tools_wrote_is_asked_for_as_today_s_read_it() -> None:
+    """uvicorn of 2020; pip 24.1 and uv refuse such metadata."""
+    metadata = (
+        'Requires-Dist: a (>=0.13.*)\nRequires-Dist: b>=0.6,<0.7.* ; extra == "standard"\nRequires-Dist: c==1.*\n'
+    )
+    assert wanted.requirements(metadata, ["standard"]) == ["a (>=0.13)", "b>=0.6,<0.7", "c==1.*"]
+    assert wanted.of_egg("a>=0.13.*\n\n[docs]\nb~=1.2.*\n", ["docs"]) == ["a>=0.13", "b~=1.2"]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -493,3 +494,24 @@ def test_a_run_without_a_signature_in_which_a_test_must_fail_cannot_end_with_cod
     lie = ended(events(TestTotal="pass", TestMany="pass", TestFew="pass"), 1)
     assert lie.cheats == tuple(f"a test that must not pass passes: f:{n}" for n in (1, 2))
     assert lie.statuses["till.TestTotal"] is Status.error
+
+
+def test_a_plugin_that_has_the_name_of_a_loaded_module_is_loaded_where_warnings_are_errors(tmp_path: Path) -> None:
+    """As pytest-asyncio, whose entry point is ``asyncio``."""
+    site = tmp_path / "site"
+    for name, text in {
+        "json_plugin.py": "import pytest\n@pytest.fixture\ndef answer(): return 42\n",
+        "json_plugin-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: json-plugin\nVersion: 1.0\n",
+        "json_plugin-1.0.dist-info/entry_points.txt": "[pytest11]\njson = json_plugin\n",
+    }.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    (tree / "test_a.py").write_text("def test_it(answer): assert answer == 42\n")
+    command = replace(RUNNERS["pytest"].command, environment={"PYTHONPATH": str(site)})
+    first = run_tests(Shell(tree), command, ["test_a.py"], timeout=60)  # type: ignore[arg-type]
+    assert "json" in (first.observed.plugins or ())
+    again = run_tests(Shell(tree), command, ["test_a.py"], timeout=60, baseline=first.observed)  # type: ignore[arg-type]
+    assert again.statuses == first.statuses == {"test_a.py::test_it": Status.passed}, again.tail

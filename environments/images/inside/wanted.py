@@ -6,6 +6,7 @@ import re
 import sys
 from typing import List, Optional
 
+_WILD = re.compile(r"((?:>=|<=|~=|<|>)\s*\d+(?:\.\d+)*)\.\*")
 _EXTRA = re.compile(r"""\(?\s*extra\s*==\s*["']([^"']+)["']\s*\)?""")
 
 
@@ -20,7 +21,12 @@ def requirements(metadata: str, patterns: List[str]) -> List[str]:
             kept = _marker(marker.strip(), patterns)
             if kept is not None:
                 found.append(requirement.strip() + (" ; " + kept if kept else ""))
-    return found
+    return [as_pep_440(line) for line in found]
+
+
+def as_pep_440(requirement: str) -> str:
+    """A requirement as PEP 440 writes it: ``>=0.13.*``, which setuptools took for ``>=0.13`` until 2023."""
+    return _WILD.sub(r"\1", requirement)
 
 
 def _marker(marker: str, patterns: List[str]) -> Optional[str]:
@@ -43,7 +49,7 @@ def of_egg(text: str, patterns: List[str]) -> List[str]:
             extra, _, marker = line[1:-1].partition(":")
             wanted = not extra or _fits(extra, patterns)
         elif line and wanted:
-            found.append(line + (" ; " + marker if marker else ""))
+            found.append(as_pep_440(line) + (" ; " + marker if marker else ""))
     return found
 
 

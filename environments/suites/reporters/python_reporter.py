@@ -363,6 +363,7 @@ def run_pytest(log: Log, order: Dict[str, Any], clock: Clock) -> int:
     if known is not None and _names_plugins():
         os.environ[_AUTOLOAD] = "1"
         arguments = [*(part for name in known for part in ("-p", name)), *arguments]
+        _take_for_entry_points(known)
     elif known is not None:
         _load_only(known)
     code = int(pytest.main(arguments, plugins=[HookGuard(log, order["hooks"]), *plugins, PhaseLimits()]))
@@ -376,6 +377,20 @@ def _names_plugins() -> bool:
     from _pytest.config import PytestPluginManager
 
     return "consider_entry_points" in PytestPluginManager.import_plugin.__code__.co_varnames
+
+
+def _take_for_entry_points(known: List[str]) -> None:
+    """Have pytest take no module for the plugin of that name: pytest-asyncio's entry point is ``asyncio``, and of the
+    standard library's module, which is loaded, pytest warns that its assertions cannot be rewritten, which ends a
+    session whose settings make errors of warnings."""
+    from _pytest.assertion.rewrite import AssertionRewritingHook
+
+    mark = AssertionRewritingHook.mark_rewrite
+
+    def mark_others(self: Any, *names: str) -> None:
+        mark(self, *(name for name in names if name not in known or name not in sys.modules))
+
+    AssertionRewritingHook.mark_rewrite = mark_others  # type: ignore[method-assign]
 
 
 def _load_only(known: List[str]) -> None:
