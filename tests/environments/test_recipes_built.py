@@ -332,7 +332,7 @@ def test_a_maven_project_is_tested_with_debians_artifacts_where_the_central_ones
 def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> None:
     tests = ["tests/test_outer.py"]
     provided, run = shop.prepare(WORKSPACE, {"inner/src/inner/__init__.py": "def half(n): return n // 2\n"})
-    assert provided.notes == ("taken as of a later day: pip",)
+    assert provided.notes == ()
     before, after = run(0, tests), run(1, tests)
     assert {test.rpartition("::")[2]: str(status) for test, status in before.statuses.items()} == {
         "test_halves": "failed",
@@ -341,6 +341,21 @@ def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> N
     }
     assert set(after.statuses.values()) == {Status.passed}
     are_what_they_are_made_to_be(shop.strengths(provided))
+
+
+@pytest.mark.whole
+def test_a_project_that_its_own_list_pins_is_the_trees_and_not_the_indexs(shop: Shop) -> None:
+    half = "def half(n): return n\n"
+    files = {
+        "setup.py": "from setuptools import setup\nsetup(name='toml', package_dir={'': 'src'}, packages=['toml'])\n",
+        "requirements/tests.txt": "pytest\ntoml==0.10.2\n",
+        ".gitignore": "*.egg-info/\n",
+        "src/toml/__init__.py": half,
+        "tests/test_toml.py": "from toml import half\n\ndef test_halves(): assert half(6) == 3\n",
+    }
+    _, run = shop.prepare(files, {"src/toml/__init__.py": half.replace("n\n", "n / 2\n")})
+    before, after = run(0, ["tests/test_toml.py"]), run(1, ["tests/test_toml.py"])
+    assert (list(before.statuses.values()), list(after.statuses.values())) == ([Status.failed], [Status.passed])
 
 
 @recipe
