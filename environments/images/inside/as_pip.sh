@@ -2,16 +2,16 @@
 # tools fail: the tools of the day first, then the project without what it needs, then what its metadata asks for.
 # For bash, read by steps of recipes: as_pip REQUIREMENTS PATTERN..., with the patterns of the extras that are wanted.
 as_pip() {
-    local requirements=$1 folder
+    local requirements=$1
     shift
     export UV_CONFIG_FILE=$BUILD/uv-builds.toml
     # uv replaces what is there only by what is newer; beside packages of the day newer tools do not start.
     "$UV" pip uninstall --quiet --python /opt/env setuptools wheel || true
     "$UV" pip install --quiet --python /opt/env pip setuptools wheel
     "$UV" pip install --python /opt/env --requirements "$BUILD/build.txt" || true
-    for folder in $FOLDERS; do pip_editable "$folder"; done
+    # What a setup.py imports may stand in the lists alone (numpy, Cython).
+    put_in || { alone --requirements "$requirements"; put_in; }
     of_metadata "$@" > "$BUILD/of_metadata.txt"
-    touch "$BUILD/with_pip"
     uv_install --no-sources --requirements "$BUILD/of_metadata.txt" --requirements "$requirements"
 }
 
@@ -31,6 +31,13 @@ uv_install() {
 of_metadata() {
     local folder
     for folder in $FOLDERS; do (cd "$folder" && /opt/env/bin/python "$BUILD/wanted.py" . "$@") || true; done
+}
+
+# Puts the projects in by pip.
+put_in() {
+    local folder
+    for folder in $FOLDERS; do pip_editable "$folder" || return 1; done
+    touch "$BUILD/with_pip"
 }
 
 pip_editable() {
