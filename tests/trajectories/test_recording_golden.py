@@ -22,7 +22,7 @@ from trajectories.model import EntryKind
 from trajectories.programs.spec import Programs
 from trajectories.recording.chat import AskedChat, events, read_asked, whole
 from trajectories.recording.conversation import Answered, Branch, RecordedConversations
-from trajectories.recording.exchanges import Exchange, packed, unpacked
+from trajectories.recording.exchanges import Exchange, SentRequest, packed, unpacked
 
 FILES = sorted((Path(__file__).parent / "data" / "exchanges").glob("*.json"))
 
@@ -41,7 +41,7 @@ def taken(file: Path, changed: Mapping[str, str] | None = None, volatile: tuple[
         messages = list(asked.messages)
         for old, new in (changed or {}).items() if number > 1 else ():
             messages = [replace(it, content=it.content.replace(old, new)) for it in messages]
-        all_.take(messages, asked.tools, Answered(reply, 0.5, 1.0, "2026"), asked.body)
+        all_.take(messages, asked.tools, Answered(reply, 0.5, 1.0, "2026"), SentRequest(asked.body))
     return all_.branches
 
 

@@ -65,7 +65,7 @@ while True:
         sys.exit("I stumbled")
     if mode == "hangs":
         time.sleep(1000)
-    if len(messages) == {"compacts": 4, "compacts later": 6}.get(mode):
+    if len(messages) == {"compacts": 4, "compacts later": 6, "compacts last": 8}.get(mode):
         messages = start + [{"role": "user", "content": "You have begun. Go on with this:\n" + words}]
         mode = "compacted"
 if mode == "titles":
