@@ -61,6 +61,8 @@ while True:
         command = json.loads(call["function"]["arguments"])["command"]
         ran = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": ran.stdout})
+    if mode == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
     if mode == "stumbles":
         sys.exit("I stumbled")
     if mode == "hangs":
