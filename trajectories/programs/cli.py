@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @backend_options(BACKENDS)
 @json_option
 def install(name: str | None, renew: bool, backend: str | None, unsafe: bool, as_json: bool) -> None:
-    """Install an agent program, once, for the sandboxes of a backend; without a NAME list them, with what they take.
+    """Install an agent program, or list them.
+
+    Once for all sandboxes of a backend; without a NAME it lists all, with what the installed ones take.
 
     Its lines run with the network, in a container of the Docker engine, or on this machine as you for other backends.
     What they leave lies in one volume, or one folder, which sandboxes see read-only.
