@@ -61,13 +61,13 @@ def _installed(where: Backend, settings: Settings) -> tuple[Any, ...]:
     """What `present` takes: all agent programs, and what the installed ones take on the disk."""
     from trajectories.programs.spec import Programs
 
-    rows = []
+    rows, cells = [], []
     with where.connected() as connected:
         for program in Programs(settings.agents_dir).values():
             size = connected.program_size(program.program, settings)
             row = {"name": program.name, "version": program.version, "licence": program.licence}
             rows.append(row | {"installed": size is not None, "bytes": size, "goes_on": program.next is not None})
-    cells = [(*(row[key] for key in ("name", "version", "licence")), _taken(row["bytes"])) for row in rows]
+            cells.append((*row.values(), _taken(size)))
     return {"programs": rows}, say_table, ("name", "version", "licence", "installed"), cells
 
 
