@@ -192,6 +192,9 @@ engine-faults: $(DEV) #: Kill a Docker engine of its own amid rollouts, and fill
 view-pages: $(DEV) $(BROWSER)/.installed #: Open the pages of `prchain view --out` in Chromium: ARGS="DIR --pictures DIR", ARGS=--bench
 	@PRCHAIN_TEST_BROWSER=$(BROWSER) $(BIN)/python -m research.view_pages $(ARGS)
 
+exchanges: $(DEV) #: Run the agent programs that ship in containers, and hold what they ask against the golden files: ARGS="NAME --write"
+	$(BIN)/python -m research.exchanges $(ARGS)
+
 same-rows: $(DEV) #: Say whether two databases hold the same facts: ARGS="ONE.db OTHER.db"
 	$(BIN)/python -m research.same_rows $(ARGS)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from environments.images.image_plan import ImagePlan
-from environments.programs.host import host_folder, install_on_host, is_whole
+from environments.programs.host import host_folder, install_on_host, installed_size
 from environments.programs.program import AgentProgram
 from environments.sandboxes.sandbox import WORKDIR, LaidFolder, ResourceLimits, Sandbox
 from environments.suites.runner import PIPED, TestCommand
@@ -95,7 +95,12 @@ class Backend(ABC):
 
     def has_program(self, program: AgentProgram, settings: Settings) -> bool:
         """Whether a program is installed, whole. Raises `EngineUnavailable`."""
-        return is_whole(host_folder(program, settings.data_dir))
+        return self.program_size(program, settings) is not None
+
+    def program_size(self, program: AgentProgram, settings: Settings) -> int | None:
+        """Bytes that an installed program takes, once for all sandboxes, 0 where its installation did not tell; None
+        where it is not installed. Raises `EngineUnavailable`."""
+        return installed_size(host_folder(program, settings.data_dir))
 
     def install_program(self, program: AgentProgram, settings: Settings) -> None:
         """Install a program anew, with the network. Raises `BuildFailed`, and what an engine raises."""

@@ -16,7 +16,7 @@ from environments.images.image_settings import BuildSettings
 from environments.images.images import find_tagged
 from environments.images.interpreters.layers import tools_name
 from environments.programs.program import AgentProgram
-from environments.programs.volumes import clear_volumes, install_in_volume, volume_is_whole, volume_name
+from environments.programs.volumes import clear_volumes, install_in_volume, volume_name, volume_size
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
@@ -69,10 +69,10 @@ class DockerBackend(Backend):
         """See `Backend.laid_program`: in a volume of the engine, since that may be elsewhere."""
         return LaidFolder(program.path, volume_name(program))
 
-    def has_program(self, program: AgentProgram, settings: Settings) -> bool:
-        """See `Backend.has_program`."""
+    def program_size(self, program: AgentProgram, settings: Settings) -> int | None:
+        """See `Backend.program_size`."""
         with self._engine_client() as client:
-            return volume_is_whole(client, self._relay_image(client), program)
+            return volume_size(client, self._relay_image(client), program)
 
     def install_program(self, program: AgentProgram, settings: Settings) -> None:
         """See `Backend.install_program`: in a container."""

@@ -25,9 +25,12 @@ def host_folder(program: AgentProgram, data_dir: Path) -> Path:
     return data_dir.absolute() / "agents" / program.key
 
 
-def is_whole(folder: Path) -> bool:
-    """Whether a program was installed there to its end."""
-    return (folder / WHOLE).is_file()
+def installed_size(folder: Path) -> int | None:
+    """Bytes of a program that was installed there to its end (`AgentProgram.size`); None where none was."""
+    try:
+        return AgentProgram.size((folder / WHOLE).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def install_on_host(program: AgentProgram, settings: Settings) -> None:

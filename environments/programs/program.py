@@ -9,12 +9,12 @@ FOLDER = "/opt/prchain/agents"
 """Where sandboxes see programs, each in a folder of its own."""
 
 WHOLE = ".whole"
-"""A file that stands in a program's folder once everything is in it."""
+"""A file that stands in a program's folder once everything is in it, and says how many KiB that is."""
 
 _BEFORE = """
 npm_package() { "$PYTHON" "$BUILD/npm_package.py" "$@"; }
 """
-_AFTER = f"\nchmod -R a+rX .\n: > {WHOLE}\n"
+_AFTER = f'\nchmod -R a+rX .\nkept=$(du -sk .)\necho "${{kept%%[!0-9]*}}" > {WHOLE}\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class AgentProgram:
     def path(self) -> str:
         """Where sandboxes see it."""
         return f"{FOLDER}/{self.name}"
+
+    @staticmethod
+    def size(whole: str) -> int:
+        """Bytes that a program takes, of what its `WHOLE` holds; 0 where that says nothing."""
+        return int(whole) << 10 if whole.strip().isdecimal() else 0
 
     @property
     def script(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,33 +27,35 @@ def volume_name(program: AgentProgram) -> str:
     return f"prchain-agent-{program.key}"
 
 
-def volume_is_whole(engine: Any, image: str, program: AgentProgram) -> bool:
-    """Whether the volume is there and was filled to its end; looked up from a container of the image that is never
-    started. Raises what an engine raises."""
+def volume_size(engine: Any, image: str, program: AgentProgram) -> int | None:
+    """Bytes of the volume, as `AgentProgram.size` tells them; None where it is not there or was not filled to its end.
+    Looked up from a container of the image that is never started. Raises what an engine raises."""
     from docker.errors import NotFound  # noqa: PLC0415  loaded with the engine
 
     with engine_failures():
         try:
             engine.volumes.get(volume_name(program))
         except NotFound:
-            return False
-    return _is_whole(engine, image, volume_name(program))
+            return None
+    whole = _whole(engine, image, volume_name(program))
+    return None if whole is None else AgentProgram.size(whole)
 
 
-def _is_whole(engine: Any, image: str, name: str) -> bool:
+def _whole(engine: Any, image: str, name: str) -> str | None:
+    """What the file holds that stands in a volume once it is filled; None without it."""
     from docker.errors import NotFound  # noqa: PLC0415  loaded with the engine
 
     with engine_failures():
         container = engine.containers.create(image, volumes={name: {"bind": FOLDER, "mode": "ro"}})
         try:
             stream, _ = container.get_archive(f"{FOLDER}/{WHOLE}")
-            for _ in stream:
-                pass
+            with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as archive:
+                content = archive.extractfile(WHOLE)
+                return "" if content is None else content.read().decode("ascii", "replace")
         except NotFound:
-            return False
+            return None
         finally:
             container.remove(force=True)
-    return True
 
 
 def clear_volumes(engine: Any, image: Callable[[], str], *, everybody: bool) -> dict[str, bool]:
@@ -67,7 +71,9 @@ def clear_volumes(engine: Any, image: Callable[[], str], *, everybody: bool) -> 
     for volume in volumes:
         owner = Process.parse((volume.attrs.get("Labels") or {}).get(OWNER, ""))
         try:
-            if not everybody and (owner is None or not owner.is_gone or _is_whole(engine, image(), volume.name)):
+            if not everybody and (
+                owner is None or not owner.is_gone or _whole(engine, image(), volume.name) is not None
+            ):
                 continue
             with engine_failures():
                 volume.remove()

@@ -51,6 +51,7 @@ def test_a_volume_holds_a_program_whole_or_is_not_there(client: Any, tmp_path: P
         assert not backend.has_program(good, settings), "one whose making was cut off is not there"
         backend.install_program(good, settings)
         assert backend.has_program(good, settings)
+        assert 8000 < (backend.program_size(good, settings) or 0) < 100_000
         laid = backend.laid_program(good, tmp_path)
         with DockerSandbox(SandboxConfig(IMAGE, user="agent", laid=(laid,)), client=client) as box:
             assert box.exec(f"cat {laid.path}/one; {laid.path}/bin/go").output == b"1\nran\n"

@@ -21,7 +21,7 @@ from tests.models import FakeModel
 from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, RolloutWorld, rollout_world
 from tests.trajectories.test_programs import finishes
 from tests.trajectories.toyagent import install_toy
-from trajectories.model import EntryKind
+from trajectories.model import AgentLimits, EntryKind
 from trajectories.programs import attempt
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
@@ -106,6 +106,19 @@ def test_one_that_stumbles_keeps_its_steps(world: RolloutWorld) -> None:
         TrajectoryStage, "endings", "steps", "end_tree", trajectory_id=name, position=1
     )
     assert (endings, steps) == (["failed"], 1) and tree
+
+
+def test_one_that_is_killed_is_its_own_failure_and_keeps_its_steps(world: RolloutWorld) -> None:
+    name = rolled(world, mode="dies")
+    outcome, _, reason = world.outcome(name)
+    assert outcome == "agent_failed" and "it ended with exit code 137" in str(reason), "128 and the signal"
+    assert world.rows(TrajectoryStage, "endings", "steps", trajectory_id=name, position=1) == [(["failed"], 1)]
+
+
+def test_one_that_hangs_is_ended_by_the_clock_with_what_it_started(world: RolloutWorld) -> None:
+    name = rolled(world, mode="hangs", stage_limits=AgentLimits(seconds=3))
+    assert world.rows(TrajectoryStage, "endings", "steps", trajectory_id=name, position=1) == [(["time_limit"], 1)]
+    assert not [it for it in children(os.getpid()) if b"agent.py" in words_of(it)]
 
 
 def test_one_that_asks_nothing_any_more_is_ended(world: RolloutWorld, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,10 @@ from trajectories.agents.observers.repetition import Repetition
 from trajectories.agents.scaffolds.context import OLD_GUIDANCE
 from trajectories.agents.scaffolds.scaffold import Advice, ObservedAttempt, Observer
 from trajectories.branches import read_branches
+from trajectories.export.export import export
+from trajectories.export.formats import chosen_format
 from trajectories.export.masks import loss_decisions
+from trajectories.export.options import ExportOptions
 from trajectories.model import AgentLimits, Entry, EntryKind
 from trajectories.programs import sessions
 from trajectories.recording.exchanges import unpacked
@@ -207,6 +211,38 @@ def test_guidance_stays_where_it_was_said_also_where_the_agent_begins_anew_with_
     with world.store.reading() as tx:
         (left,) = [it for it in read_branches(tx, name) if it.position == 1]
     assert len(unpacked(left.exchanges)) == left.replies == 2, "what stood before the summary"
+
+
+def test_a_branch_keeps_what_its_model_was_sent_with_the_words_of_observers_and_names_them(world: RolloutWorld) -> None:
+    asked: list[Request] = []
+
+    def goes_on_looking(messages: Sequence[Mapping[str, Any]]) -> PolicyReply:
+        """Takes a step more than the summary comes after."""
+        looks = sum(message["role"] == "assistant" for message in messages) == 2
+        return bash("ls") if looks and "You have begun" not in str(messages) else finishes(messages)
+
+    model = PolicyModel(goes_on_looking, asked.append)
+    name, _ = rolled(world, model, [Says()], "compacts last", **ALONE)
+    assert world.outcome(name)[0] == "accepted"
+    with world.store.reading() as tx:
+        (left,) = [it for it in read_branches(tx, name) if it.position == 1]
+    kept = unpacked(left.exchanges)
+    assert [it.body["messages"] for it in kept] == [it.body["messages"] for it in asked[:3] if it.body is not None]
+    assert [it.words for it in kept] == [(), (4,), (4, 7)]
+    assert [it.known for it in kept] == [0, 3, 6]
+    said = [[it.body["messages"][at]["content"] for at in it.words] for it in kept]
+    assert said == [[], ["You are at step 1."], [OLD_GUIDANCE, "You are at step 2."]]
+    out = world.folder / "out.jsonl"
+    for guidance in ("keep", "drop"):
+        options = ExportOptions(branches="all", guidance=guidance)
+        export(world.store, chosen_format("slime", options), options, out, force=True)
+        (sample,) = [
+            it for it in map(json.loads, out.read_text().splitlines()) if it["metadata"]["sample_id"] == f"{name}.1.1.0"
+        ]
+        messages = sample["messages"]
+        assert sum(it["step_loss_mask"] for it in messages) == 3
+        told = [it["content"] for it in messages if it["role"] == "user"][1:]
+        assert told == (["You are at step 1.", "You are at step 2."] if guidance == "keep" else [])
 
 
 def test_titles_are_not_watched(world: RolloutWorld) -> None:

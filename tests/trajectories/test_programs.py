@@ -250,12 +250,28 @@ def test_the_command_installs_once_and_says_what_it_does_not_know(
 
     plain = ("--backend", "unsafe-local", "--unsafe-local")
     outputs = [run("install", "toy", *plain).output for _ in range(2)]
-    assert outputs == ["installing toy 1.0 (MIT)\ntoy 1.0 is installed\n", "toy 1.0 was installed before\n"]
+    assert outputs == [
+        "installing toy 1.0 (MIT)\ntoy 1.0 is installed, 0.0 MB\n",
+        "toy 1.0 was installed before, 0.0 MB\n",
+    ]
     found = json.loads(run("install", "toy", "--renew", "--json", *plain).stdout)
+    size = found.pop("bytes")
     assert found == {"name": "toy", "version": "1.0", "licence": "MIT", "installed": True}
+    assert 2000 < size < 100_000, "a small file, in whole blocks"
+    listed = run("install", *plain).output.splitlines()
+    assert [line.split()[0] for line in listed] == ["name", "mini-swe-agent", "opencode", "qwen-code", "toy"]
+    assert listed[1].endswith(" no") and listed[-1].split() == ["toy", "1.0", "MIT", "0.0", "MB"]
+    rows = json.loads(run("install", "--json", *plain).stdout)["programs"]
+    assert rows[-1] == {**found, "bytes": size, "goes_on": True}
+    (whole,) = tmp_path.glob("data/agents/*/.whole")
+    whole.write_text("")
+    assert run("install", *plain).output.splitlines()[-1].split()[-1] == "yes", "one that did not tell its size"
+    assert run("install", "--renew", *plain).exit_code == 2
     unknown = run("install", "nobody", *plain)
     assert isinstance(unknown.exception, UsageError)
-    assert "there is no agent program 'nobody'; known are mini-swe-agent, opencode, toy" in str(unknown.exception)
+    assert "there is no agent program 'nobody'; known are mini-swe-agent, opencode, qwen-code, toy" in str(
+        unknown.exception
+    )
     assert "opencode: opencode, its own program" in " ".join(run("run", "--help").output.split())
 
 

@@ -161,6 +161,43 @@ def test_a_slow_or_broken_body_holds_up_nobody_else(monkeypatch: pytest.MonkeyPa
         slow.close()
 
 
+def begun(server: RecordingServer, length: int) -> socket.socket:
+    """A request whose body has so many bytes, none of which was sent."""
+    connection = socket.create_connection(("127.0.0.1", server.server_address[1]))
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer {server.token}\r\nContent-Length: {length}\r\n"
+    connection.sendall(f"{head}\r\n".encode())
+    return connection
+
+
+def test_a_body_that_drips_without_end_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trajectories.recording.server.BODY_SECONDS", 0.3)
+    with recording(FakeModel(lambda request: "hi")) as server:
+        dripping = begun(server, 99_999)
+        with pytest.raises(OSError):
+            for _ in range(500):
+                dripping.sendall(b" ")
+                time.sleep(0.02)
+        dripping.close()
+        assert post(server, json.dumps({"messages": HELLO}).encode())[0] == 200
+
+
+def test_bodies_that_are_too_much_together_wait_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trajectories.recording.server.MOST_BYTES", 1000)
+    asked = json.dumps({"messages": HELLO}).encode()
+    with recording(FakeModel(lambda request: "hi")) as server:
+        first = socket.create_connection(("127.0.0.1", server.server_address[1]))
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer {server.token}\r\nContent-Length: 990\r\n\r\n"
+        )
+        first.sendall(head.encode())
+        wait_for(lambda: server._held == 990)
+        status, answer = post(server, asked)
+        assert status == 503 and answer["error"]["message"] == "too much is asked at once"
+        first.close()
+        wait_for(lambda: server._held == 0)
+        assert post(server, asked)[0] == 200
+
+
 @pytest.mark.parametrize(
     ("failure", "raised", "code"),
     [

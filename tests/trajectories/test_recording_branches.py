@@ -36,7 +36,7 @@ from trajectories.programs.branches import branches_beside
 from trajectories.programs.calls import AttemptCalls, tools_of
 from trajectories.recording.chat import read_asked
 from trajectories.recording.conversation import Branch, RecordedConversations
-from trajectories.recording.exchanges import Exchange, ExchangeLog, packed, unpacked
+from trajectories.recording.exchanges import Exchange, ExchangeLog, SentRequest, packed, unpacked
 from trajectories.rollouts.rollout import roll
 
 OPENING = Entry(1, 2, 1, 0, EntryKind.QUERY, "user", "Mend it.")
@@ -47,7 +47,7 @@ def body(messages: Sequence[Any], **more: Any) -> dict[str, Any]:
 
 
 def take(all_: RecordedConversations, messages: Sequence[Any], text: str, *calls: Any, **more: Any) -> Branch:
-    return all_.take(messages, [TOOL], answer(text, *calls), body(messages, **more))[0]
+    return all_.take(messages, [TOOL], answer(text, *calls), SentRequest(body(messages, **more)))[0]
 
 
 VALUES = st.recursive(

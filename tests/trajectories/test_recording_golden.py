@@ -1,8 +1,8 @@
 """What agents really send at their pinned versions, and what they make of our answers: kept from runs of ours.
 
 `tests/trajectories/data/exchanges/NAME-VERSION.json` is what the agent's own program asked our recorder, over a folder
-with one file and a scripted model, and the replies. Prompts and declarations of tools are cut to a few words, the same
-in each request; nothing else is changed.
+with one file and a scripted model, and the replies, as `make exchanges` runs and writes them. Its makers' prose is
+numbered (``[text 1]``), and of declarations of tools some are left out; nothing else is changed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from prchain.core.llm.model import Message, Reply, Request
+from prchain.core.llm.model import Reply, Request
 from prchain.core.llm.wire import body_of
 from tests.trajectories.sdkreader import read_stream, read_whole
 from trajectories.model import EntryKind
 from trajectories.programs.spec import Programs
-from trajectories.recording.chat import AskedChat, events, read_asked, whole
+from trajectories.recording.chat import AskedChat, content_text, events, read_asked, whole
 from trajectories.recording.conversation import Answered, Branch, RecordedConversations
-from trajectories.recording.exchanges import Exchange, packed, unpacked
+from trajectories.recording.exchanges import Exchange, SentRequest, packed, unpacked
 
 FILES = sorted((Path(__file__).parent / "data" / "exchanges").glob("*.json"))
 
@@ -41,7 +41,7 @@ def taken(file: Path, changed: Mapping[str, str] | None = None, volatile: tuple[
         messages = list(asked.messages)
         for old, new in (changed or {}).items() if number > 1 else ():
             messages = [replace(it, content=it.content.replace(old, new)) for it in messages]
-        all_.take(messages, asked.tools, Answered(reply, 0.5, 1.0, "2026"), asked.body)
+        all_.take(messages, asked.tools, Answered(reply, 0.5, 1.0, "2026"), SentRequest(asked.body))
     return all_.branches
 
 
@@ -53,7 +53,9 @@ def test_there_is_one_of_each_agent_that_ships_at_its_version() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_what_an_agent_sends_is_parsed_and_written_again_the_same(file: Path) -> None:
     for asked, _ in exchanges(file):
-        assert body_of(Request(asked.messages, 9), "m")["messages"] == asked.body["messages"]
+        # What is content in parts for the model is one text for the trajectory.
+        sent = [{**it, "content": content_text(it["content"])} for it in asked.body["messages"]]
+        assert body_of(Request(asked.messages, 9), "m")["messages"] == sent
         kept = Exchange(asked.body, 0, Reply("r", "m"))
         assert unpacked(packed([kept], str)) == [kept]
 
@@ -80,7 +82,7 @@ def test_an_agents_session_is_one_conversation_with_its_replies_where_it_says_th
     assert [it.reasoning for it in turns] == ["Look first.", None, None], "reasoning is kept"
     assert [len(it.tool_calls) for it in turns][:2] == [2, 1], "parallel calls"
     observed = [it for it in main.entries if it.kind is EntryKind.OBSERVATION]
-    assert [it.tool_name for it in observed] == ["bash"] * 3
+    assert [it.tool_name for it in observed] == [turns[0].tool_calls[0].name] * 3
     assert "return a - b" in observed[1].content
     assert main.tools == exchanges(file)[-1][0].tools and main.tools, "tools are those of the last request"
 
@@ -95,8 +97,19 @@ def test_a_session_that_goes_on_the_next_day_is_one_conversation() -> None:
 
 
 def test_messages_of_an_agent_hold_no_long_text_of_its_makers() -> None:
-    texts = [Message("user", str(it.get("content"))) for file in FILES for it in _messages(file)]
-    assert max(len(it.content) for it in texts) < 200
+    texts = [
+        part for file in FILES for it in _messages(file) for part in content_text(it.get("content")).split("[text")
+    ]
+    assert max(map(len, texts)) < 200
+    told = [tool for file in FILES for asked, _ in exchanges(file) for tool in asked.tools]
+    assert told and all(found.startswith("[text ") for found in _descriptions(told))
+
+
+def _descriptions(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [item for name, item in value.items() if name == "description" and isinstance(item, str)]
+        return own + [it for item in value.values() for it in _descriptions(item)]
+    return [it for item in value for it in _descriptions(item)] if isinstance(value, list) else []
 
 
 def _messages(file: Path) -> list[Any]:

@@ -35,7 +35,7 @@ from trajectories.outcomes import RECORDED
 from trajectories.programs.branches import branches_beside
 from trajectories.recording.chat import AskedChat, read_asked
 from trajectories.recording.conversation import Answered, Branch, RecordedConversations
-from trajectories.recording.exchanges import unpacked
+from trajectories.recording.exchanges import SentRequest, unpacked
 from trajectories.recording.recorder import ProgramRecorder
 from trajectories.recording.storing import RecordedProgram, store_branch
 from trajectories.rows import read_tokens
@@ -224,9 +224,9 @@ def conversation(clean: Callable[[str], str] = str, observed: str = "a.py") -> t
     all_ = RecordedConversations(clean)
     call = ToolCall("c", "bash", '{"command": "ls"}')
     body: dict[str, Any] = {"messages": []}
-    all_.take([SYSTEM, QUERY], [TOOL], answered("", FIRST, call), body)
+    all_.take([SYSTEM, QUERY], [TOOL], answered("", FIRST, call), SentRequest(body))
     on = [SYSTEM, QUERY, Message("assistant", "", (call,)), Message("tool", observed, tool_call_id="c")]
-    return all_, all_.take(on, [TOOL], answered("Done.", SECOND), body)[0]
+    return all_, all_.take(on, [TOOL], answered("Done.", SECOND), SentRequest(body))[0]
 
 
 @pytest.fixture
@@ -294,8 +294,8 @@ def test_ids_of_a_branch_are_kept_with_its_reply_unless_something_was_taken_out(
     opening = Entry(1, 1, 1, 0, EntryKind.QUERY, "user", "q")
     for clean, kept in ((str, True), (lambda text: text.replace("One", "[redacted]"), False)):
         all_ = RecordedConversations(str)
-        all_.take([QUERY], [TOOL], answered("One.", FIRST), {"messages": []})
-        main, _ = all_.take([SYSTEM], [TOOL], answered("Two.", None), {"messages": []})
+        all_.take([QUERY], [TOOL], answered("One.", FIRST), SentRequest({"messages": []}))
+        main, _ = all_.take([SYSTEM], [TOOL], answered("Two.", None), SentRequest({"messages": []}))
         (row,) = branches_beside(main, all_.branches, opening, clean)
         assert (unpacked(row.exchanges)[0].reply.tokens == FIRST) is kept
 

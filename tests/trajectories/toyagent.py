@@ -61,11 +61,13 @@ while True:
         command = json.loads(call["function"]["arguments"])["command"]
         ran = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": ran.stdout})
+    if mode == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
     if mode == "stumbles":
         sys.exit("I stumbled")
     if mode == "hangs":
         time.sleep(1000)
-    if len(messages) == {"compacts": 4, "compacts later": 6}.get(mode):
+    if len(messages) == {"compacts": 4, "compacts later": 6, "compacts last": 8}.get(mode):
         messages = start + [{"role": "user", "content": "You have begun. Go on with this:\n" + words}]
         mode = "compacted"
 if mode == "titles":

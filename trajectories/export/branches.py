@@ -14,10 +14,10 @@ from trajectories.export.masks import loss_decisions
 from trajectories.export.options import ExportOptions
 from trajectories.export.samples import Sample, with_missing_answers
 from trajectories.export.scrubber import Scrubber
-from trajectories.model import Entry
+from trajectories.model import Entry, EntryKind
 from trajectories.provenance import project_of
 from trajectories.recording.chat import read_asked
-from trajectories.recording.conversation import COPIED_REPLY, Answered, RecordedConversations
+from trajectories.recording.conversation import COPIED_REPLY, Answered, FollowedRequest, RecordedConversations
 from trajectories.recording.exchanges import Exchange, unpacked
 
 BRANCH = "branch"
@@ -47,6 +47,7 @@ def _sample(
     turns = [
         scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop", copied=entry.ordinal < known)
         for entry, decision in zip(entries, decisions, strict=True)
+        if options.guidance == "keep" or entry.kind is not EntryKind.GUIDANCE
     ]
     name = f"{main.id}.{row.position}.{row.attempt}.{row.number}"
     part = main.part(name, with_missing_answers(turns), [it for it in main.stages if it.position == row.position])
@@ -56,14 +57,10 @@ def _sample(
     return replace(part, tools=tools, overview=None, parent=(main.id, shared), signs=signs)
 
 
-def _followed(exchange: Exchange) -> tuple[Any, Any, int, Answered]:
+def _followed(exchange: Exchange) -> FollowedRequest:
     asked = read_asked(json.dumps(exchange.body).encode())
-    return (
-        asked.messages,
-        asked.tools,
-        exchange.known,
-        Answered(exchange.reply, exchange.usd, exchange.seconds, exchange.at),
-    )
+    answered = Answered(exchange.reply, exchange.usd, exchange.seconds, exchange.at)
+    return FollowedRequest(asked.messages, asked.tools, exchange.known, answered, exchange.words)
 
 
 def as_main(entries: Sequence[Entry]) -> list[Entry]:

@@ -26,11 +26,11 @@ from trajectories.agents.scaffolds.scaffold import AttemptSpec
 from trajectories.model import NOTHING_USED, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import MAX_TOKENS
 from trajectories.programs.entries import Noticed, attempt_entries
-from trajectories.programs.guidance import Advised, ProgramObservers, with_words
+from trajectories.programs.guidance import Advised, Forwarded, ProgramObservers, with_words
 from trajectories.recording.asked import AskedRequest, AskedRequests, Connected
 from trajectories.recording.chat import AskedChat
 from trajectories.recording.conversation import Answered, Branch, Clean, RecordedConversations
-from trajectories.recording.exchanges import holds_nothing
+from trajectories.recording.exchanges import SentRequest, holds_nothing
 
 _FOR_THE_AGENT = (RequestUnfit, ContextTooLong, EndpointRefused)
 """Failures that the agent is told of and may do something about; any other ends the attempt as a failure of ours."""
@@ -106,12 +106,13 @@ class AttemptCalls:
     def _answer(self, asked: AskedChat, request: AskedRequest, took: float) -> Reply:
         try:
             advised = self._advised(asked)
-            forwarded, left_out = with_words(asked, self._words(asked, advised))
+            forwarded = with_words(asked, self._words(asked, advised))
+            body = forwarded.asked.body
             answer = self.gateway.forward(
-                self._question(forwarded),
-                forwarded.body,
+                self._question(forwarded.asked),
+                body,
                 request.ordinal,
-                token_ids=partial(holds_nothing, forwarded.body, self.clean),
+                token_ids=partial(holds_nothing, body, self.clean),
             )
         finally:
             with self._lock:
@@ -121,7 +122,7 @@ class AttemptCalls:
             if (request.digest, request.ordinal) not in self._taken:
                 self._taken.add((request.digest, request.ordinal))
                 answered = Answered(answer.reply, answer.cost, round(answer.seconds, 3), now())
-                self._keep(asked, answered, advised.words, took, left_out)
+                self._keep(asked, forwarded, answered, advised.words, took)
         return answer.value
 
     def _begin(self, asked: AskedChat) -> float:
@@ -203,23 +204,32 @@ class AttemptCalls:
     def _keep(
         self,
         asked: AskedChat,
+        forwarded: Forwarded,
         answered: Answered,
         words: Sequence[Entry],
         took: float,
-        details: Mapping[str, Any],
     ) -> None:
-        branch = self._take(asked, answered, words, took)
+        branch = self._take(asked, answered, words, took, forwarded)
         if self.last is None or asked.tools or not self.last.tools:  # a title may come after all else
             self.last, self.last_request = branch, asked.messages
-        if details:
-            branch.entries[-1] = replace(branch.entries[-1], details={**branch.entries[-1].details, **details})
+        if forwarded.details:
+            turn = branch.entries[-1]
+            branch.entries[-1] = replace(turn, details={**turn.details, **forwarded.details})
         self.used += used_by(branch.entries[-1:])
         self.tell(f"step {self.spec.stage_used.steps + self.used.steps}")
 
-    def _take(self, asked: AskedChat, answered: Answered | None, words: Sequence[Entry], took: float) -> Branch:
+    def _take(
+        self,
+        asked: AskedChat,
+        answered: Answered | None,
+        words: Sequence[Entry],
+        took: float,
+        forwarded: Forwarded | None = None,
+    ) -> Branch:
         # What is told anew, in place of what was known, was counted when it came.
         calls = self.conversations.results(asked.messages)
-        branch, first = self.conversations.take(asked.messages, asked.tools, answered, asked.body, words)
+        sent = None if forwarded is None else SentRequest(forwarded.asked.body, forwarded.words)
+        branch, first = self.conversations.take(asked.messages, asked.tools, answered, sent, words)
         heard = [it for it in branch.entries[first:] if it.kind is not EntryKind.TURN and "copied" not in it.details]
         if heard:
             self.used += AgentUsage(seconds=took, calls=calls)

@@ -89,18 +89,30 @@ def _ends_a_step(entries: Sequence[Entry], position: int, attempt: int) -> bool:
     return last.role == "tool" or not any(turn.tool_calls for turn in turns)
 
 
-def with_words(asked: AskedChat, words: Mapping[int, Sequence[Entry]]) -> tuple[AskedChat, Mapping[str, Any]]:
-    """A request with the words behind the messages of these numbers, and what its turn records of those that were left
-    out, since newer ones of the same observer took their place."""
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """A request as we send it on."""
+
+    asked: AskedChat
+    words: tuple[int, ...] = ()
+    """Which of its messages are words of observers, from 0 on."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What its turn records of words that were left out, since newer ones of the same observer took their place."""
+
+
+def with_words(asked: AskedChat, words: Mapping[int, Sequence[Entry]]) -> Forwarded:
+    """A request with the words behind the messages of these numbers."""
     if not words:
-        return asked, {}
+        return Forwarded(asked)
     last = {
         entry.details.get("observer"): entry
         for _, said in sorted(words.items())
         for entry in said
         if entry.details.get("keep") == "last"
     }
-    body, messages, left_out = [], [], 0
+    body: list[Any] = []
+    messages: list[Message] = []
+    numbers, left_out = [], 0
     for number, (raw, message) in enumerate(zip(asked.body["messages"], asked.messages, strict=True)):
         body.append(raw)
         messages.append(message)
@@ -108,10 +120,12 @@ def with_words(asked: AskedChat, words: Mapping[int, Sequence[Entry]]) -> tuple[
             old = entry.details.get("keep") == "last" and last[entry.details.get("observer")] is not entry
             left_out += old
             text = OLD_GUIDANCE if old else entry.content
+            numbers.append(len(body))
             body.append({"role": "user", "content": text})
             messages.append(Message("user", text))
     record = {"dropped": {"below": 0, "observations": 0, "guidance": left_out}} if left_out else {}
-    return replace(asked, body={**asked.body, "messages": body}, messages=tuple(messages)), record
+    sent = replace(asked, body={**asked.body, "messages": body}, messages=tuple(messages))
+    return Forwarded(sent, tuple(numbers), record)
 
 
 def hashes(messages: Sequence[Message]) -> list[str]:

@@ -22,7 +22,7 @@ from typing import Any
 from prchain.core.llm.model import Message, Reply, ToolCall
 from prchain.core.storable import clean_text
 from trajectories.model import Entry, EntryKind, Reason, TurnFault
-from trajectories.recording.exchanges import Exchange, ExchangeLog
+from trajectories.recording.exchanges import Exchange, ExchangeLog, SentRequest
 from trajectories.tokens import SeenTokens
 
 Clean = Callable[[str], str]
@@ -89,8 +89,17 @@ class Branch:
     _seen: SeenTokens = field(default_factory=SeenTokens, repr=False)
 
 
-FollowedRequest = tuple[Sequence[Message], Sequence[Mapping[str, Any]], int, Answered]
-"""Messages, tools, how many of the messages were known, and the answer."""
+@dataclass(frozen=True, slots=True)
+class FollowedRequest:
+    """A request that goes on from the one before it, with its answer."""
+
+    messages: Sequence[Message]
+    tools: Sequence[Mapping[str, Any]]
+    known: int
+    """How many of the messages were known."""
+    answered: Answered
+    words: tuple[int, ...] = ()
+    """Which of the messages are words of observers."""
 
 
 class RecordedConversations:
@@ -126,12 +135,12 @@ class RecordedConversations:
         messages: Sequence[Message],
         tools: Sequence[Mapping[str, Any]],
         answered: Answered | None,
-        body: Mapping[str, Any] | None = None,
+        sent: SentRequest | None = None,
         words: Sequence[Entry] = (),
     ) -> tuple[Branch, int]:
         """Take a request with its answer; returns the conversation that it belongs to and the ordinal of the first
-        entry that is new in it. `body` is the request as it was sent, which the branch keeps; `words` are those of
-        observers behind its last message. Without an answer nothing follows them."""
+        entry that is new in it. `sent` is the request as the model had it, which the branch keeps; `words` are those
+        of observers behind its last message. Without an answer nothing follows them."""
         node, known = self._walk(messages)
         branch = node.branch
         if branch is None or branch._tip is not node:
@@ -140,8 +149,9 @@ class RecordedConversations:
         else:
             first = len(branch.entries)
         self._go_on(branch, node, messages, known, tools, answered, words)
-        if body is not None and answered is not None:
-            branch.log.add(Exchange(body, known, answered.reply, answered.usd, answered.seconds, answered.at))
+        if sent is not None and answered is not None:
+            told = answered.reply, answered.usd, answered.seconds, answered.at
+            branch.log.add(Exchange(sent.body, sent.place(known), *told, words=sent.words))
         return branch, first
 
     def goes_on(self, branch: Branch, messages: Sequence[Message]) -> bool:
@@ -189,16 +199,28 @@ class RecordedConversations:
             found = node.children.get(self._key(clean))
         return found
 
-    def follow(
-        self, requests: Iterable[tuple[Sequence[Message], Sequence[Mapping[str, Any]], int, Answered]]
-    ) -> Branch:
-        """The conversation of requests that are known to go on from each other: messages, tools, how many of the
-        messages were known, and the answer. What was known before the first one is not under loss."""
+    def follow(self, requests: Iterable[FollowedRequest]) -> Branch:
+        """The conversation of requests that are known to go on from each other. What was known before the first one is
+        not under loss."""
         branch = self._branched(self._root)
         self.branches.append(branch)
-        for messages, tools, known, answered in requests:
-            self._go_on(branch, branch._tip, messages, known if branch.entries else 0, tools, answered)
+        for it in requests:
+            known = it.known if branch.entries else 0
+            self._go_on(branch, branch._tip, it.messages, known, it.tools, it.answered)
+            for number in it.words:
+                entry = branch.entries[number]
+                if number >= known:
+                    branch.entries[number] = replace(entry, kind=EntryKind.GUIDANCE)
+            self._note_left_out(branch, it)
         return branch
+
+    @staticmethod
+    def _note_left_out(branch: Branch, followed: FollowedRequest) -> None:
+        """Let the last turn say how many words of observers its model did not see any more."""
+        texts = ((branch.entries[at].content, followed.messages[at].content) for at in followed.words)
+        if left_out := sum(said != sent for said, sent in texts):
+            turn, record = branch.entries[-1], {"below": 0, "observations": 0, "guidance": left_out}
+            branch.entries[-1] = replace(turn, details={**turn.details, "dropped": record})
 
     def _go_on(
         self,

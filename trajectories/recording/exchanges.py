@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prchain.core.errors import RowUnreadable
@@ -19,17 +19,35 @@ _LEVEL = 6
 
 
 @dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request as a model had it: the program's, with the words that observers put into it."""
+
+    body: Mapping[str, Any]
+    words: tuple[int, ...] = ()
+    """Which of its messages are those words, from 0 on and rising."""
+
+    def place(self, known: int) -> int:
+        """How many of its messages were known before, where so many of the program's own were: what observers said
+        behind one of these was, too."""
+        for number in self.words:
+            known += number <= known
+        return known
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """A request with its reply."""
 
     body: Mapping[str, Any]
-    """As it was sent."""
+    """As it was sent on."""
     known: int
     """How many of its messages were known before."""
     reply: Reply
     usd: float | None = None
     seconds: float = 0.0
     at: str = ""
+    words: tuple[int, ...] = ()
+    """Which of its messages are words of observers."""
 
 
 @dataclass(slots=True)
@@ -86,6 +104,7 @@ def packed(exchanges: Sequence[Exchange], clean: Callable[[str], str]) -> bytes:
             "usd": exchange.usd,
             "seconds": exchange.seconds,
             "at": exchange.at,
+            **({"words": list(exchange.words)} if exchange.words else {}),
         }
         rows.append(row)
     return zlib.compress(json.dumps(rows).encode(), _LEVEL)
@@ -99,7 +118,8 @@ def unpacked(data: bytes) -> list[Exchange]:
         body: Mapping[str, Any] = {}
         for row in rows:
             reply = Reply.from_json(json.dumps(row["reply"]))
-            told = Exchange(row["request"], row["known"], reply, row["usd"], row["seconds"], row["at"])
+            words = tuple(row.get("words", ()))
+            told = Exchange(row["request"], row["known"], reply, row["usd"], row["seconds"], row["at"], words)
             body = _whole(body, _Added(row["shared"], tuple(row["gone"]), told))
             found.append(_with_body(told, body))
         return found
@@ -124,7 +144,7 @@ def _whole(before: Mapping[str, Any], added: _Added) -> dict[str, Any]:
 
 
 def _with_body(exchange: Exchange, body: Mapping[str, Any]) -> Exchange:
-    return Exchange(body, exchange.known, exchange.reply, exchange.usd, exchange.seconds, exchange.at)
+    return replace(exchange, body=body)
 
 
 def holds_nothing(value: Any, clean: Callable[[str], str]) -> bool:

@@ -263,6 +263,11 @@ def summed(noun: str, outcomes: Iterable[str]) -> str:
     return ", ".join(filter(None, (counted(counts.total(), noun), tally(dict(sorted(counts.items()))))))
 
 
+def megabytes(size: int) -> str:
+    """A number of bytes in words, in megabytes."""
+    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e6:.1f} MB"
+
+
 def dollars(usd: float | None) -> str:
     """An amount with its unit; None is a price that is not known."""
     return "price unknown" if usd is None else f"{usd:,.4f} USD"

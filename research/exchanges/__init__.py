@@ -1,0 +1,1 @@
+"""What agent programs really send: run unchanged in containers, without network, with a scripted model."""
