@@ -76,7 +76,7 @@ SETTINGS: tuple[PaperSetting, ...] = (
         for setting in (
             *_of("swe-prm", command, "4.2", "--agent", temperature=0.0, top_p=1.0),
             *_of("swe-prm", command, "3.1", "--tools", "swe-agent"),
-            *_of("swe-prm", command, "listing 1", "--agent", calls="text"),
+            *_of("swe-prm", command, "listing 1", "--agent", calls="text", shell="swe-agent"),
             *_of("swe-prm", command, "4.2", "--stage-limits", steps=75),
             *_of("swe-prm", command, "4.2", "--prm", every=5, window=8),
             *_of("swe-prm", command, "listings 3-6", "--prm", evidence="any"),

@@ -74,6 +74,7 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "min_length": (1, "4.1"),
         "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
         "calls": ("text", "appendix A.1, listing 1"),
+        "shell": ("swe-agent", "appendix A.1, listing 1"),
         "prm": (
             {"variant": "D", "every": "5", "window": "8", "evidence": "any"},
             "3.2.3, 4.2: n = 5, k = 8; listings 3 to 6: a quote or an observation",
@@ -87,6 +88,7 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "refinements": (0, "4.2"),
         "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
         "calls": ("text", "appendix A.1, listing 1"),
+        "shell": ("swe-agent", "appendix A.1, listing 1"),
         "prm": ({"every": "5", "window": "8", "evidence": "any"}, "4.2, listings 3 to 6"),
     },
 }
