@@ -44,7 +44,7 @@ def bash(place: Workspace, command: str, timeout: float = 20) -> ToolResult:
 
 def test_what_a_command_prints_is_shown_bare_and_a_code_other_than_0_stands_below_it(place: Workspace) -> None:
     shown = bash(place, "echo a; echo b >&2")
-    assert (shown.content, shown.details, shown.worked) == ("a\nb", {"exit_code": 0}, True)
+    assert (shown.content, shown.details, shown.worked) == ("a\nb", {"exit_code": 0, "shown_lines": 2}, True)
     failed = bash(place, "echo a; (exit 3)")
     assert (failed.content, failed.details["exit_code"], failed.error) == ("a\n(exit code 3)", 3, None)
     assert bash(place, "true").content == ""
@@ -64,12 +64,15 @@ def test_the_shell_keeps_folder_variables_and_functions_and_tells_where_it_is(pl
 def test_a_command_that_takes_long_goes_on_and_an_empty_one_shows_what_comes_next(place: Workspace) -> None:
     began = bash(place, "echo a; while [ ! -e go ]; do sleep 0.02; done; echo b", timeout=0.3)
     assert began.content.startswith("a\n(exit code -1: the command still runs.")
-    assert (began.error, began.details) == (None, {"exit_code": None, "running": True})
+    assert (began.error, began.details) == (
+        None,
+        {"exit_code": None, "shown_lines": 1, "goes_on": True, "running": True},
+    )
     refused = bash(place, "echo c")
     assert refused.error == RUNS and "was not run" in refused.content and not refused.worked
     (Path(place.sandbox.config.workdir) / "go").touch()
     shown = bash(place, "")
-    assert (shown.content.strip(), shown.details) == ("b", {"exit_code": 0})
+    assert (shown.content.strip(), shown.details) == ("b", {"exit_code": 0, "shown_lines": 2, "goes_on": True})
     assert bash(place, "").content == bash(place, INTERRUPT).content == "No command runs."
 
 

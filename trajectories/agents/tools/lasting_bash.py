@@ -17,7 +17,7 @@ from trajectories.agents.tools.bash import (
     variables_of,
 )
 from trajectories.agents.tools.lasting_shell import LastingShell, ShellOutput
-from trajectories.agents.tools.observations import bytes_for
+from trajectories.agents.tools.observations import GOES_ON, SHOWN_LINES, bytes_for
 from trajectories.agents.tools.tool import Arguments, ToolResult, Workspace
 
 INTERRUPT = "ctrl+c"
@@ -75,8 +75,9 @@ class LastingBash:
                 if not shell.begun:
                     shell.begin("\n".join(entering(workspace)), variables_of(workspace))
                 output = shell.run(command, workspace.timeout, most)
+        going = {GOES_ON: True} if runs or output.runs else {}
         exported = {} if output.runs or output.ended or not MAY_SET.search(command) else _variables(shell, workspace)
-        return _result(output, workspace, exported)
+        return _result(output, workspace, {**going, **exported})
 
 
 def _shell(workspace: Workspace) -> LastingShell:
@@ -94,11 +95,11 @@ def _variables(shell: LastingShell, workspace: Workspace) -> Mapping[str, str]:
     return changed_variables(workspace, text)
 
 
-def _result(output: ShellOutput, workspace: Workspace, exported: Mapping[str, str]) -> ToolResult:
-    text, omitted = _text(output, workspace.most)
+def _result(output: ShellOutput, workspace: Workspace, more: Mapping[str, Any]) -> ToolResult:
+    text, omitted, lines = _text(output, workspace.most)
     moved = output.cwd if output.cwd != workspace.cwd else None
     workspace.cwd = output.cwd or workspace.cwd
-    details: dict[str, Any] = {"exit_code": output.exit_code, **exported}
+    details: dict[str, Any] = {"exit_code": output.exit_code, SHOWN_LINES: lines, **more}
     if output.runs:
         details["running"] = True
     if omitted:
@@ -108,17 +109,20 @@ def _result(output: ShellOutput, workspace: Workspace, exported: Mapping[str, st
     )
 
 
-def _text(output: ShellOutput, most: int) -> tuple[str, int]:
-    """The output without its last line break, head and tail of at most `most` characters; and how many are left out."""
+def _text(output: ShellOutput, most: int) -> tuple[str, int, int]:
+    """The output without its last line break, head and tail of at most `most` characters; how many are left out; and
+    how many lines are shown whole, of one that was cut those of its head."""
     head, tail = output.head.decode("utf-8", "replace"), output.tail.decode("utf-8", "replace")
     if not output.omitted and len(head + tail) <= most:
-        return (head + tail).removesuffix("\n"), 0
+        text = (head + tail).removesuffix("\n")
+        return text, 0, text.count("\n") + bool(head)
     whole = len(head) + len(tail) + output.omitted
     if not output.omitted:
         head = tail = head + tail
     first, last = head[: most - most // 2], tail[len(tail) - most // 2 :]
     omitted = whole - len(first) - len(last)
-    return f"{first}\n[... {omitted} characters left out ...]\n{last}".removesuffix("\n"), omitted
+    text = f"{first}\n[... {omitted} characters left out ...]\n{last}".removesuffix("\n")
+    return text, omitted, first.count("\n")
 
 
 def _ending(output: ShellOutput, workspace: Workspace) -> str:
