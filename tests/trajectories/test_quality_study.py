@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from sqlalchemy import update
 
 from prchain.cli import run
 from sql.tables import Trajectory
@@ -107,9 +108,8 @@ def test_choices_of_settings_and_models_are_compared_each_for_itself(
     world.trajectory("watched", "one", views(5), scaffold="curated", sample=2, observers=["prm:D"])
     world.trajectory("other", "one", views(2), scaffold="curated", sample=3, model="agent-2")
     with world.store.transaction() as tx:
-        table = Trajectory.__table__
         decided = {"curation": {"options": {"commit": "random"}}}
-        tx.connection.execute(table.update().where(table.c.id == "random").values(decided_by=decided))
+        tx.connection.execute(update(Trajectory).where(Trajectory.id == "random").values(decided_by=decided))
     found = quality_pairs(world.store)
     told = [(it.settings, it.curated.id) for it in found.pairs]
     assert told == [("commit=random", "random"), ("default", "cone"), ("default guided", "watched")]

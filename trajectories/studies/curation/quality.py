@@ -89,9 +89,17 @@ class QualityPairs:
 
 def quality_pairs(store: Store, repository: str | None = None) -> QualityPairs:
     """One pair for each model, choice of settings, and chain that both kinds resolved."""
-    columns = ("id", "chain_id", "model", "scaffold", "options", "decided_by")
     query = (
-        select(*(getattr(Trajectory, name) for name in columns), Repository.owner, Repository.name)
+        select(
+            Trajectory.id,
+            Trajectory.chain_id,
+            Trajectory.model,
+            Trajectory.scaffold,
+            Trajectory.options,
+            Trajectory.decided_by,
+            Repository.owner,
+            Repository.name,
+        )
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
         .where(Trajectory.outcome == ACCEPTED, Trajectory.scaffold != DISCLOSED)
