@@ -60,6 +60,7 @@ SETTINGS: tuple[PaperSetting, ...] = (
     *_of("p2t", "curate run", "appendix F", "--windows", pick="model"),
     *_of("p2t", "curate run", "3.3", "--windows", length="tokens", commit="shortest"),
     *_of("p2t", "curate run", "4.2", "--windows", ground=True),
+    *_of("p2t", "curate run", "appendix G", "--windows", empty="usual"),
     *_of("p2t", "curate run", "5.1", "--stage-limits", steps=100),
     *_of("p2t", "curate study coverage", "appendices C, H", "--est", "each"),
     *_of("p2t", "rollouts run", "3.2, 5.1", "--gate", gate="tests"),

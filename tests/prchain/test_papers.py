@@ -49,6 +49,7 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "length": ("tokens", "3.3"),
         "commit": ("shortest", "3.3"),
         "ground": (True, "4.2"),
+        "empty": ("usual", "appendix G, algorithm 1: no other kind of window"),
         "steps": (100, "5.1: 100 iterations"),
     },
     ("p2t", "curate study coverage"): {
