@@ -200,11 +200,13 @@ def test_an_agent_reads_observations_in_the_paper_s_form(tmp_path: Path) -> None
     """SWE-PRM, appendix A.1, listing 1: the word above an output, and other words where nothing was printed."""
     (tmp_path / "work").mkdir()
     form = "Look.\n<function=bash>\n<parameter=command>{}</parameter>\n</function>"
+    second = "\n<function=bash>\n<parameter=command>touch second</parameter>\n</function>"
     commands = ("echo a; while [ ! -e go ]; do sleep 0.02; done; echo b", "", "ctrl+c", "touch go")
     model = Model(
         [
             *(told(form.format(it)) for it in commands),
             told("Lo.\n<function=nothing></function>"),
+            told(form.format("test ! -e second") + second),
             told("Done.\n<function=submit></function>"),
         ]
     )
@@ -217,6 +219,8 @@ def test_an_agent_reads_observations_in_the_paper_s_form(tmp_path: Path) -> None
     assert seen[2].startswith("OBSERVATION:\n") and seen[2].endswith("(exit code 130)")
     assert seen[3] == "The command ended with exit code 0. It printed nothing."
     assert seen[4].startswith("There is no tool of that name"), "a fault is no observation"
+    assert seen[5:7] == [seen[3], "This was not run: of a turn only the first call is."]
+    assert not (tmp_path / "work" / "second").exists()
     assert model.requests[1].messages[-1].content == seen[0], "what is stored is what was read"
     assert set(scaffold.prompts) == {"system_shell", "query", "comment", "text_calls", "observation"}
 

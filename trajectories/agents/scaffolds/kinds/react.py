@@ -85,7 +85,7 @@ class ReactStepper:
 
     def __init__(self, loop: AttemptLoop, tools: Toolset, how: str = "", *, told: bool = False) -> None:
         """`how` is said to a model whose reply has no call; with `told` what a tool did is put into the words of a
-        prompt (`observation`)."""
+        prompt (`observation`), and of a turn the first call alone is run."""
         self._loop = loop
         self._tools = tools
         self._how = how
@@ -103,7 +103,7 @@ class ReactStepper:
         if not parsed.calls:
             words = [self._loop.entry(EntryKind.OBSERVATION, "user", parsed.words + self._how, error=str(parsed.fault))]
             return self._loop.keep_step(turn, words, worked=False)
-        observations, worked, ended = run_calls(self._loop, parsed.calls, reply.seconds, self._run)
+        observations, worked, ended = run_calls(self._loop, parsed.calls, reply.seconds, self._run, alone=self._told)
         return self._loop.keep_step(turn, observations, worked=worked, ended=ended)
 
     def entries_stored(self, entries: Sequence[Entry]) -> None:
