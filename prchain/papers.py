@@ -63,6 +63,7 @@ SETTINGS: tuple[PaperSetting, ...] = (
     *_of("p2t", "curate run", "appendix G", "--windows", empty="usual"),
     *_of("p2t", "curate run", "5.1", "--stage-limits", steps=100),
     *_of("p2t", "curate study coverage", "appendices C, H", "--est", "each"),
+    *_of("p2t", "curate study disclosure", "appendix C", "--stage-limits", steps=100),
     *_of("p2t", "rollouts run", "3.2, 5.1", "--gate", gate="tests"),
     *_of("p2t", "rollouts run", "3.2", "--refinements", 0),
     *_of("p2t", "rollouts run", "5.1", "--min-length", 1),
@@ -81,6 +82,7 @@ SETTINGS: tuple[PaperSetting, ...] = (
             *_of("swe-prm", command, "4.2", "--stage-limits", steps=75),
             *_of("swe-prm", command, "4.2", "--prm", every=5, window=8),
             *_of("swe-prm", command, "listings 3-6", "--prm", evidence="any"),
+            *_of("swe-prm", command, "3.2.2", "--prm", words="raw"),
             *_of("swe-prm", command, "4.3", "--gate", gate="tests"),
             *_of("swe-prm", command, "4.2", "--refinements", 0),
         )
