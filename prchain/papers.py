@@ -60,8 +60,10 @@ SETTINGS: tuple[PaperSetting, ...] = (
     *_of("p2t", "curate run", "appendix F", "--windows", pick="model"),
     *_of("p2t", "curate run", "3.3", "--windows", length="tokens", commit="shortest"),
     *_of("p2t", "curate run", "4.2", "--windows", ground=True),
+    *_of("p2t", "curate run", "appendix G", "--windows", empty="usual"),
     *_of("p2t", "curate run", "5.1", "--stage-limits", steps=100),
     *_of("p2t", "curate study coverage", "appendices C, H", "--est", "each"),
+    *_of("p2t", "curate study disclosure", "appendix C", "--stage-limits", steps=100),
     *_of("p2t", "rollouts run", "3.2, 5.1", "--gate", gate="tests"),
     *_of("p2t", "rollouts run", "3.2", "--refinements", 0),
     *_of("p2t", "rollouts run", "5.1", "--min-length", 1),
@@ -76,10 +78,11 @@ SETTINGS: tuple[PaperSetting, ...] = (
         for setting in (
             *_of("swe-prm", command, "4.2", "--agent", temperature=0.0, top_p=1.0),
             *_of("swe-prm", command, "3.1", "--tools", "swe-agent"),
-            *_of("swe-prm", command, "listing 1", "--agent", calls="text"),
+            *_of("swe-prm", command, "listing 1", "--agent", calls="text", shell="swe-agent"),
             *_of("swe-prm", command, "4.2", "--stage-limits", steps=75),
             *_of("swe-prm", command, "4.2", "--prm", every=5, window=8),
             *_of("swe-prm", command, "listings 3-6", "--prm", evidence="any"),
+            *_of("swe-prm", command, "3.2.2", "--prm", words="raw"),
             *_of("swe-prm", command, "4.3", "--gate", gate="tests"),
             *_of("swe-prm", command, "4.2", "--refinements", 0),
         )

@@ -35,9 +35,11 @@ PROMPTS = (
     KnownPrompt(SCAFFOLDS, "system_full", "the agent with all tools: how it works", TURNS),
     KnownPrompt(SCAFFOLDS, "system_bash", "the agent with bash alone: how it works", TURNS),
     KnownPrompt(SCAFFOLDS, "system_swe-agent", "the agent with SWE-agent's tools: how it works", TURNS),
+    KnownPrompt(SCAFFOLDS, "system_shell", "the agent with SWE-agent's tools and `shell=swe-agent`: the same", TURNS),
     KnownPrompt(SCAFFOLDS, "query", "the agent: the task of a stage", TURNS),
     KnownPrompt(SCAFFOLDS, "comment", "the agent: what the judge says of its work", TURNS),
     KnownPrompt(SCAFFOLDS, "text_calls", "the agent with `calls=text`: how calls are written, and the tools", None),
+    KnownPrompt(SCAFFOLDS, "observation", "the agent with `shell=swe-agent`: what a tool did", None),
     KnownPrompt(VERDICTS, "judge", "the judge: a verdict on a patch", "trajectories.verdicts.judge:VerdictReply"),
     KnownPrompt(
         VERDICTS,

@@ -89,6 +89,7 @@ DEFAULTS: Mapping[str, Any] = {
     "backend": "docker",
     "judge_sees": "patches",
     "calls": "native",
+    "shell": "plain",
 }
 """Option to the value that an id leaves out, as JSON. A line is never changed, even if today's default is another:
 existing ids would change. A new option gets the value that held before the option existed."""
@@ -122,6 +123,12 @@ class RolloutOptions:
         "How tools are called: as the endpoint has it, or in the text of replies, as SWE-agent's models have it.",
         AGENT,
         why="SWE-agent-LM and others, and servers that read no calls",
+    )
+    shell: Literal["plain", "swe-agent"] = told(
+        "plain",
+        "bash that ends what takes long, or SWE-agent's: it goes on, an empty command shows more, ctrl+c ends it.",
+        AGENT,
+        why="SWE-agent-LM and others know it so; needs --tools swe-agent",
     )
     carry: Carry = told(
         Carry.AGENT,

@@ -35,7 +35,8 @@ def begin_command(seen: str, cwd: str, command: str) -> str:
     at = shlex.quote(seen)
     opened = f"exec 3<{at}/in 4>{at}/out 5>{at}/err 6>{at}/code"
     leader = shlex.join(["setsid", "bash", "--noprofile", "--norc", "-c", _LEADER, "prchain", cwd, command])
-    return f"{opened} && {{ {leader} </dev/null >/dev/null 2>&1 & }}"
+    # Without `set -m` all that it starts would ignore interrupts, as jobs in the background do.
+    return f"{opened} && {{ set -m; {leader} </dev/null >/dev/null 2>&1 & }}"
 
 
 class PipeStream(ChannelledStream):

@@ -140,7 +140,7 @@ def test_keys_are_read(words: tuple[str, ...], name: str, value: Any) -> None:
     ("words", "said"),
     [
         (("--agent", "contxt_tokens=9"), "'contxt_tokens' is no key; did you mean context_tokens? See "),
-        (("--agent", "zzz=9"), "known are context, calls, temperature"),
+        (("--agent", "zzz=9"), "known are context, calls, shell, temperature"),
         (("--agent", "overflow"), "it takes KEY=VALUE,..., not 'overflow'; keys are context"),
         (("--agent", ""), "it takes KEY=VALUE"),
         (("--agent", "overflow=elid"), "overflow: 'elid' is not one of 'stop', 'elide'."),

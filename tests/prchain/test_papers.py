@@ -49,11 +49,13 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "length": ("tokens", "3.3"),
         "commit": ("shortest", "3.3"),
         "ground": (True, "4.2"),
+        "empty": ("usual", "appendix G, algorithm 1: no other kind of window"),
         "steps": (100, "5.1: 100 iterations"),
     },
     ("p2t", "curate study coverage"): {
         "asked": ("each", "appendix C: the criterion of curation, appendix H: each node")
     },
+    ("p2t", "curate study disclosure"): {"steps": (100, "appendix C: 100 iterations")},
     ("p2t", "rollouts run"): {
         "gate": ("tests", "3.2 and 5.1: rejection sampling by tests"),
         "refinements": (0, "3.2"),
@@ -74,8 +76,9 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "min_length": (1, "4.1"),
         "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
         "calls": ("text", "appendix A.1, listing 1"),
+        "shell": ("swe-agent", "appendix A.1, listing 1"),
         "prm": (
-            {"variant": "D", "every": "5", "window": "8", "evidence": "any"},
+            {"variant": "D", "every": "5", "window": "8", "evidence": "any", "words": "raw"},
             "3.2.3, 4.2: n = 5, k = 8; listings 3 to 6: a quote or an observation",
         ),
     },
@@ -87,7 +90,8 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "refinements": (0, "4.2"),
         "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
         "calls": ("text", "appendix A.1, listing 1"),
-        "prm": ({"every": "5", "window": "8", "evidence": "any"}, "4.2, listings 3 to 6"),
+        "shell": ("swe-agent", "appendix A.1, listing 1"),
+        "prm": ({"every": "5", "window": "8", "evidence": "any", "words": "raw"}, "4.2, listings 3 to 6"),
     },
 }
 """By paper and command: what the command works with, and where the paper says so."""
@@ -98,6 +102,7 @@ PLACES = {
     "curate graphs": "trajectories.curation.graphs.run.open_run",
     "curate run": "trajectories.curation.windows.run.open_run",
     "curate study coverage": "trajectories.studies.curation.coverage_run.open_coverage",
+    "curate study disclosure": "trajectories.studies.curation.disclosure_run.open_disclosure",
     "prm sweep": "trajectories.studies.guidance.sweeps.sweep.open_sweep",
     "export": "trajectories.export.cli._export_samples",
     "chains build": "chains.cli._options",
@@ -161,8 +166,8 @@ def test_every_setting_stands_in_the_table() -> None:
         for command, flags in commands_of(paper).items()
         if (paper, command) in TABLE
     }
-    counts["swe-prm", "rollouts run"] += 2  # three settings of one observer
-    counts["swe-prm", "prm sweep"] += 2
+    counts["swe-prm", "rollouts run"] += 3  # four settings of one observer
+    counts["swe-prm", "prm sweep"] += 3
     assert flags == counts
 
 

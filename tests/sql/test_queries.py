@@ -23,7 +23,7 @@ from sql.ledger import SqlLedger
 from sql.named import named_queries, run_query, run_sql
 from sql.output import write_csv, write_json, write_lines, write_table
 from sql.store import Store
-from sql.tables import LandingFile, MineRun, PullRequest, Repository
+from sql.tables import LandingFile, MineRun, PullRequest, PullRequestText, Repository
 from tests.databases import open_new
 from tests.sql.rows import REPOSITORY, citation, fill, landing, pull_request
 
@@ -83,6 +83,30 @@ def test_the_other_queries_answer_what_they_say(filled: str, capsys: pytest.Capt
     assert (largest["number"], largest["files"], largest["additions"]) == (2, 3, 15)
     assert len(answer(capsys, "runs", "--db", filled)) == 20
     assert [row["run"] for row in answer(capsys, "runs", "limit=2", "--db", filled)] == [29, 28]
+
+
+def test_what_repositories_are_chosen_by_is_counted_of_what_landed(
+    filled: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """daVinci-Agency, section 4.1: scale, review, languages. What bots say is no review."""
+    store = Store.open(filled)
+    told = [
+        (1, "review", "a", "User"),
+        (1, "review_comment", "b", None),
+        (2, "review", "c", "Bot"),
+        (2, "comment", "d", ""),
+    ]
+    with store.transaction() as tx:
+        row = {"repository_id": 1, "author": "x", "author_association": None, "body": "Why?"}
+        texts = [
+            row | {"number": number, "field": field, "key": key, "author_kind": kind or None}
+            for number, field, key, kind in told
+        ]
+        tx.upsert(PullRequestText, texts)
+    store.close()
+    (first, second) = answer(capsys, "choice", "--db", filled)
+    assert tuple(first.values()) == ("o/n", 4, 1, 2, 1, "Python", 3, None, None)
+    assert (second["repository"], second["landed"], second["reviews"], second["language"]) == ("p/q", 1, 0, None)
 
 
 @pytest.mark.parametrize("name", sorted(named_queries()))

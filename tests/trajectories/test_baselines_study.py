@@ -116,8 +116,11 @@ def test_what_no_test_passed_what_was_disclosed_and_branches_are_no_samples(worl
     add_tried(world, "p0", "chain1", working(3), tests=None)
     add_tried(world, "d0", "chain1", working(3), scaffold="disclosed")
     add_tried(world, "b0", "chain1", working(3), parent_id="p0")
+    add_tried(world, "g0", "chain1", working(3), observers=["prm:D"])
     line = lines_of(world)["compute_matched"]
     assert (line.attempts, line.samples) == (1, 0)
+    with world.store.reading() as tx:
+        assert recipe_attempts(tx).guided == 1, "a rollout that an observer guided is told, and of no recipe"
 
 
 def test_a_sum_of_which_a_part_is_not_known_is_not_known(world: SampleWorld) -> None:

@@ -161,6 +161,8 @@ def failed(details: dict[str, Any], *, command: object = "ls", tool: str = "bash
 
 def test_only_bash_commands_that_ran_can_have_failed() -> None:
     assert failed({"exit_code": 2})
+    assert not failed({"exit_code": 130, "goes_on": True}, command="ctrl+c")
+    assert not failed({"exit_code": None, "goes_on": True, "running": True}, command="make")
     assert failed({"exit_code": 0, "pipestatus": [2, 0]}, command="ls | head")
     assert failed({"exit_code": None, "timed_out": True}, error="timed_out")
     assert not failed({"exit_code": 0})

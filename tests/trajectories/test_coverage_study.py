@@ -208,6 +208,8 @@ class TestWhichAreStudied:
         assert self.left_out(world) == ([good], {"no_graph": 1})
         self.change(world, bad, table=Verdict, tests=None)
         assert self.left_out(world) == ([good], {"ungraded": 1})
+        self.change(world, bad, options={"observers": ["prm:D"]})
+        assert self.left_out(world) == ([good], {"guided": 1})
 
     @staticmethod
     def change(world: CurationWorld, name: str, table: Any = Trajectory, **values: Any) -> None:

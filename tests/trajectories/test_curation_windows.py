@@ -233,6 +233,22 @@ class TestAStage:
             assert [(row["number"], row["progress"]) for row in rows] == [(0, [])]
             assert plain[-1]["committed"] == rows[0]["steps"]
 
+    def test_where_nothing_is_left_to_establish_a_window_can_be_as_any_other(self, tmp_path: Path) -> None:
+        """P2T, appendix G: algorithm 1 has no other kind of window."""
+        with graph_world(tmp_path, ((1,),)) as graphs:
+            model = PolicyModel(distilling(lambda number, round_: graph_steps(number) if round_ == 1 else []))
+            graphs.run(model).run(1)
+            world = CurationWorld(graphs)
+            name = world.curate(windows={"window": 4, "stride": 2, "empty": "usual"})
+            assert world.outcome(name) == ("accepted", None)
+            idle = [row for row in world.windows(name) if not row["frontier"]]
+            assert idle and {row["how"] for row in idle} == {"fallback"}
+            for window in idle:
+                rows = [row for row in world.candidates(name) if row["window_number"] == window["number"]]
+                assert [row["outcome"] for row in rows][2:] == ["no_place", "no_place"]
+                shortest = min(rows[:2], key=lambda row: (row["length"], row["number"]))
+                assert window["chosen"] == shortest["number"] and window["committed"] <= 2
+
     def test_a_later_one_starts_from_the_curated_stage_before_and_has_its_graph_made_on_the_way(
         self, tmp_path: Path
     ) -> None:

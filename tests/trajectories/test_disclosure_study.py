@@ -320,7 +320,7 @@ def test_predictions_figures_lists_and_pairs_leave_them_out(told_samples: Sample
     assert figures["hidden_tests"] == {"passed": 0, "failed": 0, "not_run": 1}
     assert [row.id for row in list_trajectories(told_samples.store)] == ["plain"]
     assert [row.id for row in list_trajectories(told_samples.store, scaffold="disclosed")] == ["told"]
-    assert quality_pairs(told_samples.store).accepted == {"plain": 1, "curated": 0}
+    assert quality_pairs(told_samples.store).accepted == {"plain": 1, "curated": 0, "guided": 0}
 
 
 def test_a_study_of_what_could_not_be_graded_says_so(capsys: pytest.CaptureFixture[str]) -> None:

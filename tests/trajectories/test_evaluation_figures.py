@@ -98,6 +98,20 @@ def test_two_sides_are_compared_on_the_instances_that_both_have() -> None:
     assert found.measures["resolved"].difference == 0 and found.measures["redundant"].difference is None
 
 
+def test_instances_that_both_sides_resolved_are_compared_by_the_runs_that_did() -> None:
+    """P2T, section 5.3 and figure 2 c and d."""
+    one = [run("a", True, steps=10, redundant=0.5), run("b", True, steps=40), run("c", False, steps=30)]
+    one += [run("a", False, 1, steps=100, redundant=0.9)]
+    other = [run("a", True, steps=5, redundant=0.25), run("b", False, steps=1), run("c", True, steps=20)]
+    found = sides(one, other, p_values=False)
+    assert found.resolved == 1 and "resolved" not in found.on_resolved
+    steps, views = found.on_resolved["steps"], found.on_resolved["redundant"]
+    assert (steps.one, steps.other, steps.difference, steps.shift) == (10, 5, -5, -50.0)
+    assert (views.one, views.other, views.shift, views.cliffs_delta) == (50.0, 25.0, -50.0, -1.0)
+    nothing = sides([run("a", True)], [run("a", False)], p_values=False)
+    assert nothing.resolved == 0 and nothing.on_resolved["steps"].difference is None
+
+
 def test_the_interval_of_a_paired_difference_is_that_of_the_pairs() -> None:
     base = [run(str(n), False, steps=10 * n) for n in range(1, 30)]
     less = [replace(it, steps=10 * n - 3) for n, it in enumerate(base, 1)]

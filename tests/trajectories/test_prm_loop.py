@@ -148,6 +148,23 @@ class TestWhatIsStored:
         assert world.rows(TrajectoryMessage, "ordinal", trajectory_id=name, kind="guidance") == []
         assert world.outcome(name)[0] == "rejected", "the rollout goes on to its limit"
 
+    def test_replies_can_be_told_as_they_came_whether_or_not_they_can_be_read(self, world: RolloutWorld) -> None:
+        """SWE-PRM, section 3.2.2, tells of no frame, and of no check."""
+
+        def told(reply: str, **settings: str) -> list[str]:
+            name = guided(world, lambda messages: reply, 0, words="raw", **settings)
+            rows = world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="guidance")
+            sent = [bool(row[0]) for row in world.rows(PrmWindow, "sent", trajectory_id=name)]
+            assert sent == ([True] * len(rows) or [False] * len(sent))
+            return [row[0] for row in rows]
+
+        reply = prm_reply("Go on.", action="press the button")
+        assert told(reply, variant="DR") == [reply] * 2, "the call, too, which is none of the agent's"
+        assert told(prm_reply("Go on."), variant="DG") == ["Go on."] * 2
+        assert told("I think all is well.") == ["I think all is well."] * 2
+        assert told("I think all is well.", variant="CG") == [], "it reads guidance alone, and there is none"
+        assert "words" not in PrmSettings(words="framed").decided
+
     def test_a_window_that_is_on_track_is_told_or_not(self, world: RolloutWorld) -> None:
         def fine(messages: Sequence[Mapping[str, Any]]) -> str:
             return prm_reply("Go on.", status="On track", category="")

@@ -10,8 +10,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from sqlalchemy import update
 
 from prchain.cli import run
+from sql.tables import Trajectory
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.curation.graphs.svg import spread_svg
 from trajectories.export.reading import response_lengths
@@ -66,7 +68,7 @@ def test_pairs_are_compared_in_words_and_in_files(
     folder = tmp_path / "study"
     study = json.loads((folder / "quality.json").read_text())
     assert study == json.loads(studied(world, capsys, database_url, "--json"))
-    steps = study["measures"]["steps"]
+    steps = study["groups"][0]["measures"]["steps"]
     assert (steps["pairs"], steps["shift"], steps["wilcoxon_p"]) == (4, -50, 0.125)
     assert steps["cliffs_delta"] == cliffs_delta([4, 6, 8, 10], [2, 3, 4, 5])
     rows = list(csv.DictReader((folder / "quality.csv").read_text().splitlines()))
@@ -90,14 +92,47 @@ def test_of_each_kind_the_first_accepted_sample_of_a_chain_counts(world: SampleW
     world.trajectory("c3", "two", views(3), scaffold="curated")
     found = quality_pairs(world.store)
     assert [(it.plain.id, it.curated.id, it.plain.steps) for it in found.pairs] == [("p1", "c0", 4)]
-    assert (found.accepted, found.chains) == ({"plain": 2, "curated": 3}, {"plain": 1, "curated": 2})
+    assert found.accepted == {"plain": 2, "curated": 3, "guided": 0}
+    assert found.chains == {"plain": 1, "curated": 2, "guided": 0}
     assert quality_pairs(world.store, "SHOP/till").pairs == found.pairs
     assert quality_pairs(world.store, "shop/other").pairs == ()
 
 
+def test_choices_of_settings_and_models_are_compared_each_for_itself(
+    world: SampleWorld, tmp_path: Path, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """P2T's ablations (section 5.4) have settings of their own, and figure 2 compares under one teacher."""
+    pytest.importorskip("scipy")
+    add_pair(world, "one", views(8), views(4))
+    world.trajectory("random", "one", views(6), scaffold="curated", sample=1)
+    world.trajectory("watched", "one", views(5), scaffold="curated", sample=2, observers=["prm:D"])
+    world.trajectory("other", "one", views(2), scaffold="curated", sample=3, model="agent-2")
+    with world.store.transaction() as tx:
+        decided = {"curation": {"options": {"commit": "random"}}}
+        tx.connection.execute(update(Trajectory).where(Trajectory.id == "random").values(decided_by=decided))
+    found = quality_pairs(world.store)
+    told = [(it.settings, it.curated.id) for it in found.pairs]
+    assert told == [("commit=random", "random"), ("default", "cone"), ("default guided", "watched")]
+    groups = quality_study(found)["groups"]
+    assert [it["measures"]["steps"]["curated"] for it in groups] == [6, 4, 5]
+    said = studied(world, capsys, database_url, "--out", "study")
+    assert said.startswith("3 pairs; ") and "agent-1, windows commit=random\n" in said
+    assert len(list((tmp_path / "study").glob("quality-steps-*.svg"))) == 3
+
+
+def test_a_guided_rollout_is_no_plain_one(
+    world: SampleWorld, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.chain("one", length=1)
+    world.trajectory("guided", "one", views(3), observers=["prm:D"])
+    world.trajectory("curated", "one", views(3), scaffold="curated")
+    assert quality_pairs(world.store).pairs == ()
+    assert "0 plain in 0 chains, 1 guided in 1 chain\n" in studied(world, capsys, database_url)
+
+
 def test_a_measure_that_one_of_a_pair_lacks_leaves_the_pair_out_of_that_measure(world: SampleWorld) -> None:
     add_pair(world, "one", Talk().system().query(1).turn("Done.", tokens_out=7), views(1, tokens=None))
-    measures = quality_study(quality_pairs(world.store))["measures"]
+    measures = quality_study(quality_pairs(world.store))["groups"][0]["measures"]
     assert [it["pairs"] for it in measures.values()] == [1, 0, 0]
 
 
@@ -138,8 +173,10 @@ def test_few_pairs_are_said_and_have_no_p_value_and_need_no_scipy(
         assert said.startswith("0 pairs; accepted: 0 curated in 0 chains, 1 plain in 1 chain\n")
     row = json.loads(studied(world, capsys, database_url, "--json"))
     assert row["pairs"] == length
-    assert {it["wilcoxon_p"] for it in row["measures"].values()} == {None}
-    assert {it["mann_whitney_p"] for it in row["measures"].values()} == {None}
+    assert len(row["groups"]) == length
+    for group in row["groups"]:
+        assert {it["wilcoxon_p"] for it in group["measures"].values()} == {None}
+        assert {it["mann_whitney_p"] for it in group["measures"].values()} == {None}
     assert len((tmp_path / "study" / "quality.csv").read_text().splitlines()) == 1 + length
     for path in (tmp_path / "study").glob("*.svg"):
         ElementTree.parse(path)

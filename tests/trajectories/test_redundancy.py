@@ -151,6 +151,12 @@ class TestShown:
         assert exploration(talk.entries).views[0].lines == ((1, 3), (END, END))
         assert covered(talk) == [False, True, True, False]
 
+    def test_an_output_without_marks_says_how_many_lines_it_shows(self) -> None:
+        fields: dict[str, Any] = {"content": "OBSERVATION:\na\n" * 30, "details": {"shown_lines": 30}}
+        cut: dict[str, Any] = {"content": "a", "details": {"shown_lines": 3, "omitted": 9}}
+        views = exploration(looks().runs("cat a", **fields).runs("cat b", **cut).entries).views
+        assert [view.lines for view in views] == [((1, 30),), ((1, 3), (END, END))]
+
     def test_an_empty_file_is_seen_once(self) -> None:
         talk = looks().runs("cat a", 0).runs("cat a", 0).views("/testbed/b", 1, 0, 0).views("/testbed/b", 1, 0, 0)
         assert covered(talk) == [False, True, False, True]

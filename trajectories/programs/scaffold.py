@@ -110,7 +110,7 @@ def check_options(name: str, options: RolloutOptions, *, resumes: bool) -> None:
         wanted.append("--refinements 0")
     if wanted and not resumes:
         raise UsageError(f"{name} cannot go on with a session, so a stage is one: add {' '.join(wanted)}")
-    if options.tools != "full" or options.calls != "native":
-        raise UsageError(f"{name} has tools of its own: leave --tools and --agent calls out")
+    if options.tools != "full" or options.calls != "native" or options.shell != "plain":
+        raise UsageError(f"{name} has tools of its own: leave --tools and --agent calls and shell out")
     if not options.track_steps:
         raise UsageError(f"{name} needs its trees: leave --sandbox track=false out")

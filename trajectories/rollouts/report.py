@@ -33,7 +33,7 @@ from trajectories.rows import (
 )
 from trajectories.sums import calls_of
 
-_NAMED_OPTIONS = ("carry", "refinements", "backend", "judge_sees", "calls")
+_NAMED_OPTIONS = ("carry", "refinements", "backend", "judge_sees", "calls", "shell")
 """Options that people are told of where they are not at their default."""
 _SHOWN_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "observers", *_NAMED_OPTIONS)
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 from prchain.core.llm.prompts import Prompt, load_prompt
-from trajectories.agents.guidance.assessment import TaskStatus
-from trajectories.agents.guidance.reading import Reading, WindowFinding
+from trajectories.agents.guidance.assessment import Assessment, TaskStatus
+from trajectories.agents.guidance.reading import UNREADABLE, Reading, WindowFinding
 from trajectories.agents.guidance.settings import PrmSettings
 from trajectories.agents.guidance.variants import Reads
 
@@ -27,8 +27,10 @@ def advice_prompt() -> Prompt:
 
 
 def words_for_agent(settings: PrmSettings, reading: Reading) -> str:
-    """The text of the inserted turn. The reading has an assessment."""
+    """The text of the inserted turn. The reading has an assessment, or can be told without one (`is_told_raw`)."""
     assessment = reading.assessment
+    if settings.words == "raw":
+        return reading.text.strip() if assessment is None or settings.reads is Reads.ALL else _own(assessment, reading)
     assert assessment is not None
     told = settings.reads is Reads.ALL
     findings = [_told(settings, it) for it in told_findings(settings, reading.findings)] if told else []
@@ -40,6 +42,20 @@ def words_for_agent(settings: PrmSettings, reading: Reading) -> str:
         action=reading.action,
     )
     return message.content
+
+
+def is_told_raw(settings: PrmSettings, reading: Reading) -> bool:
+    """Whether the agent is told a reply that could not be read: as it is, where it reads all of them so."""
+    return (
+        settings.words == "raw"
+        and settings.reads is Reads.ALL
+        and reading.fault == UNREADABLE
+        and bool(reading.text.strip())
+    )
+
+
+def _own(assessment: Assessment, reading: Reading) -> str:
+    return "\n\n".join([assessment.guidance, *([reading.action] if reading.action else [])])
 
 
 def told_findings(settings: PrmSettings, findings: Sequence[WindowFinding]) -> list[WindowFinding]:

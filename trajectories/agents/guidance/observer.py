@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from prchain.core.llm.gateway import Question
-from trajectories.agents.guidance.advice import advice_prompt, words_for_agent
+from trajectories.agents.guidance.advice import advice_prompt, is_told_raw, words_for_agent
 from trajectories.agents.guidance.detecting import find_all
 from trajectories.agents.guidance.reading import MODEL, Reading, WindowFinding, prompt_of, read_window, render
 from trajectories.agents.guidance.rows import WindowPlace, WindowRow, write_window
@@ -85,9 +85,10 @@ class PrmKind:
         question = Question(PURPOSE, attempt.subject, prompt, messages, sample=attempt.sample, attempt=attempt.attempt)
         reading = read_window(attempt.gateway, chosen, question, window, attempt.tools)
         reading = replace(reading, findings=(*reading.findings, *found))
-        why_not = reading.fault or (ON_TRACK if chosen.send == "suboptimal" and reading.suboptimal is False else None)
+        fault = None if is_told_raw(chosen, reading) else reading.fault
+        why_not = fault or (ON_TRACK if chosen.send == "suboptimal" and reading.suboptimal is False else None)
         words = None if why_not else words_for_agent(chosen, reading)
-        leaks = attempt.leaks(_own_words(reading), entries) if words else ()
+        leaks = attempt.leaks(_own_words(reading, words), entries) if words else ()
         trajectory = attempt.subject.partition("/")[0]
         place = WindowPlace(trajectory, attempt.position, attempt.attempt, attempt.subject, window.last)
         row = WindowRow(
@@ -115,9 +116,11 @@ def make_prm(**settings: str) -> PrmKind:
     return PrmKind(PrmSettings.model_validate(settings))
 
 
-def _own_words(reading: Reading) -> str:
-    """What the model says to the agent, without our frame and without quotes."""
-    assert reading.assessment is not None
+def _own_words(reading: Reading, told: str) -> str:
+    """What the model says to the agent, without our frame and without quotes; what is told of a reply that could not be
+    read."""
+    if reading.assessment is None:
+        return told
     recoveries = [finding.recovery for finding in reading.findings if finding.kept and finding.found_by == MODEL]
     return "\n".join([*recoveries, reading.assessment.guidance, *([reading.action] if reading.action else [])])
 

@@ -63,6 +63,8 @@ class Reading:
     tokens_out: int | None = None
     usd: float | None = None
     seconds: float = 0.0
+    text: str = ""
+    """The reply as it came; empty where none did."""
 
     @property
     def suboptimal(self) -> bool | None:
@@ -114,7 +116,7 @@ def read_window(
     except (BadReply, ContextTooLong) as error:
         return Reading(None, error.name, ())
     usage = answer.reply.usage
-    cost = (usage.tokens_in, usage.tokens_out, answer.cost, answer.seconds)
+    cost = (usage.tokens_in, usage.tokens_out, answer.cost, answer.seconds, answer.reply.text)
     if assessment is None:
         return Reading(None, fault, (), None, *cost)
     action = None if assessment.action is None else agents_call(assessment.action, tools)

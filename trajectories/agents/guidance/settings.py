@@ -31,6 +31,7 @@ _USUAL: Mapping[str, Any] = {
     "schedule": "every",
     "detectors": "report",
     "evidence": "quoted",
+    "words": "framed",
 }
 """Setting to the value that an id leaves out. A line is never changed."""
 
@@ -91,6 +92,13 @@ class PrmSettings(BaseModel):
             "SWE-PRM's listings take observations, too",
         ),
     ] = "quoted"
+    words: Annotated[
+        Literal["framed", "raw"],
+        _told(
+            "Whether the agent reads what counts of a reply, in a frame; or the reply as it is, read or not.",
+            "the paper tells of no frame and no check",
+        ),
+    ] = "framed"
     taxonomy: Annotated[
         str | None,
         _told("A TOML file with categories of your own.", "other agents err otherwise", metavar="FILE"),

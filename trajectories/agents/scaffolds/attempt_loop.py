@@ -147,9 +147,12 @@ class AttemptLoop:
         """Let the agent work until it submits or a limit ends it. Raises as `Scaffold.attempt`."""
         if self.spec.stage_limits.usd is not None or self.spec.chain_limits.usd is not None:
             self._gateway.require_price(self._settings.purpose, "a limit in USD")
-        ending = self._take_up()
-        while ending is None:
-            ending = self._limit() or self._stepper.step()
+        try:
+            ending = self._take_up()
+            while ending is None:
+                ending = self._limit() or self._stepper.step()
+        finally:
+            self.workspace.close()
         return AttemptResult(ending, self._used, self._reason)
 
     # ---- what a stepper uses

@@ -14,14 +14,21 @@ from trajectories.model import Entry, EntryKind
 
 _AFTER_SUBMISSION = "This was not run: the work had been handed in before it."
 _AFTER_END = "This was not run: the sandbox had been ended before it."
+_ONE_A_TURN = "This was not run: of a turn only the first call is."
 _OUT_OF_TIME = "This was not run: there is no time left."
 
 
 def run_calls(
-    loop: AttemptLoop, calls: Sequence[ParsedCall], seconds: float, run: Callable[[ParsedCall], ToolResult]
+    loop: AttemptLoop,
+    calls: Sequence[ParsedCall],
+    seconds: float,
+    run: Callable[[ParsedCall], ToolResult],
+    *,
+    alone: bool = False,
 ) -> tuple[list[Entry], bool, PrchainError | None]:
     """Run a turn's calls in order by `run`. Returns the observations, whether files may have changed, and the error
-    that ended the sandbox or None. `seconds` is the duration of the model's reply."""
+    that ended the sandbox or None. `seconds` is the duration of the model's reply; with `alone` the first alone is
+    run."""
     observations: list[Entry] = []
     worked = False
     ended: PrchainError | None = None
@@ -52,4 +59,6 @@ def run_calls(
             skip_reason = _AFTER_END
         elif skip_reason is None and loop.out_of_time(seconds):
             skip_reason = _OUT_OF_TIME
+        elif skip_reason is None and alone:
+            skip_reason = _ONE_A_TURN
     return observations, worked, ended

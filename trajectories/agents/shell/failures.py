@@ -26,7 +26,7 @@ from trajectories.agents.shell.words import (
     program_words,
     shell_words,
 )
-from trajectories.agents.tools.observations import SIGPIPE
+from trajectories.agents.tools.observations import GOES_ON, SIGPIPE
 from trajectories.model import Entry
 
 _NOT_FOUND = frozenset({126, 127})
@@ -85,9 +85,9 @@ _Chain: TypeAlias = tuple[_Pipeline, ...]
 
 def call_failed(call: ToolCall, observation: Entry) -> bool:
     """Whether a call ran a bash command that failed, as far as its observation tells. A command that was ended, as one
-    that took too long, has failed."""
+    that took too long, has failed; one that goes on, and a look at it, have not."""
     arguments = read_object(call.arguments)
-    if isinstance(arguments, str) or "exit_code" not in observation.details:
+    if isinstance(arguments, str) or "exit_code" not in observation.details or GOES_ON in observation.details:
         return False
     command = bash_command(call, arguments, observation)
     if command is None:

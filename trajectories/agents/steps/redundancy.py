@@ -18,6 +18,7 @@ from trajectories.agents.shell.commands import CommandReading, ShownLines, Writt
 from trajectories.agents.shell.printing import END, Lines, merged
 from trajectories.agents.tools.bash import Bash
 from trajectories.agents.tools.edits import EDITOR
+from trajectories.agents.tools.observations import SHOWN_LINES
 from trajectories.model import Entry, EntryKind
 
 _OUTPUT, _OUTPUT_END = "<output>\n", "</output>"
@@ -187,7 +188,9 @@ class _Output:
 
     @classmethod
     def of(cls, entry: Entry) -> _Output:
-        text = entry.content
+        text, shown = entry.content, entry.details.get(SHOWN_LINES)
+        if isinstance(shown, int):
+            return cls(shown, cut=bool(entry.details.get("omitted")))
         if (start := text.find(_HEAD)) >= 0 and entry.details.get("omitted"):
             end = text.find(_HEAD_END, start)
             return cls(text.count("\n", start + len(_HEAD), end if end >= 0 else len(text)), cut=True)

@@ -10,6 +10,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from environments.sandboxes.sandbox import Sandbox
+from environments.sandboxes.streams import TOKEN
 from prchain.core.waiting import waiting_for
 from trajectories.agents.tools.observations import (
     bytes_for,
@@ -33,21 +34,21 @@ QUIET: Mapping[str, str] = {
 }
 """Variables that keep programs from paging and from drawing, where nobody looks; those of mini-swe-agent, and git's."""
 
-_MAY_MOVE = re.compile(r"\b(?:cd|pushd|popd|source|eval)\b|(?:^|[\s;&|(){}])\.\s")
+MAY_MOVE = re.compile(r"\b(?:cd|pushd|popd|source|eval)\b|(?:^|[\s;&|(){}])\.\s")
 """Commands that can change the shell's folder. Only after these is the sandbox asked where it is: asking costs as much
 as a command (measured: 10 ms to 15 ms)."""
 
-_MAY_SET = re.compile(
+MAY_SET = re.compile(
     r"(?:^|[\s;&|(){}])(?:\.\s|[A-Za-z_]\w*\+?=)|:="
     r"|\b(?:export|declare|typeset|unset|set|source|eval|read|mapfile|readarray|getopts|printf\s+-v)\b"
 )
 """Commands that can change exported variables. Only after these is the sandbox asked for its variables."""
 
-_SHELL_VARIABLES = "PWD|OLDPWD|SHLVL|_"
-"""Variables that the shell sets by itself."""
+_SHELL_VARIABLES = f"PWD|OLDPWD|SHLVL|_|{TOKEN}"
+"""Variables that the shell sets by itself, and that of a sandbox's stream."""
 
-_PRINT_VARIABLES = f"(unset {_SHELL_VARIABLES.replace('|', ' ')}; export -p) 2>/dev/null"
-_UNSET_VARIABLES = (
+PRINT_VARIABLES = f"(unset {_SHELL_VARIABLES.replace('|', ' ')}; export -p) 2>/dev/null"
+UNSET_VARIABLES = (
     f'for name in $(compgen -e); do case $name in {_SHELL_VARIABLES}) ;; *) unset "$name";; esac; done 2>/dev/null'
 )
 
@@ -101,8 +102,8 @@ class Bash:
                 pipestatus=True,
             )
         content, omitted = command_observation(result, most=workspace.most, timeout=workspace.timeout)
-        moved = self._session and _MAY_MOVE.search(arguments.command) is not None
-        exported = _variables(workspace) if self._session and _MAY_SET.search(arguments.command) else {}
+        moved = self._session and MAY_MOVE.search(arguments.command) is not None
+        exported = _variables(workspace) if self._session and MAY_SET.search(arguments.command) else {}
         return ToolResult(
             content,
             error=command_error(result),
@@ -121,28 +122,41 @@ def _begin(workspace: Workspace) -> Mapping[str, str]:
     """
     if workspace.session_ready:
         return {}
+    if commands := entering(workspace):
+        workspace.sandbox.exec("\n".join(commands), timeout=_TIMEOUT, session=SESSION)
+    workspace.session_ready = True
+    return variables_of(workspace)
+
+
+def entering(workspace: Workspace) -> list[str]:
+    """The commands with which a new shell enters the session's folder and has its exported variables again."""
     commands = []
     if workspace.cwd is not None and workspace.cwd != workspace.sandbox.config.workdir:
         commands.append(f"cd -- {shlex.quote(workspace.cwd)} 2>/dev/null")
     if workspace.variables is not None:
-        commands += [_UNSET_VARIABLES, workspace.variables]
-    if commands:
-        workspace.sandbox.exec("\n".join(commands), timeout=_TIMEOUT, session=SESSION)
-    workspace.session_ready = True
+        commands += [UNSET_VARIABLES, workspace.variables]
+    return commands
+
+
+def variables_of(workspace: Workspace) -> Mapping[str, str]:
+    """The variables of a session's first command, where they are not among those that it had."""
     return {} if workspace.whole else {**QUIET, **workspace.environment}
 
 
 def _variables(workspace: Workspace) -> Mapping[str, str]:
     """Details of an observation for the session's exported variables: the commands that set them, where they have
     changed since the last such details."""
-    result = workspace.sandbox.exec(
-        _PRINT_VARIABLES, timeout=_TIMEOUT, session=SESSION, output_limit=_LONGEST_VARIABLES
-    )
+    result = workspace.sandbox.exec(PRINT_VARIABLES, timeout=_TIMEOUT, session=SESSION, output_limit=_LONGEST_VARIABLES)
     try:
         text = result.output.decode("utf-8")
     except UnicodeDecodeError:
         return {}
-    if result.exit_code != 0 or result.omitted or "\0" in text or not text.startswith("declare -"):
+    return {} if result.exit_code != 0 or result.omitted else changed_variables(workspace, text)
+
+
+def changed_variables(workspace: Workspace, text: str) -> Mapping[str, str]:
+    """Details of an observation for what `PRINT_VARIABLES` printed; none where it is as before, or no variables."""
+    if "\0" in text or not text.startswith("declare -"):
         return {}
     if workspace.whole and text == workspace.variables:
         return {}

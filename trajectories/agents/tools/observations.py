@@ -20,6 +20,12 @@ ADVICE = (
 )
 """Stands before the head and the tail of an output that was cut."""
 
+GOES_ON = "goes_on"
+"""Key of `Entry.details` of a command that runs on, of looks at it and of its interrupt: none of these failed."""
+
+SHOWN_LINES = "shown_lines"
+"""Key of `Entry.details` of an output without marks: its lines; of one that was cut, those of its head."""
+
 _LIMITS = {
     OUT_OF_MEMORY: "A process of the command was killed, because it used more memory than there is.",
     OUTPUT_LIMIT: "The command was ended, because it printed without end.",

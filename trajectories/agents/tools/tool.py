@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from environments.sandboxes.sandbox import Sandbox
 from trajectories.agents.tools.edits import Edits
+from trajectories.agents.tools.lasting_shell import LastingShell
 
 _CLOSED = {"type", "description", "enum", "items", "minItems", "maxItems"}
 """Keys of a property's schema that the model gets: every endpoint and chat template accepts these."""
@@ -56,6 +57,13 @@ class Workspace:
     """Whether the session has its variables and its folder."""
     edits: Edits = field(default_factory=Edits)
     """Those of this attempt."""
+    shell: LastingShell | None = None
+    """The shell of a `bash` whose commands can go on, once it was asked for."""
+
+    def close(self) -> None:
+        """End what the tools let go on. Never fails."""
+        if self.shell is not None:
+            self.shell.close()
 
 
 @dataclass(frozen=True, slots=True)

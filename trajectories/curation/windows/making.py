@@ -237,7 +237,7 @@ class CandidateMaker:
         usd = _sum(candidate.usd, rolled.advice_usd)
         for step in fresh:
             usd = _sum(usd, step.turn.usd)
-        if not start.window.plain:
+        if self._options.scores(start.window.frontier):
             subject = self._subject(start, candidate.number)
             for step in fresh:
                 places, _ = standings(self._graph, start.window.standing, steps, found, self._options.premature)
@@ -252,7 +252,7 @@ class CandidateMaker:
                 calls += findings.calls
                 usd = _sum(usd, findings.usd)
         progress: Sequence[StepProgress] = ()
-        if not start.window.plain:
+        if self._options.scores(start.window.frontier):
             _, progress = standings(self._graph, start.window.standing, steps, found, self._options.premature)
         self._checkpoints.keep(candidate.number, rolled.snapshots)
         return replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -56,6 +56,15 @@ class Asked(StrEnum):
     """Once for each step and each node that is not established (appendix H)."""
 
 
+class EmptyFrontier(StrEnum):
+    """How a window is grown in which nothing is left to establish."""
+
+    ONE = "one"
+    """One seed, unscored, of which all steps are committed: nothing would tell several apart but their length."""
+    USUAL = "usual"
+    """As any other (algorithm 1): its candidates have no progress, so that the shortest is the fallback."""
+
+
 WINDOWS = Within("--windows", "Windows", "How they are grown.")
 
 _OPEN = "a question that the paper leaves open"
@@ -72,6 +81,7 @@ DEFAULTS: Mapping[str, Any] = {
     "est": "step",
     "ground": True,
     "commit": "shortest",
+    "empty": "one",
 }
 """Option to the value that an id leaves out. A line is never changed, even if today's default is another."""
 
@@ -82,6 +92,7 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
     "length": LengthUnit,
     "est": Asked,
     "commit": CommitRule,
+    "empty": EmptyFrontier,
 }
 
 
@@ -119,6 +130,12 @@ class WindowOptions:
         WINDOWS,
         why="the ablation of section 5.4",
     )
+    empty: EmptyFrontier = told(
+        EmptyFrontier.ONE,
+        "Where nothing is left to establish: one seed, all of whose steps are committed; or a window as any other.",
+        WINDOWS,
+        why="algorithm 1 to the letter, which pays for candidates that nothing tells apart",
+    )
 
     def __post_init__(self) -> None:
         for name, kind in _ENUMS.items():
@@ -135,6 +152,10 @@ class WindowOptions:
     def to_json(self) -> str:
         """One line of JSON, the same for equal options."""
         return json.dumps(asdict(self), sort_keys=True)
+
+    def scores(self, frontier: Collection[str]) -> bool:
+        """Whether candidates of a window with this frontier are several, scored, and committed by their stride."""
+        return bool(frontier) or self.empty is EmptyFrontier.USUAL
 
     @property
     def chosen(self) -> dict[str, Any]:

@@ -53,11 +53,6 @@ class StoredWindow:
     leftovers: int = 0
     seconds: float = 0.0
 
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is left to establish, so that nothing is scored."""
-        return not self.frontier
-
 
 def read_windows(tx: Transaction, trajectory: str, position: int | None = None) -> list[StoredWindow]:
     """The windows of a trajectory, or of one stage of it, in order."""

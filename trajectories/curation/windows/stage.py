@@ -173,12 +173,13 @@ class CuratedStage:
         with self._store.reading() as tx:
             made = {candidate.number: candidate for candidate in read_candidates(tx, window.key)}
         start = WindowBeginning(window, tuple(self._entries), self._steps_left)
-        seeds = 1 if window.plain else self._options.seeds
+        scored = self._options.scores(window.frontier)
+        seeds = self._options.seeds if scored else 1
         for number in range(seeds):
             if number not in made:
                 self._tell(window, f"seed {number + 1} of {seeds}")
                 made[number] = self._kept(window, partial(self._maker.seed, start, number))
-        for number in range(seeds, 2 * seeds) if not window.plain else ():
+        for number in range(seeds, 2 * seeds) if scored else ():
             if number not in made:
                 self._tell(window, f"variant of seed {number - seeds + 1}")
                 made[number] = self._kept(window, partial(self._maker.variant, start, number, made))
@@ -201,7 +202,8 @@ class CuratedStage:
         if window.chosen is not None:
             return window
         pool = committable(list(candidates.values()))
-        if window.plain:
+        scored = self._options.scores(window.frontier)
+        if not scored:
             chosen, how = pool[0].scored, HowChosen.PLAIN
         else:
             rule = FloorRule(self._options.floor, self._options.floor_unit, len(window.frontier))
@@ -209,7 +211,7 @@ class CuratedStage:
             chosen, how = choose([it.scored for it in pool], rule, self._options.commit, key)
         candidate = candidates[chosen.number]
         count = self._committable(candidate)
-        if not window.plain:
+        if scored:
             count = min(self._options.stride, count)
         leftovers = candidate.leftovers[count - 1] if count else 0
         decided = replace(

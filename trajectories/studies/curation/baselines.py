@@ -46,6 +46,7 @@ def baseline_study(found: RecipeAttempts, lines: Sequence[RecipeLine], passes: i
         "passes": passes,
         "plain_settings": len({attempt.setting for attempt in plain}),
         "curated_settings": len({attempt.setting for attempt in found.attempts if attempt.curated}),
+        "guided": found.guided,
         "kept_without_passed_tests": sum(attempt.kept and not attempt.passed for attempt in found.attempts),
         "graphs": {"made": found.graphs, "usd": found.graphs_usd, "hours": found.graphs_seconds / HOUR},
     }
@@ -123,6 +124,8 @@ def print_baselines(study: Mapping[str, Any]) -> None:
     )
     if study["kept_without_passed_tests"]:
         say(f"{counted(study['kept_without_passed_tests'], 'kept trajectory')} without passed tests: no sample here")
+    if study["guided"]:
+        say(f"{counted(study['guided'], 'guided rollout')} left out: an observer watched them")
     for kind in ("plain", "curated"):
         if study[f"{kind}_settings"] > 1:
             say(f"{kind} ones have {study[f'{kind}_settings']:,} models or options; --model chooses")

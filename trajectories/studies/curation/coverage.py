@@ -27,7 +27,7 @@ from trajectories.curation.graphs.svg import bars_svg
 from trajectories.curation.windows.establishing import StepFindings
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import RUNNING, SUPERSEDED
-from trajectories.privileged import PRIVILEGED
+from trajectories.privileged import GUIDED, PRIVILEGED, is_guided
 from trajectories.studies.curation.correlation import correlation
 from trajectories.studies.curation.study_files import Study
 
@@ -77,7 +77,7 @@ class CoverageUnit:
 
 @dataclass(frozen=True, slots=True)
 class ChosenTrajectories:
-    """The trajectories that can be studied, by id; and how many plain ones cannot, by reason."""
+    """The trajectories that can be studied, by id; and how many others cannot, by reason."""
 
     units: tuple[CoverageUnit, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -125,6 +125,7 @@ def studied_trajectories(
             Trajectory.chain_id,
             Trajectory.sample,
             Trajectory.outcome,
+            Trajectory.options,
             Repository.owner,
             Repository.name,
             TrajectoryStage.outcome,
@@ -145,10 +146,12 @@ def studied_trajectories(
     graphs, tests = _graphs(tx), _tests(tx)
     units: list[CoverageUnit] = []
     left_out: Counter[str] = Counter()
-    for name, chain_id, sample, outcome, owner, repo, stage_outcome, tree in list(tx.connection.execute(query)):
+    for name, chain_id, sample, outcome, chosen, owner, repo, stage, tree in list(tx.connection.execute(query)):
         if repository is not None and f"{owner}/{repo}".lower() != repository.lower():
             continue
-        if outcome == SUPERSEDED or stage_outcome == RUNNING:
+        if is_guided(chosen):
+            left_out[GUIDED] += 1
+        elif outcome == SUPERSEDED or stage == RUNNING:
             left_out[UNENDED] += 1
         elif tests.get(name) is None:
             left_out[UNGRADED] += 1

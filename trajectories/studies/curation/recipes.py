@@ -33,7 +33,7 @@ from trajectories.export.reading import response_lengths
 from trajectories.export.shortest import shortest_first
 from trajectories.model import LIMITS, EntryKind
 from trajectories.outcomes import FINAL, KEPT
-from trajectories.privileged import CURATED, PRIVILEGED
+from trajectories.privileged import CURATED, GUIDED, PRIVILEGED, kind_of
 from trajectories.rows import read_entries, read_verdicts
 from trajectories.sums import calls_of
 
@@ -90,6 +90,8 @@ class RecipeAttempts:
     graphs: int = 0
     graphs_usd: float | None = 0.0
     graphs_seconds: float = 0.0
+    guided: int = 0
+    """Rollouts that an observer guided: of no recipe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class RecipeLine:
 
 def recipe_attempts(tx: Transaction, repository: str | None = None, model: str | None = None) -> RecipeAttempts:
     """The plain rollouts and the curated trajectories, of one repository or agent's model. Branches are neither: they
-    share steps with their parents. Graphs count whatever the model."""
+    share steps with their parents; nor are rollouts that an observer guided. Graphs count whatever the model."""
     query = (
         select(
             Trajectory.id,
@@ -144,6 +146,7 @@ def recipe_attempts(tx: Transaction, repository: str | None = None, model: str |
             Trajectory.outcome,
             Trajectory.accepted,
             Trajectory.model,
+            Trajectory.options,
             Trajectory.options_hash,
             Trajectory.usd,
         )
@@ -157,8 +160,11 @@ def recipe_attempts(tx: Transaction, repository: str | None = None, model: str |
     if model is not None:
         query = query.where(Trajectory.model == model)
     passed, seconds, cut, windows = _passed_stages(tx), _seconds(tx), _cut_stages(tx), read_settings(tx)
-    attempts = []
+    attempts, guided = [], 0
     for row in list(tx.connection.execute(query)):
+        if kind_of(row.scaffold, row.options) == GUIDED:
+            guided += 1
+            continue
         curated, kept = row.scaffold == CURATED, row.outcome in KEPT
         attempts.append(
             RecipeAttempt(
@@ -182,7 +188,7 @@ def recipe_attempts(tx: Transaction, repository: str | None = None, model: str |
         )
     )
     return RecipeAttempts(
-        tuple(attempts), len(graphs), _sum(usd for usd, _ in graphs), sum(spent for _, spent in graphs)
+        tuple(attempts), len(graphs), _sum(usd for usd, _ in graphs), sum(spent for _, spent in graphs), guided
     )
 
 

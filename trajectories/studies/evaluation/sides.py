@@ -12,6 +12,9 @@ from trajectories.studies.evaluation.figures import InstanceRun, grouped
 
 RESOLVED = "resolved"
 
+_Runs = Mapping[str, Sequence[InstanceRun]]
+"""By instance."""
+
 MEASURES: Mapping[str, Callable[[InstanceRun], float | None]] = {
     RESOLVED: lambda run: 100.0 * run.resolved,
     "steps": lambda run: run.steps,
@@ -39,6 +42,8 @@ class MeasureDifference:
     """Two-sided, of all runs of both sides as independent ones."""
     cliffs_delta: float | None
     """Above 0 where the other side's values are larger."""
+    shift: float | None = None
+    """The difference in percent of one's mean; None where that is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,10 @@ class Sides:
     """Instances that one side resolved in some run, and the other in none."""
     only_other: tuple[str, ...]
     measures: Mapping[str, MeasureDifference]
+    resolved: int
+    """Instances that both sides resolved."""
+    on_resolved: Mapping[str, MeasureDifference]
+    """What the runs that resolved these came to (P2T, figure 2 c and d)."""
 
 
 def sides(
@@ -64,19 +73,20 @@ def sides(
     )
     both = [name for name in left if name in right]
     solved = [{name for name in both if any(run.resolved for run in runs[name])} for runs in (left, right)]
+    resolved = [name for name in both if name in solved[0] & solved[1]]
+    won = [{name: [run for run in runs[name] if run.resolved] for name in resolved} for runs in (left, right)]
+
+    def measured(measure: str, names: Sequence[str], runs: Sequence[_Runs]) -> MeasureDifference:
+        before, after = ([_values(measure, side[name]) for name in names] for side in runs)
+        return _difference(before, after, p_values, resamples)
+
     return Sides(
         len(both),
         tuple(sorted(solved[0] - solved[1])),
         tuple(sorted(solved[1] - solved[0])),
-        {
-            measure: _difference(
-                [_values(measure, left[name]) for name in both],
-                [_values(measure, right[name]) for name in both],
-                p_values,
-                resamples,
-            )
-            for measure in MEASURES
-        },
+        {measure: measured(measure, both, (left, right)) for measure in MEASURES},
+        len(resolved),
+        {measure: measured(measure, resolved, won) for measure in MEASURES if measure != RESOLVED},
     )
 
 
@@ -99,6 +109,7 @@ def _difference(
         high,
         mann_whitney(all_left, all_right) if p_values else None,
         cliffs_delta(all_right, all_left),
+        100 * fmean(apart) / fmean(left) if fmean(left) else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from prchain.core.console.terminal import counted, dollars, say, say_prose, say_table
 from trajectories.studies.evaluation.evaluation import interval_words
-from trajectories.studies.evaluation.sides import Sides
+from trajectories.studies.evaluation.sides import MeasureDifference, Sides
 
 _WIDTH = 80
 _LONGEST_NAME = 28
@@ -146,18 +146,11 @@ def _print_carried(row: Mapping[str, Any]) -> None:
 def print_sides(found: Sides, one: str, other: str) -> None:
     """Print two groups beside each other."""
     say(f"{counted(found.instances, 'instance')} that both have runs of")
-    rows = [
-        (
-            head,
-            *(_unit(value, unit) for value in (it.one, it.other, it.difference)),
-            _bounds(it.low, it.high),
-            "" if it.mann_whitney_p is None else f"{it.mann_whitney_p:.4f}",
-            "" if it.cliffs_delta is None else f"{it.cliffs_delta:.2f}",
-        )
-        for name, (head, unit) in MEASURES.items()
-        if (it := found.measures[name]).difference is not None
-    ]
-    say_table(("mean of", "one", "other", "apart", "95%", "U p", "delta"), rows, most=_WIDTH)
+    _print_measures(found.measures)
+    say()
+    say(f"{counted(found.resolved, 'instance')} that both resolved, by the runs that did")
+    if found.resolved:
+        _print_measures(found.on_resolved)
     legend = f"one: {one}; other: {other}. U: Mann-Whitney; delta: Cliff's, above 0 where the other's are larger."
     say_prose(legend, width=_WIDTH)
     for name, instances in ((one, found.only_one), (other, found.only_other)):
@@ -165,6 +158,22 @@ def print_sides(found: Sides, one: str, other: str) -> None:
             say_prose(
                 f"only {name} resolves {', '.join(instances[:10])}{' ...' if len(instances) > 10 else ''}", width=_WIDTH
             )
+
+
+def _print_measures(found: Mapping[str, MeasureDifference]) -> None:
+    rows = [
+        (
+            head,
+            *(_unit(value, unit) for value in (it.one, it.other, it.difference)),
+            "" if it.shift is None else f"{it.shift:+.1f}%",
+            _bounds(it.low, it.high),
+            "" if it.mann_whitney_p is None else f"{it.mann_whitney_p:.4f}",
+            "" if it.cliffs_delta is None else f"{it.cliffs_delta:.2f}",
+        )
+        for name, (head, unit) in MEASURES.items()
+        if (it := found.get(name)) is not None and it.difference is not None
+    ]
+    say_table(("mean of", "one", "other", "apart", "shift", "95%", "U p", "delta"), rows, most=_WIDTH)
 
 
 def _percent(share: float | None) -> str:

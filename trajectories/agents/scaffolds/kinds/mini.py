@@ -30,6 +30,7 @@ from trajectories.agents.scaffolds.taking_up import ended_by
 from trajectories.agents.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, sent, valid_tool_name
 from trajectories.agents.tools.observations import command_details, command_error, is_submission
 from trajectories.model import Ending, Entry, EntryKind, TurnFault
+from trajectories.options import RolloutOptions
 
 _NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, "max_consecutive_format_errors": 0}
 """mini-swe-agent's limits, off: ours hold."""
@@ -299,6 +300,10 @@ def _mini_message(entry: Entry) -> dict[str, Any]:
     return out
 
 
-SCAFFOLD = ScaffoldKind(
-    "mini", "mini-swe-agent with its own tool and prompts", lambda options: MiniScaffold(LoopSettings.of(options))
-)
+def _made(options: RolloutOptions) -> MiniScaffold:
+    if options.shell != "plain":
+        raise UsageError("mini-swe-agent has a shell of its own: leave shell=swe-agent out")
+    return MiniScaffold(LoopSettings.of(options))
+
+
+SCAFFOLD = ScaffoldKind("mini", "mini-swe-agent with its own tool and prompts", _made)

@@ -78,6 +78,7 @@ _PAPER = {
     "context_tokens",
     "observation_chars",
     "calls",
+    "shell",
     defaults=_PAPER,
 )
 @told_options(
