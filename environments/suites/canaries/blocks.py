@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from environments.suites.canaries.blockbodies import BlockForm, Body
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, RUST_COPIES, FalseCopies
 from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
@@ -35,12 +36,7 @@ class TestBlocks:
     """From the first line of a test (``string`` of the match is the file's text), kind, name, what draws values and the
     lines of that test's body to the canary's lines, without indentation and always as many; None where the language
     has no such kind."""
-    head: re.Pattern[str]
-    """The line behind which a test's body begins: its first one, or the one after that."""
-    last: str
-    """The last line of a test, behind the indentation of its first."""
-    leaves: re.Pattern[str]
-    """What a body may end by before its last line, or what makes it several tests."""
+    form: BlockForm
     is_title: bool = False
     """Whether names are titles, of several words."""
     copies: FalseCopies | None = None
@@ -63,17 +59,18 @@ class TestBlocks:
         planting.taken.update(names, planting.named)
         if not starts or not names:
             return PlantedFile(text, ())
-        bodies = [(body, found) for place, found in starts if (body := self._body(lines, place, found)) is not None]
+        bodies = self.form.bodies(lines, starts)
         order = Random(f"{planting.places} {path} {len(text)}")
         canaries: list[Canary] = []
         inserted: list[tuple[int, int, list[str]]] = []
         for number, kind in enumerate(_KINDS, self.first_slot):
             slot, (place, _) = f"{path}:{number}", order.choice(starts)
-            body, found = order.choice(bodies) if bodies else ((), starts[0][1])
+            body = order.choice(bodies) if bodies else Body(0, 0, starts[0][1])
             if planting.slots is not None and slot not in planting.slots:
                 continue
             name = self._name(planting, names)
-            made = self.render(found, kind, name, planting.draw, body)
+            found = body.found
+            made = self.render(found, kind, name, planting.draw, _text(lines, body))
             if made is None:
                 continue
             planting.taken.add(name)
@@ -81,10 +78,11 @@ class TestBlocks:
             inserted.append(
                 (self._above(lines, place), number, [f"{found['indent']}{line}\n" for line in made] + ["\n"])
             )
-        for number, body, found in self._copied(bodies, order):
+        for number, body in self._copied(lines, bodies, order):
             slot, (place, _) = f"{path}:{number}", order.choice(starts)
+            found = body.found
             donor = self.names.search(text, found.start())
-            made = self.copies.made(found, body, order, planting.draw) if self.copies else None
+            made = self.copies.made(found, _text(lines, body), order, planting.draw) if self.copies else None
             if made is None or donor is None or (planting.slots is not None and slot not in planting.slots):
                 continue
             name = self._name(planting, names)
@@ -98,13 +96,11 @@ class TestBlocks:
             lines[place:place] = more
         return PlantedFile("".join(lines), tuple(canaries))
 
-    def _copied(
-        self, bodies: Sequence[tuple[Sequence[str], re.Match[str]]], order: Random
-    ) -> list[tuple[int, Sequence[str], re.Match[str]]]:
+    def _copied(self, lines: Sequence[str], bodies: Sequence[Body], order: Random) -> list[tuple[int, Body]]:
         """The tests that are copied, each with its canary's number, behind those of the others."""
-        fit = [it for it in bodies if self.copies is not None and self.copies.places(it[0])]
+        fit = self.copies.among(lines, bodies) if self.copies is not None else []
         first = self.first_slot + len(_KINDS)
-        return [(number, *it) for number, it in enumerate(order.sample(fit, min(_COPIES, len(fit))), first)]
+        return [(number, it) for number, it in enumerate(order.sample(fit, min(_COPIES, len(fit))), first)]
 
     def _name(self, planting: Planting, names: Sequence[str]) -> str:
         if not self.is_title:
@@ -116,25 +112,17 @@ class TestBlocks:
                 return title
             words.append(new_word(planting.draw))
 
-    def _body(self, lines: Sequence[str], place: int, found: re.Match[str]) -> Sequence[str] | None:
-        """The body of the test that begins there, without the test's indentation; None where no canary can do it."""
-        head = next((line for line in (place, place + 1) if line < len(lines) and self.head.match(lines[line])), None)
-        if head is None or (place and lines[place - 1].strip().startswith(("#[", "@"))):
-            return None
-        indent: str = found["indent"]
-        ends = (
-            line
-            for line in range(head + 1, len(lines))
-            if lines[line].rstrip().removesuffix(";") == f"{indent}{self.last}"
-        )
-        body = [line.rstrip("\n").removeprefix(indent) for line in lines[head + 1 : next(ends, head)]]
-        return body if body and not self.leaves.search("\n".join(body)) else None
-
     def _above(self, lines: Sequence[str], place: int) -> int:
         """The line before which a canary can stand: what is attached to a test stays with it."""
         while place and lines[place - 1].strip().startswith(self.attached):
             place -= 1
         return place
+
+
+def _text(lines: Sequence[str], body: Body) -> list[str]:
+    """The lines of a body, without the indentation of its test."""
+    indent: str = body.found["indent"]
+    return [line.rstrip("\n").removeprefix(indent) for line in lines[body.begin : body.end]]
 
 
 _LENGTHS = (
@@ -218,9 +206,11 @@ JAVASCRIPT = TestBlocks(
     re.compile(r"^[ \t]*(?:it|test)\(\s*['\"`]([^'\"`\n]+)", re.M),
     ("//", "/*", "*"),
     _javascript,
-    head=BlockStyle.HEAD,
-    last="})",
-    leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
+    form=BlockForm(
+        head=BlockStyle.HEAD,
+        last="})",
+        leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
+    ),
     is_title=True,
     copies=JAVASCRIPT_COPIES,
     first_slot=11,
@@ -230,18 +220,24 @@ GO = TestBlocks(
     re.compile(r"^func (Test[A-Z]\w*)\(", re.M),
     ("//",),
     _go,
-    head=re.compile(r"func Test[A-Z]\w*\(t \*testing\.T\) \{$"),
-    last="}",
-    leaves=re.compile(r"\breturn\b|\bgoto\b|\.Run\(|\.Skip|\bos\.Exit\b|\.FailNow\b|\bGoexit\b|\bpanic\b|\bSetenv\b"),
+    form=BlockForm(
+        head=re.compile(r"func Test[A-Z]\w*\(t \*testing\.T\) \{$"),
+        last="}",
+        leaves=re.compile(
+            r"\breturn\b|\bgoto\b|\.Run\(|\.Skip|\bos\.Exit\b|\.FailNow\b|\bGoexit\b|\bpanic\b|\bSetenv\b"
+        ),
+    ),
 )
 RUST = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)#\[test\]\s*$"),
     re.compile(r"#\[test\]\s*(?:#\[[^\]]*\]\s*)*fn (\w+)"),
     ("//", "#["),
     _rust,
-    head=re.compile(r"[ \t]*fn \w+\(\) \{$"),
-    last="}",
-    leaves=re.compile(r"\breturn\b|\bexit\b|\?;|\bpanic!|\bcatch_unwind\b|\bfn \w"),
+    form=BlockForm(
+        head=re.compile(r"[ \t]*fn \w+\(\) \{$"),
+        last="}",
+        leaves=re.compile(r"\breturn\b|\bexit\b|\?;|\bpanic!|\bcatch_unwind\b|\bfn \w"),
+    ),
     copies=RUST_COPIES,
 )
 JAVA = TestBlocks(
@@ -249,7 +245,9 @@ JAVA = TestBlocks(
     re.compile(r"@Test\s+(?:public\s+)?void (\w+)\("),
     ("//", "/*", "*", "@"),
     _java,
-    head=re.compile(r"[ \t]*(?:public )?void \w+\(\)(?: throws [\w., ]+)? \{$"),
-    last="}",
-    leaves=re.compile(r"\breturn\b|\bthrow\b|\bexit\b|\bassume\w*\b|\bfor \(;;\)|\bwhile \(true\)"),
+    form=BlockForm(
+        head=re.compile(r"[ \t]*(?:public )?void \w+\(\)(?: throws [\w., ]+)? \{$"),
+        last="}",
+        leaves=re.compile(r"\breturn\b|\bthrow\b|\bexit\b|\bassume\w*\b|\bfor \(;;\)|\bwhile \(true\)"),
+    ),
 )
