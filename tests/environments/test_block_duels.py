@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.duelling import GradingSuite
-from environments.suites.canaries.blockduels import falsify_javascript, falsify_mocha
+from environments.duelling import GradingSuite, held_tests
+from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER, falsify_javascript, falsify_mocha
+from environments.suites.runners import nodetest
 from environments.suites.testlogs import Status
 from tests.environments.stageworld import Changes, StageWorld, stage_world
 
@@ -148,6 +149,17 @@ def suite(world: StageWorld) -> GradingSuite:
 def test_a_proof_stores_the_tests_that_can_be_held(world: StageWorld) -> None:
     held = {(it.file, it.name) for it in world.stages()[0].baseline.held}
     assert held == {("test/prices.test.js", "halves a price"), ("test/prices.test.js", "halves nothing")}
+
+
+def test_a_test_that_no_falsehood_fails_is_tried_by_the_seeds_of_its_language_alone(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = replace(JAVASCRIPT_FALSIFIER, falsify=lambda text, order: (text, falsify_javascript(text, order)[1]))
+    monkeypatch.setattr(nodetest, "RUNNER", replace(nodetest.RUNNER, falsify=kept))
+    plain, told = world.suite(), list[str]()
+    after = plain.run(plain.landed).statuses
+    assert held_tests(plain, [*after], after, told.append) == ()
+    assert told == [f"duel {seed}, run {run}" for seed in JAVASCRIPT_FALSIFIER.seeds for run in (1, 2)]
 
 
 @pytest.mark.parametrize("attack", [MINE, COMPARED])

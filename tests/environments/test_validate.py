@@ -21,7 +21,7 @@ from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.proofs.validations import ValidateReport, ValidateRun, ValidationChoice
 from environments.sandboxes import leftovers
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.duels import SEEDS
+from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
 from prchain.core.console.progress import open_progress
@@ -283,7 +283,7 @@ def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase_and_stores_what
         "stage 1: image",
         "stage 1: after, run 1",
         "stage 1: before, run 1",
-        *(f"stage 1: duel {falsehood}, run {side}" for falsehood in SEEDS for side in (1, 2)),
+        *(f"stage 1: duel {falsehood}, run {side}" for falsehood in PYTHON_FALSIFIER.seeds for side in (1, 2)),
     ]
     assert [(held.file, held.name) for held in stage.baseline.held] == [("tests/test_prices.py", "test_halved")]
 

@@ -13,6 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, other_value
+from environments.suites.canaries.duels import Falsifier
 
 _TITLE = r"(?P<quote>['\"`])(?P<title>(?:(?!(?P=quote)).)*)(?P=quote)"
 _FUNCTION = r"(?:async\s*)?(?:\([^()]*\)\s*=>|\w+\s*=>|function\b\s*\w*\s*\([^()]*\))\s*\{\s*"
@@ -33,7 +34,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FalseBlocks:
-    """`canaries.duels.Falsifier`. With `whole` a test's name has the titles of its groups before its own, as reports of
+    """`Falsifier.falsify`. With `whole` a test's name has the titles of its groups before its own, as reports of
     mocha do."""
 
     whole: bool = False
@@ -90,3 +91,6 @@ def _places(lines: Sequence[str], block: _Block) -> list[tuple[int, int, int]]:
 
 falsify_javascript = FalseBlocks()
 falsify_mocha = FalseBlocks(whole=True)
+
+JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript)
+MOCHA_FALSIFIER = Falsifier(falsify_mocha)
