@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.duelling import GradingSuite, held_tests
-from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER, falsify_javascript, falsify_mocha
-from environments.suites.runners import nodetest
+from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER, falsify_javascript
+from environments.suites.runners import RUNNERS, nodetest
 from environments.suites.testlogs import Status
 from tests.environments.stageworld import Changes, StageWorld, stage_world
 
@@ -63,11 +63,13 @@ def test_one_literal_of_a_test_is_another_in_its_own_style_and_place() -> None:
     ]
 
 
-def test_mocha_names_a_test_with_its_groups() -> None:
-    assert falsify_mocha(TEXT, lambda name: None) == (
-        TEXT,
-        frozenset({"words parts them", "words of none is empty", "words waits"}),
-    )
+@pytest.mark.parametrize("runner", ["jest", "mocha", "nodetest", "vitest"])
+def test_a_test_has_the_name_that_its_id_ends_with(runner: str) -> None:
+    """The ids are those of the reporters: file, groups and title."""
+    falsifier = RUNNERS[runner].falsify
+    assert falsifier is not None
+    assert falsifier.falsify(TEXT, lambda name: None) == (TEXT, frozenset({"parts them", "is empty", "waits"}))
+    assert RUNNERS[runner].name_of("test/words.test.js > words > of none > is empty") == "is empty"
 
 
 def test_of_tests_of_one_name_all_are_false_or_none_can_be() -> None:
@@ -80,7 +82,7 @@ def test_of_tests_of_one_name_all_are_false_or_none_can_be() -> None:
 @given(st.text() | st.text(alphabet="it('a, ()=>{})\n  .toBe1expect"))
 def test_any_text_can_be_asked(text: str) -> None:
     assert falsify_javascript(text, lambda name: None)[0] == text
-    made, _ = falsify_mocha(text, Random)
+    made, _ = falsify_javascript(text, Random)
     assert len(made.splitlines()) == len(text.splitlines())
 
 

@@ -45,3 +45,11 @@ def _words(name: str) -> list[str]:
 def new_word(draw: Random, length: int = 6) -> str:
     """A word of small letters."""
     return "".join(draw.choice(_LETTERS) for _ in range(length))
+
+
+def unused_word(text: str, draw: Random) -> str:
+    """A word that a text does not hold."""
+    word = new_word(draw, draw.randint(4, 9))
+    while word in text:
+        word += new_word(draw)
+    return word
