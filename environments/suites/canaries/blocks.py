@@ -20,7 +20,7 @@ from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, RUST_COP
 from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.blockwaits import JAVASCRIPT_WAITING, WaitingTests
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
-from environments.suites.canaries.names import REASONS, new_name, new_word, unused_word
+from environments.suites.canaries.names import REASONS, NewNames, new_word, unused_word
 
 _KINDS = (CanaryKind.FAIL, CanaryKind.FAIL, CanaryKind.SKIP)
 _COPIES = 2
@@ -39,11 +39,11 @@ class _Inserted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Plants:
-    """The canaries of a file as they are made. `name` draws the name of one."""
+    """The canaries of a file as they are made."""
 
     path: str
     planting: Planting
-    name: Callable[[], str]
+    names: NewNames
     canaries: list[Canary] = field(default_factory=list)
     inserted: list[_Inserted] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ class _Plants:
         slot = f"{self.path}:{number}"
         if self.planting.slots is not None and slot not in self.planting.slots:
             return
-        name = self.name()
+        name = self.names.draw(self.planting.draw, self.planting.taken)
         made = render(name)
         if made is not None:
             self.planting.taken.add(name)
@@ -100,12 +100,16 @@ class TestBlocks:
                 starts.append((number, found))
             begin += len(line)
         names = [found[1] for found in self.names.finditer(text)]
-        planting.taken.update(_IDENTIFIER.findall(text))
+        identifiers = {*_IDENTIFIER.findall(text)}
+        planting.taken.update(identifiers)
         planting.taken.update(names, planting.named)
         if not starts or not names:
             return PlantedFile(text, ())
         bodies = self.form.bodies(lines, starts)
-        plants = _Plants(path, planting, lambda: self._name(planting, names))
+        new_names = (
+            NewNames.of_titles(names, identifiers) if self.is_title else NewNames.of_functions(names, (), identifiers)
+        )
+        plants = _Plants(path, planting, new_names)
         order = Random(f"{planting.places} {path} {len(text)}")
         for number, kind in enumerate(_KINDS, self.first_slot):
             place = order.choice(starts)
@@ -160,16 +164,6 @@ class TestBlocks:
         for place, found, _, made in sorted(places, key=lambda it: (-it[0], it[2])):
             indent = found["indent"]
             lines[place:place] = [*(f"{indent}{line}\n" if line else "\n" for line in made), "\n"]
-
-    def _name(self, planting: Planting, names: Sequence[str]) -> str:
-        if not self.is_title:
-            return new_name(planting.draw, names, planting.taken)
-        words = [word for name in names for word in re.findall(r"[A-Za-z]+", name)] or ["works"]
-        while True:
-            title = " ".join(planting.draw.choice(words) for _ in range(planting.draw.randint(3, 6)))
-            if title not in planting.taken:
-                return title
-            words.append(new_word(planting.draw))
 
     def _above(self, lines: Sequence[str], place: int) -> int:
         """The line before which a canary can stand: what is attached to a test stays with it."""
