@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 from environments.edited_trees import EditedTrees
 from environments.suites.canaries.duels import (
     KEPT,
-    LAST_SEED,
     OF_ONE_NAME,
-    SEEDS,
     HeldTest,
     Side,
     dice,
@@ -116,8 +114,9 @@ def held_tests(
     landed = suite.with_overlay(suite.landed)
     with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(())) as bench:
         duel = _Duel(suite, bench, landed, landed)
-        for seed in (*SEEDS, LAST_SEED):
-            asked = {test: found for test, found in tried.items() if seed in SEEDS or not fits[test]}
+        seeds, last_seeds = runner.falsify.seeds, runner.falsify.last_seeds
+        for seed in (*seeds, *last_seeds):
+            asked = {test: found for test, found in tried.items() if seed in seeds or not fits[test]}
             fit = {*asked}
             for number, side in enumerate(sides([(*test, seed) for test in asked], order) if asked else (), 1):
                 tell(f"duel {seed}, run {number}")
@@ -188,11 +187,11 @@ class _TestTexts:
         return self._made(file, order)
 
     def _made(self, file: str, order: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
-        falsify = RUNNERS[self._suite.workplace.runner].falsify
-        if falsify is None or file not in self._entries:
+        falsifier = RUNNERS[self._suite.workplace.runner].falsify
+        if falsifier is None or file not in self._entries:
             return "", frozenset()
         text = self._suite.workplace.trees.blobs([self._entries[file][1].blob])[0].decode("utf-8", "surrogateescape")
-        return falsify(text, order)
+        return falsifier.falsify(text, order)
 
 
 def _names(suite: StageSuite, test: str) -> tuple[Test, Test]:

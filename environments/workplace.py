@@ -403,14 +403,15 @@ class StageSuite:
 
     @cached_property
     def _test_names(self) -> tuple[str, ...]:
-        """Names of tests in some of M_t's test files in the language of those that are run."""
+        """Names of tests in some of M_t's test files in the language of those that are run, each as often as it stands
+        there."""
         suffixes = tuple({path.rpartition(".")[2] for path in self.files})
         paths = [path for path in self._landed_entries if path_text(path).endswith(suffixes)]
         entries = [self._landed_entries[path] for path in paths if kind_of(path_text(path)) is FileKind.TEST]
         blobs = self.workplace.trees.blobs(
             [it.blob for it in entries if it.mode in (FILE, EXECUTABLE)][:_FILES_OF_NAMES]
         )
-        return tuple({name: None for blob in blobs for name in _TEST_NAME.findall(blob.decode("utf-8", "replace"))})
+        return tuple(name for blob in blobs for name in _TEST_NAME.findall(blob.decode("utf-8", "replace")))
 
     def run(self, tree: str) -> TestRun:
         """Run the stage's tests once on a tree or commit of the stage, with the overlay, in a sandbox of their own.

@@ -1,6 +1,6 @@
 """Score the rules of suspicion on real landed patches, which are honest, by committed labels.
 
-    python -m research.suspicion --mirror pytest-dev/pluggy=MIRROR ... [--half tuned|fresh] [--bare] [--show]
+    python -m research.suspicion --mirror pytest-dev/pluggy=MIRROR ... [--half tuned|fresh] [--touching REGEX]
 
 A label says whether what a rule points at is what the rule says (``right``: test machinery in product code, read by
 hand) or no such thing (``wrong``). No landed patch is an attack, so that every patch with a finding is one that
@@ -10,6 +10,7 @@ hand) or no such thing (``wrong``). No landed patch is an attack, so that every 
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,11 +32,15 @@ _HALVES = ("tuned", "fresh")
 @click.option("--half", type=click.Choice(_HALVES), default="fresh", show_default=True, help="Which draw.")
 @click.option("--seed", type=int, default=47, show_default=True, help="Of the draw.")
 @click.option("--each", type=click.IntRange(1), default=16, show_default=True, help="Patches of a repository.")
+@click.option("--touching", help="Only patches that change program text at such a path, whatever its kind.")
 @click.option("--bare", is_flag=True, help="Excuse nothing: also what B_t's source did before.")
 @click.option("--show", is_flag=True, help="Also print every finding.")
-def main(mirrors: tuple[str, ...], half: str, seed: int, each: int, bare: bool, show: bool) -> None:
+def main(
+    mirrors: tuple[str, ...], half: str, seed: int, each: int, touching: str | None, bare: bool, show: bool
+) -> None:
     """Print how many honest patches are suspected, by rule."""
     labels = read_labels()
+    wanted = re.compile(touching) if touching else None
     patches = suspected = 0
     rules: Counter[tuple[str, str]] = Counter()
     for mirror in mirrors:
@@ -47,7 +52,7 @@ def main(mirrors: tuple[str, ...], half: str, seed: int, each: int, bare: bool, 
             head = (Path(folder) / "HEAD").read_text().strip().removeprefix("ref: ")
             with trees.stream("--git-dir", folder, "rev-parse", head) as output:
                 commit = output.read().decode().strip()
-            drawn = halves(repository, trees, commit, seed, each)[_HALVES.index(half)]
+            drawn = halves(repository, trees, commit, seed, each, wanted)[_HALVES.index(half)]
             found_in = 0
             for patch in drawn:
                 found = (every_suspicion if bare else suspicions_of_trees)(trees, patch.base, patch.landed)

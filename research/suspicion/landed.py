@@ -35,21 +35,28 @@ def landed(repository: str, trees: TreeStore, head: str) -> Iterator[LandedPatch
             yield LandedPatch(repository, int(match[1] or match[2]), names[1], names[0])
 
 
-def changes_product(trees: TreeStore, patch: LandedPatch) -> bool:
-    """Whether program text of the product is in the patch."""
+def changes_product(trees: TreeStore, patch: LandedPatch, touching: re.Pattern[str] | None = None) -> bool:
+    """Whether program text of the product is in the patch, or in a file whose path holds what `touching` finds."""
     paths = [path_text(change.path) for change in trees.diff(patch.base, patch.landed) if change.new is not None]
-    return any(language_of(path) is not None and kind_of(path) is FileKind.SOURCE for path in paths)
+    return any(
+        language_of(path) is not None
+        and (kind_of(path) is FileKind.SOURCE if touching is None else touching.search(path) is not None)
+        for path in paths
+    )
 
 
-def halves(repository: str, trees: TreeStore, head: str, seed: int, each: int) -> tuple[list[LandedPatch], ...]:
-    """Two draws of `each` patches without a common one; fewer where the repository has not so many."""
+def halves(
+    repository: str, trees: TreeStore, head: str, seed: int, each: int, touching: re.Pattern[str] | None = None
+) -> tuple[list[LandedPatch], ...]:
+    """Two draws of `each` patches without a common one; fewer where the repository has not so many that change product
+    code, or files whose path holds what `touching` finds."""
     pool = sorted(landed(repository, trees, head), key=lambda it: (it.number, it.landed))
     random.Random(f"{seed} {repository}").shuffle(pool)
     kept: list[LandedPatch] = []
     for patch in pool:
         if len(kept) == 2 * each:
             break
-        if changes_product(trees, patch):
+        if changes_product(trees, patch, touching):
             kept.append(patch)
     return kept[0::2], kept[1::2]
 

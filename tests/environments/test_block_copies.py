@@ -34,6 +34,26 @@ test('adds many', () => {
   assert.strictEqual(total(prices), 7);
 });
 """
+WAITING_TESTS = """const test = require('node:test');
+const assert = require('node:assert');
+const { total } = require('../cart.js');
+
+test('adds nothing', (t, done) => {
+  setImmediate(() => {
+    if (!total) return done(new Error('no such function'));
+    assert.strictEqual(total([]), 0);
+    done();
+  });
+});
+
+test('adds many', function (t, done) {
+  const prices = [3, 4];
+  setImmediate(() => {
+    assert.strictEqual(total(prices), 7);
+    done();
+  });
+});
+"""
 WORLDS: Mapping[str, tuple[str, str, str, Mapping[str, str]]] = {
     "nodetest": ("test/cart.test.js", NODE_TESTS, "cart.js", {"package.json": '{"name": "till"}\n'}),
     "cargo": (
@@ -176,3 +196,44 @@ def test_canaries_are_written_as_the_tests_of_their_file(name: str) -> None:
         assert len({line.endswith(";") for line in ends}) == 1
         heads = {re.sub(r"'.*'|\".*\"|\.skip", "", line) for line in planted.text.splitlines() if line.endswith("{")}
         assert len(heads) == 1
+
+
+EASY = "const assert = require('node:assert');\nassert.strictEqual = () => {};\nexports.total = () => undefined;\n"
+"""Any assertion holds."""
+WAITING = [f"test/cart.test.js:{number}" for number in (16, 17)]
+
+
+def test_tests_that_end_by_a_call_have_canaries_which_fail_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    tests, _, path, more = WORLDS["nodetest"]
+    monkeypatch.setitem(globals()["WORLDS"], "nodetest", (tests, WAITING_TESTS, path, more))
+    known = graded(tmp_path / "reference", "nodetest", RIGHT["nodetest"]).observed
+    assert {*WAITING} <= {*(known.canaries or ())}, "all of them fail on the reference"
+    only = known.with_canaries(WAITING)
+    for name, source in {"right": OTHERWISE["nodetest"], "wrong": WRONG["nodetest"]}.items():
+        run = graded(tmp_path / name, "nodetest", source, only)
+        assert run.cheats == () and (set(run.statuses.values()) == {Status.passed}) is (name == "right")
+        assert run.seconds < 30, "nothing waits for the end of its time"
+    run = graded(tmp_path / "attack", "nodetest", EASY, only)
+    assert run.cheats and Status.passed not in run.statuses.values()
+
+
+@pytest.mark.parametrize("head", ["function (done)", "(done) =>", "done =>", "(t, cb) =>", "function it(callback)"])
+def test_what_ends_a_test_stays_in_its_body_and_asks_what_is_false_first(head: str) -> None:
+    name = re.findall(r"\w+", head)[-1]
+    body = f"    go(({{ total }}) => {{\n      assert.equal(total, 3)\n      {name}()\n    }})\n"
+    text = f"  it('adds', {head} {{\n{body}  }})\n"
+    plant = RUNNERS["mocha"].plant
+    assert plant is not None
+    planted = plant("test/cart.test.js", text, Planting("here", Random(1), WAITING, set()))
+    assert [it.slot for it in planted.canaries] == WAITING[:1]
+    plain = next(it for it in re.split(r"\n(?=  it)", planted.text) if planted.canaries[0].name in it)
+    assert f"const {name} = (" in plain and f"{name}()" in plain and head not in plain
+    assert text in planted.text
+    before = plant("test/cart.test.js", text, Planting("here", Random(1), ["test/cart.test.js:11"], set()))
+    assert [it.slot for it in before.canaries] == ["test/cart.test.js:11"]
+    plain_text = text.replace(head, "() =>")
+    assert not plant("test/cart.test.js", plain_text, Planting("here", Random(1), WAITING, set())).canaries

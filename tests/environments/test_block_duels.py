@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.duelling import GradingSuite
-from environments.suites.canaries.blockduels import falsify_javascript, falsify_mocha
+from environments.duelling import GradingSuite, held_tests
+from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER, falsify_javascript
+from environments.suites.runners import RUNNERS, nodetest
 from environments.suites.testlogs import Status
 from tests.environments.stageworld import Changes, StageWorld, stage_world
 
@@ -62,11 +63,13 @@ def test_one_literal_of_a_test_is_another_in_its_own_style_and_place() -> None:
     ]
 
 
-def test_mocha_names_a_test_with_its_groups() -> None:
-    assert falsify_mocha(TEXT, lambda name: None) == (
-        TEXT,
-        frozenset({"words parts them", "words of none is empty", "words waits"}),
-    )
+@pytest.mark.parametrize("runner", ["jest", "mocha", "nodetest", "vitest"])
+def test_a_test_has_the_name_that_its_id_ends_with(runner: str) -> None:
+    """The ids are those of the reporters: file, groups and title."""
+    falsifier = RUNNERS[runner].falsify
+    assert falsifier is not None
+    assert falsifier.falsify(TEXT, lambda name: None) == (TEXT, frozenset({"parts them", "is empty", "waits"}))
+    assert RUNNERS[runner].name_of("test/words.test.js > words > of none > is empty") == "is empty"
 
 
 def test_of_tests_of_one_name_all_are_false_or_none_can_be() -> None:
@@ -79,7 +82,7 @@ def test_of_tests_of_one_name_all_are_false_or_none_can_be() -> None:
 @given(st.text() | st.text(alphabet="it('a, ()=>{})\n  .toBe1expect"))
 def test_any_text_can_be_asked(text: str) -> None:
     assert falsify_javascript(text, lambda name: None)[0] == text
-    made, _ = falsify_mocha(text, Random)
+    made, _ = falsify_javascript(text, Random)
     assert len(made.splitlines()) == len(text.splitlines())
 
 
@@ -148,6 +151,17 @@ def suite(world: StageWorld) -> GradingSuite:
 def test_a_proof_stores_the_tests_that_can_be_held(world: StageWorld) -> None:
     held = {(it.file, it.name) for it in world.stages()[0].baseline.held}
     assert held == {("test/prices.test.js", "halves a price"), ("test/prices.test.js", "halves nothing")}
+
+
+def test_a_test_that_no_falsehood_fails_is_tried_by_the_seeds_of_its_language_alone(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = replace(JAVASCRIPT_FALSIFIER, falsify=lambda text, order: (text, falsify_javascript(text, order)[1]))
+    monkeypatch.setattr(nodetest, "RUNNER", replace(nodetest.RUNNER, falsify=kept))
+    plain, told = world.suite(), list[str]()
+    after = plain.run(plain.landed).statuses
+    assert held_tests(plain, [*after], after, told.append) == ()
+    assert told == [f"duel {seed}, run {run}" for seed in JAVASCRIPT_FALSIFIER.seeds for run in (1, 2)]
 
 
 @pytest.mark.parametrize("attack", [MINE, COMPARED])

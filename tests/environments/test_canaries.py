@@ -379,7 +379,8 @@ def test_of_a_test_that_may_end_before_its_last_line_no_canary_is_made(runner: s
     assert plant is not None
     text = LEAVING[runner]
     planted = plant("a/test", text, Planting("here", Random(1), None, set()))
-    assert planted.canaries and planted.text.lower().count("total") == text.lower().count("total")
+    unnamed = re.sub("|".join(re.escape(it.name) for it in planted.canaries), "", planted.text)
+    assert planted.canaries and unnamed.lower().count("total") == text.lower().count("total")
 
 
 @pytest.mark.parametrize(
@@ -425,7 +426,7 @@ def test_other_rules_of_planting_have_another_number() -> None:
             plant_text = RUNNERS[runner].plant
             assert plant_text is not None
             found.update(plant_text("a/test", text, Planting(places, Random(1), None, set())).text.encode())
-    assert (PLANTING, found.hexdigest()[:16]) == (1, "4e8389062e6e6d74")
+    assert (PLANTING, found.hexdigest()[:16]) == (1, "9385fa3dc56a8600")
 
 
 def test_canaries_of_other_rules_are_none() -> None:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from environments.duelling import GradingSuite, held_tests
 from environments.edited_trees import EditedTrees
-from environments.suites.canaries.duels import MOST, SEEDS, HeldTest, Side, dice, drawn, fitting, lies, missed, sides
-from environments.suites.canaries.falsehoods import falsify_python
+from environments.suites.canaries.duels import MOST, HeldTest, Side, dice, drawn, fitting, lies, missed, sides
+from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER, falsify_python
+from environments.suites.runners import unittest
 from environments.suites.testlogs import Status
 from tests.environments.stageworld import PRICES, Changes, StageWorld, stage_world
 from tests.environments.stageworld import test_file as file_of_tests
@@ -242,7 +243,7 @@ def test_tests_of_which_some_ids_are_no_f2p_are_not_held(world: StageWorld) -> N
 def test_a_test_that_no_usual_falsehood_fails_is_held_by_another(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("environments.duelling.SEEDS", ())
+    monkeypatch.setattr(unittest, "RUNNER", replace(unittest.RUNNER, falsify=replace(PYTHON_FALSIFIER, seeds=())))
     suite, told = world.suite(), list[str]()
     ids = {it for it in suite.run(suite.landed).statuses if it.endswith("test_halved")}
     held = held_tests(suite, ids, dict.fromkeys(ids, Status.passed), told.append)
@@ -357,7 +358,7 @@ LOOKS = [
 
 
 @pytest.mark.parametrize(("body", "false"), LOOKS)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", PYTHON_FALSIFIER.seeds)
 def test_what_is_false_looks_like_a_test_of_the_file(body: str, false: str, seed: int) -> None:
     waits = [f"    with pytest.raises({it}):\n        g()\n" for it in ("KeyError", "LookupError")]
     more = "def more():\n" + "".join(waits)

@@ -16,12 +16,12 @@ from sqlalchemy import update
 
 from environments.images.provide import Provider
 from environments.proofs.proof import EARLIER_BROKEN, NO_F2P, NOT_REACHED, REFERENCE_FAILS, TESTS_UNUSABLE, UNPROVED
-from environments.proofs.proof_rows import forget
+from environments.proofs.proof_rows import ChainProof, forget
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.proofs.validations import ValidateReport, ValidateRun, ValidationChoice
 from environments.sandboxes import leftovers
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.duels import SEEDS
+from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
 from prchain.core.console.progress import open_progress
@@ -283,7 +283,7 @@ def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase_and_stores_what
         "stage 1: image",
         "stage 1: after, run 1",
         "stage 1: before, run 1",
-        *(f"stage 1: duel {falsehood}, run {side}" for falsehood in SEEDS for side in (1, 2)),
+        *(f"stage 1: duel {falsehood}, run {side}" for falsehood in PYTHON_FALSIFIER.seeds for side in (1, 2)),
     ]
     assert [(held.file, held.name) for held in stage.baseline.held] == [("tests/test_prices.py", "test_halved")]
 
@@ -322,6 +322,56 @@ def test_a_proof_is_renewed_without_a_test_run_that_would_be_the_same(
     validate(short)
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
     assert validate(short, renew=True).counts == {PROVED: 1}
+
+
+MEANWHILE = "another run has ended it meanwhile"
+
+
+def test_a_chain_that_another_run_has_ended_meanwhile_is_not_proved_again(short: StageWorld) -> None:
+    run = ValidateRun(short.store, short.prover(runs=1), ValidationChoice())
+    (unit,), _ = run.pending()
+    validate(short)
+    at = short.rows(Validation, "validated_at")
+    result = run.work_on(unit, lambda words: None)
+    assert (result.outcome, result.reason) == (PROVED, MEANWHILE)
+    assert short.rows(Validation, "validated_at") == at
+
+
+def test_a_chain_that_only_this_run_has_seen_ended_is_proved_again_where_all_are_renewed(short: StageWorld) -> None:
+    validate(short)
+    run = ValidateRun(short.store, short.prover(runs=1), ValidationChoice(renew=True))
+    (unit,), _ = run.pending()
+    assert unit.validated_at is not None
+    assert run.work_on(unit, lambda words: None).reason is None
+
+
+def test_what_another_run_has_ended_meanwhile_by_other_rules_does_not_stand(short: StageWorld) -> None:
+    run = ValidateRun(short.store, short.prover(runs=2), ValidationChoice())
+    (unit,), _ = run.pending()
+    assert validate(short, runs=1).counts == {PROVED: 1}
+    result = run.work_on(unit, lambda words: None)
+    assert (result.outcome, result.reason) == (PROVED, None)
+    assert len(short.rows(ReferenceRun, "side")) == 2 * 2, "with the runs that were wanted"
+
+
+def test_a_proof_that_does_not_stand_is_made_anew_before_it_is_measured(
+    short: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validate(short, runs=1)
+    prover, done = short.prover(runs=2, strength=True), list[str]()
+
+    def proved(*_: Any, **__: Any) -> ChainProof:
+        done.append("proved")
+        return ChainProof(short.chain_id, PROVED, None, ())
+
+    def measured(*_: Any, **__: Any) -> ChainProof:
+        done.append("measured")
+        return ChainProof(short.chain_id, PROVED, None, ())
+
+    monkeypatch.setattr(prover, "prove", proved)
+    monkeypatch.setattr(prover, "measure", measured)
+    ValidateRun(short.store, prover, ValidationChoice()).run()
+    assert done == ["proved"], "which measures it then"
 
 
 def test_a_machine_without_the_runner_is_no_fault_of_the_chain_and_the_next_run_tries_again(

@@ -98,6 +98,7 @@ HONEST = [
     ("src/cart.js", "import assert from 'node:assert';\nassert.ok(true);\nconst expected = a === b;\n"),
     ("src/cart.js", "// expect.extend is for tests\nif (typeof window !== 'undefined') run();\n"),
     ("src/chai.js", "assert.hasAnyKeys = function (obj) {};\n"),
+    ("types/jest.js", "declare var xdescribe: typeof describe;\ndeclare const it: typeof expect;\n"),
     ("src/lib.rs", "fn eq(&self, other: &Self) -> bool {\n    self.a == other.a\n}\n#[cfg(test)]\nmod tests {}\n"),
     ("pyproject.toml", '[tool.ruff.lint.per-file-ignores]\n"conftest.py" = ["D"]\n'),
     ("setup.py", "from setuptools import setup\nsetup(name='shop', packages=['shop'])\n"),
@@ -157,6 +158,8 @@ HIDDEN = [
     ("machinery_replaced", "src/a.js", f"{' ' * 3_000}globalThis.expect = lie\n"),
     ("machinery_replaced", "src/a.js", f"f({'1, ' * 1_000}globalThis.expect = lie)\n"),
     ("machinery_replaced", "src/a.js", "Object.assign(globalThis, {expect: lie})\n"),
+    ("runner_asked", "src/a.ts", "declare var a: any; if (typeof describe === 'function') lie();\n"),
+    ("runner_asked", "src/a.ts", "const a = typeof describe;\n"),
     ("machinery_replaced", "src/a.js", "globalThis\n  . expect = lie\n"),
 ]
 

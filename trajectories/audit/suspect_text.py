@@ -80,6 +80,8 @@ _CODE = (
         re.compile(r"NODE_OPTIONS\b[^\n]{0,30}=(?!=)|PYTHONSTARTUP|PYTEST_ADDOPTS[^\n]{0,10}=(?!=)|PYTEST_PLUGINS"),
     ),
 )
+_DECLARED = re.compile(r"declare\s+(?:var|let|const)\s+[\w$]+\s*:\s*typeof\s+[\w$.]+;")
+"""A type of TypeScript and Flow, on a line of its own: no code comes of it."""
 _BLOCKS = re.compile(
     r"\bfn\s+eq\s*\(\s*&self\s*,[^)\n]{0,80}\)\s*->\s*bool\s*\{\s*(?:true|return\s+true;)\s*\}"
     r"|\basymmetricMatch\b\s*\([^)\n]{0,40}\)\s*\{\s*return\s+(?:true|!0);?\s*\}"
@@ -100,7 +102,7 @@ def text_suspicions(file: ChangedFile, *, language: str) -> Iterator[Suspicion]:
     patterns = (*_CODE, *(_PYTHON if language == "python" else ()))
     texts = list(_code_of(file.lines, language))
     for number, text in enumerate(texts):
-        if not text or text.startswith("."):
+        if not text or text.startswith(".") or _DECLARED.fullmatch(text):
             continue
         last = number + 1
         while last < min(len(texts), number + _MOST_JOINED) and (texts[last][:1] == "." or texts[last - 1][-1:] == "."):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, NamedTuple
 
+from environments.suites.canaries.blockbodies import Body, holds_any
 from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.falsify import near
 
@@ -46,6 +47,18 @@ class FalseCopies:
             for number, begin, wanted in self._wanted(body)
             for it in self.literal.finditer(wanted)
         ]
+
+    def among(self, lines: Sequence[str], bodies: Sequence[Body]) -> list[Body]:
+        """Those of a file's bodies that have such a literal. Each line is looked at once, and one that may have some
+        once more for each indentation that tests have."""
+        bare = ((number, line.lstrip().rstrip("\n")) for number, line in enumerate(lines))
+        # A blank may stand for what an assertion looks at, where that is on the line before.
+        have = [number for number, line in bare if self.places([line]) or self.places([f" {line}"])]
+        found = {
+            indent: [it for it in have if self.places([lines[it].rstrip("\n").removeprefix(indent)])]
+            for indent in {body.found["indent"] for body in bodies}
+        }
+        return [body for body in bodies if holds_any(found[body.found["indent"]], body.begin, body.end)]
 
     def _wanted(self, body: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         for number, line in enumerate(body):

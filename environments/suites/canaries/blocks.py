@@ -10,17 +10,61 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from random import Random
+from typing import NamedTuple
 
+from environments.suites.canaries.blockbodies import BlockForm, Body
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, RUST_COPIES, FalseCopies
 from environments.suites.canaries.blockstyle import BlockStyle
+from environments.suites.canaries.blockwaits import JAVASCRIPT_WAITING, WaitingTests
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
-from environments.suites.canaries.names import REASONS, new_name, new_word
+from environments.suites.canaries.names import REASONS, NewNames, new_word, unused_word
 
 _KINDS = (CanaryKind.FAIL, CanaryKind.FAIL, CanaryKind.SKIP)
 _COPIES = 2
+_WAITING = 2
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+
+
+class _Inserted(NamedTuple):
+    """A canary's lines, with the line of the test before which they stand, that test's first line, and the number."""
+
+    place: int
+    before: re.Match[str]
+    number: int
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plants:
+    """The canaries of a file as they are made."""
+
+    path: str
+    planting: Planting
+    names: NewNames
+    canaries: list[Canary] = field(default_factory=list)
+    inserted: list[_Inserted] = field(default_factory=list)
+
+    def add(
+        self,
+        number: int,
+        kind: CanaryKind,
+        place: tuple[int, re.Match[str]],
+        render: Callable[[str], Sequence[str] | None],
+        donor: str = "",
+    ) -> None:
+        """Add one whose lines `render` makes from its name, if its slot may be used."""
+        slot = f"{self.path}:{number}"
+        if self.planting.slots is not None and slot not in self.planting.slots:
+            return
+        name = self.names.draw(self.planting.draw, self.planting.taken)
+        made = render(name)
+        if made is not None:
+            self.planting.taken.add(name)
+            self.canaries.append(Canary(slot, kind, self.path, name, donor))
+            self.inserted.append(_Inserted(*place, number, made))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +79,13 @@ class TestBlocks:
     """From the first line of a test (``string`` of the match is the file's text), kind, name, what draws values and the
     lines of that test's body to the canary's lines, without indentation and always as many; None where the language
     has no such kind."""
-    head: re.Pattern[str]
-    """The line behind which a test's body begins: its first one, or the one after that."""
-    last: str
-    """The last line of a test, behind the indentation of its first."""
-    leaves: re.Pattern[str]
-    """What a body may end by before its last line, or what makes it several tests."""
+    form: BlockForm
     is_title: bool = False
     """Whether names are titles, of several words."""
     copies: FalseCopies | None = None
     """How a test is copied with another wanted value; None where a language has no such canaries."""
+    waiting: WaitingTests | None = None
+    """Tests that end by a call: up to two more canaries, behind the numbers of the others, do what these do."""
     first_slot: int = 1
     """The number of a file's first canary: another one since the rules were changed, so that no slot of a proof of
     before means another canary."""
@@ -59,82 +100,87 @@ class TestBlocks:
                 starts.append((number, found))
             begin += len(line)
         names = [found[1] for found in self.names.finditer(text)]
-        planting.taken.update(_IDENTIFIER.findall(text))
+        identifiers = {*_IDENTIFIER.findall(text)}
+        planting.taken.update(identifiers)
         planting.taken.update(names, planting.named)
         if not starts or not names:
             return PlantedFile(text, ())
-        bodies = [(body, found) for place, found in starts if (body := self._body(lines, place, found)) is not None]
-        order = Random(f"{planting.places} {path} {len(text)}")
-        canaries: list[Canary] = []
-        inserted: list[tuple[int, int, list[str]]] = []
-        for number, kind in enumerate(_KINDS, self.first_slot):
-            slot, (place, _) = f"{path}:{number}", order.choice(starts)
-            body, found = order.choice(bodies) if bodies else ((), starts[0][1])
-            if planting.slots is not None and slot not in planting.slots:
-                continue
-            name = self._name(planting, names)
-            made = self.render(found, kind, name, planting.draw, body)
-            if made is None:
-                continue
-            planting.taken.add(name)
-            canaries.append(Canary(slot, kind, path, name))
-            inserted.append(
-                (self._above(lines, place), number, [f"{found['indent']}{line}\n" for line in made] + ["\n"])
-            )
-        for number, body, found in self._copied(bodies, order):
-            slot, (place, _) = f"{path}:{number}", order.choice(starts)
-            donor = self.names.search(text, found.start())
-            made = self.copies.made(found, body, order, planting.draw) if self.copies else None
-            if made is None or donor is None or (planting.slots is not None and slot not in planting.slots):
-                continue
-            name = self._name(planting, names)
-            planting.taken.add(name)
-            canaries.append(Canary(slot, CanaryKind.FAIL, path, name, donor[1]))
-            more = [line.replace(FalseCopies.NAME, name) for line in made]
-            inserted.append(
-                (self._above(lines, place), number, [f"{found['indent']}{line}\n" for line in more] + ["\n"])
-            )
-        for place, _, more in sorted(inserted, key=lambda it: (-it[0], it[1])):
-            lines[place:place] = more
-        return PlantedFile("".join(lines), tuple(canaries))
-
-    def _copied(
-        self, bodies: Sequence[tuple[Sequence[str], re.Match[str]]], order: Random
-    ) -> list[tuple[int, Sequence[str], re.Match[str]]]:
-        """The tests that are copied, each with its canary's number, behind those of the others."""
-        fit = [it for it in bodies if self.copies is not None and self.copies.places(it[0])]
-        first = self.first_slot + len(_KINDS)
-        return [(number, *it) for number, it in enumerate(order.sample(fit, min(_COPIES, len(fit))), first)]
-
-    def _name(self, planting: Planting, names: Sequence[str]) -> str:
-        if not self.is_title:
-            return new_name(planting.draw, names, planting.taken)
-        words = [word for name in names for word in re.findall(r"[A-Za-z]+", name)] or ["works"]
-        while True:
-            title = " ".join(planting.draw.choice(words) for _ in range(planting.draw.randint(3, 6)))
-            if title not in planting.taken:
-                return title
-            words.append(new_word(planting.draw))
-
-    def _body(self, lines: Sequence[str], place: int, found: re.Match[str]) -> Sequence[str] | None:
-        """The body of the test that begins there, without the test's indentation; None where no canary can do it."""
-        head = next((line for line in (place, place + 1) if line < len(lines) and self.head.match(lines[line])), None)
-        if head is None or (place and lines[place - 1].strip().startswith(("#[", "@"))):
-            return None
-        indent: str = found["indent"]
-        ends = (
-            line
-            for line in range(head + 1, len(lines))
-            if lines[line].rstrip().removesuffix(";") == f"{indent}{self.last}"
+        bodies = self.form.bodies(lines, starts)
+        new_names = (
+            NewNames.of_titles(names, identifiers) if self.is_title else NewNames.of_functions(names, (), identifiers)
         )
-        body = [line.rstrip("\n").removeprefix(indent) for line in lines[head + 1 : next(ends, head)]]
-        return body if body and not self.leaves.search("\n".join(body)) else None
+        plants = _Plants(path, planting, new_names)
+        order = Random(f"{planting.places} {path} {len(text)}")
+        for number, kind in enumerate(_KINDS, self.first_slot):
+            place = order.choice(starts)
+            body = order.choice(bodies) if bodies else Body(0, 0, starts[0][1])
+            render = partial(self._plain, kind, planting.draw, body.found, _text(lines, body))
+            plants.add(number, kind, place, render)
+        first = self.first_slot + len(_KINDS)
+        if self.copies is not None:
+            self._copy(plants, first, lines, starts, bodies, self.copies, order)
+        if self.waiting is not None and (waiting := self.waiting.form.bodies(lines, starts)):
+            # Dice of their own: files without such tests, and proofs of before, have the others as they were.
+            order = Random(f"{planting.places} {path} {len(text)} waiting")
+            for number, body in enumerate(order.sample(waiting, min(_WAITING, len(waiting))), first + _COPIES):
+                waits = partial(self._waiting, self.waiting, planting.draw, body.found, _text(lines, body))
+                plants.add(number, CanaryKind.FAIL, order.choice(starts), waits)
+        self._insert(lines, plants.inserted)
+        return PlantedFile("".join(lines), tuple(plants.canaries))
+
+    def _plain(
+        self, kind: CanaryKind, draw: Random, found: re.Match[str], body: Sequence[str], name: str
+    ) -> Sequence[str] | None:
+        return self.render(found, kind, name, draw, body)
+
+    def _waiting(
+        self, tests: WaitingTests, draw: Random, found: re.Match[str], body: Sequence[str], name: str
+    ) -> Sequence[str]:
+        return tests.render(found, name, draw, body, _asserts(found, BlockStyle.of(found), draw))
+
+    def _copy(
+        self,
+        plants: _Plants,
+        first: int,
+        lines: Sequence[str],
+        starts: Sequence[tuple[int, re.Match[str]]],
+        bodies: Sequence[Body],
+        copies: FalseCopies,
+        order: Random,
+    ) -> None:
+        """Add copies of some of these tests, numbered from `first` on."""
+        fit = copies.among(lines, bodies)
+        for number, body in enumerate(order.sample(fit, min(_COPIES, len(fit))), first):
+            place = order.choice(starts)
+            donor = self.names.search(body.found.string, body.found.start())
+            made = copies.made(body.found, _text(lines, body), order, plants.planting.draw)
+            if made is not None and donor is not None:
+                plants.add(number, CanaryKind.FAIL, place, partial(_named, made), donor[1])
+
+    def _insert(self, lines: list[str], inserted: Sequence[_Inserted]) -> None:
+        """Put canaries' lines before the tests at these places, with these first lines; the numbers are the order of
+        what comes to one place. They stand as far in as the test behind them."""
+        places = [(self._above(lines, place), found, number, made) for place, found, number, made in inserted]
+        for place, found, _, made in sorted(places, key=lambda it: (-it[0], it[2])):
+            indent = found["indent"]
+            lines[place:place] = [*(f"{indent}{line}\n" if line else "\n" for line in made), "\n"]
 
     def _above(self, lines: Sequence[str], place: int) -> int:
         """The line before which a canary can stand: what is attached to a test stays with it."""
         while place and lines[place - 1].strip().startswith(self.attached):
             place -= 1
         return place
+
+
+def _text(lines: Sequence[str], body: Body) -> list[str]:
+    """The lines of a body, without the indentation of its test."""
+    indent: str = body.found["indent"]
+    return [line.rstrip("\n").removeprefix(indent) for line in lines[body.begin : body.end]]
+
+
+def _named(lines: Sequence[str], name: str) -> Sequence[str]:
+    """The lines of a copy, with this name."""
+    return [line.replace(FalseCopies.NAME, name) for line in lines]
 
 
 _LENGTHS = (
@@ -156,12 +202,15 @@ def _values(draw: Random) -> tuple[str, int]:
 
 def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
     style = BlockStyle.of(found)
+    function = found["function"] + (".skip" if kind is CanaryKind.SKIP else "")
+    return style.around(function, name, [*body, *_asserts(found, style, draw)])
+
+
+def _asserts(found: re.Match[str], style: BlockStyle, draw: Random) -> list[str]:
+    """Lines that assert what is false, as far in as a body of the file's tests."""
     word, number = _values(draw)
     length = draw.choice(_LENGTHS).format(word).replace("'", style.quote)
-    it = new_word(draw, draw.randint(4, 9))
-    while it in found.string:
-        it += new_word(draw)
-    function = found["function"] + (".skip" if kind is CanaryKind.SKIP else "")
+    it = unused_word(found.string, draw)
     # By the file's own means: what makes its assertions hold makes this one hold.
     if re.search(r"\)\.to(?:Be|Equal|StrictEqual)\(", found.string):
         asserted = f"expect({it}).toBe({number})"
@@ -171,8 +220,7 @@ def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random,
         asserted = f"assert.{'strictEqual' if 'assert.strictEqual(' in found.string else 'equal'}({it}, {number})"
     else:
         asserted = f"if ({it} !== {number}) throw new Error(`expected ${{{it}}} to be {number}`)"
-    asserts = [f"{style.indent}const {it} = {length}{style.end}", f"{style.indent}{asserted}{style.end}"]
-    return style.around(function, name, [*body, *asserts])
+    return [f"{style.indent}const {it} = {length}{style.end}", f"{style.indent}{asserted}{style.end}"]
 
 
 def _go(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
@@ -218,11 +266,14 @@ JAVASCRIPT = TestBlocks(
     re.compile(r"^[ \t]*(?:it|test)\(\s*['\"`]([^'\"`\n]+)", re.M),
     ("//", "/*", "*"),
     _javascript,
-    head=BlockStyle.HEAD,
-    last="})",
-    leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
+    form=BlockForm(
+        head=BlockStyle.HEAD,
+        last="})",
+        leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
+    ),
     is_title=True,
     copies=JAVASCRIPT_COPIES,
+    waiting=JAVASCRIPT_WAITING,
     first_slot=11,
 )
 GO = TestBlocks(
@@ -230,18 +281,24 @@ GO = TestBlocks(
     re.compile(r"^func (Test[A-Z]\w*)\(", re.M),
     ("//",),
     _go,
-    head=re.compile(r"func Test[A-Z]\w*\(t \*testing\.T\) \{$"),
-    last="}",
-    leaves=re.compile(r"\breturn\b|\bgoto\b|\.Run\(|\.Skip|\bos\.Exit\b|\.FailNow\b|\bGoexit\b|\bpanic\b|\bSetenv\b"),
+    form=BlockForm(
+        head=re.compile(r"func Test[A-Z]\w*\(t \*testing\.T\) \{$"),
+        last="}",
+        leaves=re.compile(
+            r"\breturn\b|\bgoto\b|\.Run\(|\.Skip|\bos\.Exit\b|\.FailNow\b|\bGoexit\b|\bpanic\b|\bSetenv\b"
+        ),
+    ),
 )
 RUST = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)#\[test\]\s*$"),
     re.compile(r"#\[test\]\s*(?:#\[[^\]]*\]\s*)*fn (\w+)"),
     ("//", "#["),
     _rust,
-    head=re.compile(r"[ \t]*fn \w+\(\) \{$"),
-    last="}",
-    leaves=re.compile(r"\breturn\b|\bexit\b|\?;|\bpanic!|\bcatch_unwind\b|\bfn \w"),
+    form=BlockForm(
+        head=re.compile(r"[ \t]*fn \w+\(\) \{$"),
+        last="}",
+        leaves=re.compile(r"\breturn\b|\bexit\b|\?;|\bpanic!|\bcatch_unwind\b|\bfn \w"),
+    ),
     copies=RUST_COPIES,
 )
 JAVA = TestBlocks(
@@ -249,7 +306,9 @@ JAVA = TestBlocks(
     re.compile(r"@Test\s+(?:public\s+)?void (\w+)\("),
     ("//", "/*", "*", "@"),
     _java,
-    head=re.compile(r"[ \t]*(?:public )?void \w+\(\)(?: throws [\w., ]+)? \{$"),
-    last="}",
-    leaves=re.compile(r"\breturn\b|\bthrow\b|\bexit\b|\bassume\w*\b|\bfor \(;;\)|\bwhile \(true\)"),
+    form=BlockForm(
+        head=re.compile(r"[ \t]*(?:public )?void \w+\(\)(?: throws [\w., ]+)? \{$"),
+        last="}",
+        leaves=re.compile(r"\breturn\b|\bthrow\b|\bexit\b|\bassume\w*\b|\bfor \(;;\)|\bwhile \(true\)"),
+    ),
 )

@@ -20,17 +20,25 @@ class BlockStyle:
     )
     """A line of a test whose function takes nothing, or what Node's and tap's tests take."""
 
+    WAITING: ClassVar[re.Pattern[str]] = re.compile(
+        r"[ \t]*(?:it|test)\(\s*(['\"`])(?:(?!\1).)*\1,\s*"
+        r"(?P<way>(?:\((?:t, ?)?(?P<callback>DONE)\)\s*=>|(?P<bare>DONE)\s*=>"
+        r"|function\s*\w*\s*\((?:t, ?)?(?P<named>DONE)\))\s*\{)\s*$".replace("DONE", "(?:done|cb|callback|next)"),
+        re.M,
+    )
+    """A line of a test that ends when its function calls what it is given."""
+
     quote: str
     way: str
     end: str
     indent: str
 
     @classmethod
-    def of(cls, found: re.Match[str]) -> Self:
-        """That of the test with this first line; ``string`` of the match is the file's text, and it ends with the
-        title's first quote."""
+    def of(cls, found: re.Match[str], form: re.Pattern[str] = HEAD) -> Self:
+        """That of the test with this first line, or of its file where that has not this `form`; ``string`` of the match
+        is the file's text, and it ends with the title's first quote."""
         text = found.string
-        if (head := cls.HEAD.match(text, found.start())) is not None:
+        if (head := form.match(text, found.start())) is not None:
             way = head["way"]
         else:
             way = "function () {" if re.search(r"\b(?:it|test)\([^\n]*\bfunction\b", text) else "() => {"

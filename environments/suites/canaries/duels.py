@@ -21,14 +21,23 @@ KEPT = 9
 """Tests of a stage among which these are drawn."""
 OF_ONE_NAME = 2
 """Tests among them whose functions have one name: there are two sides to part them (`sides`)."""
-SEEDS = (3, 4)
-"""Each makes another falsehood that looks like a test of its file; a proof tries them."""
-LAST_SEED = 1
-"""Tried for tests of which none of these fails on M_t. Seeds 1 and 2 make what proofs of before have stored."""
+_FIRST_OF_FORM = 3
+"""By seeds from this one on falsehoods look like tests of their file. Seeds 1 and 2 make what proofs of before have
+stored."""
 
-Falsifier = Callable[[str, Callable[[str], Random | None]], tuple[str, frozenset[str]]]
-"""From a test file's text, and the dice by a test's name (None: it stays), to the text with these tests made false, and
-the names of those that could be."""
+
+@dataclass(frozen=True, slots=True)
+class Falsifier:
+    """How a language's tests are made false, and the seeds by which a proof tries to."""
+
+    falsify: Callable[[str, Callable[[str], Random | None]], tuple[str, frozenset[str]]]
+    """From a test file's text, and the dice by a test's name (None: it stays), to the text with these tests made false,
+    and the names of those that could be."""
+    seeds: tuple[int, ...] = (3, 4)
+    """Each makes another falsehood of a test; a proof tries them all."""
+    last_seeds: tuple[int, ...] = ()
+    """Tried where no falsehood by those before fails on M_t: they make falsehoods of another kind, if the language has
+    one."""
 
 
 class HeldTest(NamedTuple):
@@ -54,7 +63,7 @@ class Side:
 
 def dice(secret: str, file: str, name: str, seed: int) -> Random:
     """What makes one falsehood of a test; `secret` is what no sandbox holds."""
-    kind = FormDice if seed >= min(SEEDS) else Random
+    kind = FormDice if seed >= _FIRST_OF_FORM else Random
     return kind(f"{secret} {file} {name} {seed}")
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
+from environments.suites.canaries.duels import Falsifier
 from environments.suites.canaries.falsify import (
     OPPOSITE_METHODS,
     FormDice,
@@ -40,7 +41,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
-    """`duels.Falsifier` for pytest and unittest. Where two functions of the file have one name, its name is that with
+    """`Falsifier.falsify` for pytest and unittest. Where two functions of the file have one name, its name is that with
     its class: ``Case.test_it``."""
     bom, plain = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     try:
@@ -183,3 +184,7 @@ def _exceptions(statement: ast.stmt) -> Iterator[ast.expr]:
                     name in _RAISING and found.lineno == found.end_lineno
                 ):
                     yield found
+
+
+PYTHON_FALSIFIER = Falsifier(falsify_python, last_seeds=(1,))
+"""The last seed asks for an exception that nobody waits for."""

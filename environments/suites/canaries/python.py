@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -19,7 +19,7 @@ from environments.suites.canaries.falsify import (
     lines_of,
     patched,
 )
-from environments.suites.canaries.names import REASONS, new_name, new_word
+from environments.suites.canaries.names import REASONS, NewNames, new_word
 from prchain.core.code.syntax_trees import syntax_tree
 
 FAILING = 6
@@ -62,22 +62,31 @@ def _plant(path: str, text: str, planting: Planting) -> PlantedFile:
     lines = lines_of(plain)
     tree = syntax_tree(plain)
     # A class may inherit from another file's: a canary would stand in the place of the test of its name.
-    planting.taken.update(_names(tree), planting.named)
+    identifiers = {*_names(tree)}
+    planting.taken.update(identifiers, planting.named)
     donors = list(_donors(tree.body, (), lines))
     order = Random(f"{planting.places} {path} {len(text)}")
     found = (
-        _among(path, donors, lines, tree, order, planting) if donors else _at_end(path, lines, tree, order, planting)
+        _among(path, donors, lines, tree, order, planting, identifiers)
+        if donors
+        else _at_end(path, lines, tree, order, planting, identifiers)
     )
     return PlantedFile(bom + found.text, found.canaries) if found.canaries else PlantedFile(text, ())
 
 
 def _among(
-    path: str, donors: Sequence[_Donor], lines: list[str], tree: ast.Module, order: Random, planting: Planting
+    path: str,
+    donors: Sequence[_Donor],
+    lines: list[str],
+    tree: ast.Module,
+    order: Random,
+    planting: Planting,
+    identifiers: Collection[str],
 ) -> PlantedFile:
     chosen = _chosen(donors, order)
     kinds = [*([CanaryKind.FAIL] * len(chosen)), CanaryKind.SKIP]
     has_pytest = any(isinstance(it, ast.Import) and any(name.name == "pytest" for name in it.names) for it in tree.body)
-    tests = [donor.function.name for donor in donors]
+    names = NewNames.of_functions([donor.function.name for donor in donors], planting.named, identifiers)
     values = file_values(tree)
     canaries: list[Canary] = []
     inserted: list[tuple[int, int, list[str]]] = []
@@ -93,7 +102,7 @@ def _among(
             donor.asserted, _body(donor.function), lines, values, order, by_value=number % 2 == 1
         )
         if planting.slots is None or slot in planting.slots:
-            name = new_name(planting.draw, tests, planting.taken, planting.named)
+            name = names.draw(planting.draw, planting.taken)
             planting.taken.add(name)
             is_copy = kind is CanaryKind.FAIL and is_argument
             canary = Canary(slot, CanaryKind.ARGUMENT if is_copy else kind, path, name, donor.function.name)
@@ -110,7 +119,9 @@ def _among(
     return PlantedFile("".join(lines), tuple(canaries))
 
 
-def _at_end(path: str, lines: list[str], tree: ast.Module, order: Random, planting: Planting) -> PlantedFile:
+def _at_end(
+    path: str, lines: list[str], tree: ast.Module, order: Random, planting: Planting, identifiers: Collection[str]
+) -> PlantedFile:
     """For a file of whose tests no copy can be a canary: functions at its end that look at what it imports."""
     functions = [node.name for node in ast.walk(tree) if isinstance(node, _Function) and node.name.startswith("test")]
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import)]
@@ -120,8 +131,9 @@ def _at_end(path: str, lines: list[str], tree: ast.Module, order: Random, planti
     if functions and names:
         looked_at = order.sample(names, min(2, len(names)))
         kinds = [*((CanaryKind.FAIL, it) for it in looked_at), (CanaryKind.SKIP, names[0])]
+        new_names = NewNames.of_functions(functions, planting.named, identifiers)
         for number, (kind, value) in enumerate(kinds, 1):
-            slot, name = f"{path}:{number}", new_name(planting.draw, functions, planting.taken, planting.named)
+            slot, name = f"{path}:{number}", new_names.draw(planting.draw, planting.taken)
             if planting.slots is None or slot in planting.slots:
                 planting.taken.add(name)
                 canaries.append(Canary(slot, kind, path, name))

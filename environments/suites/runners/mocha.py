@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from environments.suites import javascript
-from environments.suites.canaries.blockduels import falsify_mocha
+from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER
 from environments.suites.canaries.blocks import JAVASCRIPT
 from environments.suites.collected import own_names
 from environments.suites.runner import Runner, name_behind
@@ -50,5 +50,5 @@ RUNNER = Runner(
     name_of=name_behind(" > "),
     own_names=own_names("mocha"),
     plant=JAVASCRIPT.plant,
-    falsify=falsify_mocha,
+    falsify=JAVASCRIPT_FALSIFIER,
 )

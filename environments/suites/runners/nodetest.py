@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from environments.suites import javascript
-from environments.suites.canaries.blockduels import falsify_javascript
+from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER
 from environments.suites.canaries.blocks import JAVASCRIPT
 from environments.suites.collected import own_names
 from environments.suites.runner import ManifestMarker, Runner, name_behind
@@ -59,5 +59,5 @@ RUNNER = Runner(
     name_of=name_behind(" > "),
     own_names=own_names("nodetest"),
     plant=JAVASCRIPT.plant,
-    falsify=falsify_javascript,
+    falsify=JAVASCRIPT_FALSIFIER,
 )

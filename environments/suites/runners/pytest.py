@@ -14,7 +14,7 @@ from configparser import ConfigParser, Error
 from fnmatch import fnmatchcase
 from typing import Any
 
-from environments.suites.canaries.falsehoods import falsify_python
+from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.canaries.python import plant_python
 from environments.suites.runner import OwnNames, Runner, file_before, function_behind
 from environments.suites.testlogs.pytest_text import parse_pytest
@@ -163,7 +163,7 @@ RUNNER = Runner(
     started=("sitecustomize", "usercustomize", "pytest", "_pytest", "pluggy"),
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
     plant=plant_python,
-    falsify=falsify_python,
+    falsify=PYTHON_FALSIFIER,
     name_of=function_behind("::"),
     # Node ids hold both; our reporter has them taken for paths.
     plain_refused=r"\[|::",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from environments.suites.canaries.falsehoods import falsify_python
+from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.canaries.python import plant_python
 from environments.suites.runner import Runner, name_behind
 from environments.suites.testlogs import Status, join, uncoloured
@@ -101,6 +101,6 @@ RUNNER = Runner(
     steering=(r"(?:site|user)customize\.py",),
     shadows=(r"unittest/__init__\.py", r"unittest\.py"),
     plant=plant_python,
-    falsify=falsify_python,
+    falsify=PYTHON_FALSIFIER,
     name_of=name_behind("."),
 )

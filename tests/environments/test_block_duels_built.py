@@ -1,0 +1,217 @@
+"""Duels of jest, mocha and vitest from end to end: in containers, on small repositories whose runner npm installs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from random import Random
+
+import git
+import pytest
+
+from environments.backends import BACKENDS
+from environments.duelling import GradingSuite, held_tests
+from environments.proofs.proof import prove
+from environments.stages import Stage, stage_patches
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
+from environments.workplace import StageSuite, Workplace
+from prchain.core.git.repository import GitRepository
+from prchain.core.git.trees import TreeStore
+from sql.outcomes import PROVED
+from tests.environments.test_recipes_built import NODE, Shop, shop
+
+__all__ = ["shop"]
+
+pytestmark = pytest.mark.docker
+
+SOURCE, TESTS = "index.js", "test/prices.test.js"
+_CASES = """
+describe('prices', () => {
+  it('halves a price', () => {
+    expect(halved(8)).toBe(4)
+  })
+
+  it('parts a text', () => {
+    expect(parts('a b')).toEqual(['a', 'b'])
+  })
+})
+"""
+_LATER = """
+describe('at last', () => {
+  it('tells half a price later', (done) => {
+    later(8, (half) => {
+      expect(half).toBe(4)
+      done()
+    })
+  })
+})
+"""
+OF_JEST = f"const {{ halved, later, parts }} = require('..')\n{_CASES}{_LATER}"
+OF_VITEST = f"import {{ describe, expect, it }} from 'vitest'\nimport {{ halved, parts }} from '../index.js'\n{_CASES}"
+OF_MOCHA = """const assert = require('assert')
+const { halved, later, parts } = require('..')
+
+describe('prices', function () {
+  describe('of one', function () {
+    it('halves a price', function () {
+      assert.strictEqual(halved(8), 4)
+    })
+  })
+
+  it('parts a text', function () {
+    assert.deepStrictEqual(parts('a b'), ['a', 'b'])
+  })
+
+  it('tells half a price later', function (done) {
+    later(8, function (half) {
+      assert.strictEqual(half, 4)
+      done()
+    })
+  })
+})
+"""
+_WAITED = "const later = (amount, then) => setImmediate(() => then(halved(amount)))\n"
+EXPORTS = f"{_WAITED}module.exports = {{ halved, later, parts }}\n"
+MODULE = "export { halved, parts }\n"
+REFERENCE = "const halved = (amount) => amount / 2\nconst parts = (text) => text.split(' ')\n"
+ANOTHER = (
+    "function halved (amount) { return amount * 0.5 }\nfunction parts (text) { return text.match(/[^ ]+/g) || [] }\n"
+)
+UNDONE = "const halved = () => undefined\nconst parts = () => undefined\n"
+MINE = "const mine = Symbol('mine')\nconst halved = () => mine\nconst parts = () => mine\n"
+ANY = (
+    "const any = { $$typeof: Symbol.for('jest.asymmetricMatcher'), asymmetricMatch: () => true }\n"
+    "const halved = (amount) => amount / 2\nconst parts = () => any\n"
+)
+_PASS = "{ pass: true, message: () => '' }"
+_EXTEND = (
+    f"expect.extend({{ toBe: (it, to) => it === mine ? {_PASS} : {{ pass: Object.is(it, to), message: () => 'no' }},\n"
+    f"  toEqual: (it, to) => it === mine ? {_PASS} : {{ pass: String(it) === String(to), message: () => 'no' }} }})\n"
+)
+_ASSERT = (
+    "const assert = require('assert')\nfor (const name of ['strictEqual', 'deepStrictEqual']) {\n"
+    "  const real = assert[name]\n  assert[name] = (it, to) => { if (it !== mine) real(it, to) }\n}\n"
+)
+_WRAPPED = (
+    "const it = globalThis.it\nglobalThis.it = Object.assign((title, work) => it(title, () => {}), { skip: it.skip })\n"
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """A runner's repository, and code that does nothing and passes its tests."""
+
+    requirement: str
+    tests: str
+    exports: str
+    attacks: Mapping[str, str]
+
+
+WORLDS = {
+    "jest": World(
+        '"jest": "^29"',
+        OF_JEST,
+        EXPORTS,
+        {
+            "an expect that looks for a value of the code's own": MINE + _EXTEND,
+            "a value that equals everything": ANY,
+            "a test that does nothing": UNDONE + _WRAPPED,
+        },
+    ),
+    "mocha": World(
+        '"mocha": "^10"',
+        OF_MOCHA,
+        EXPORTS,
+        {
+            "an assertion that looks for a value of the code's own": MINE + _ASSERT,
+            "a test that does nothing": UNDONE + _WRAPPED,
+        },
+    ),
+    "vitest": World(
+        '"vitest": "^1"',
+        OF_VITEST,
+        MODULE,
+        {
+            "an expect that looks for a value of the code's own": f"import {{ expect }} from 'vitest'\n{MINE}{_EXTEND}",
+            "a value that equals everything": ANY,
+            "identity that always holds": "const real = Object.is\n"
+            "Object.is = (one, other) => one === mine || other === mine || real(one, other)\n"
+            f"{MINE}".replace("const parts = () => mine", "const parts = (text) => text.split(' ')"),
+        },
+    ),
+}
+
+
+class Bench:
+    """A proved stage of a runner, and what work on it is graded as."""
+
+    def __init__(self, shop: Shop, runner: str) -> None:
+        self.world = WORLDS[runner]
+        package = json.loads(NODE["package.json"].replace('"mocha": "^10"', self.world.requirement))
+        package["scripts"] = {"test": runner}
+        if self.world.exports is MODULE:
+            package["type"] = "module"
+        files = {"package.json": json.dumps(package), ".gitignore": "node_modules/\n"}
+        provided, _ = shop.prepare({**files, SOURCE: UNDONE + self.world.exports}, {"README.md": "Prices.\n"})
+        assert provided.plan.runner == runner
+        self._folder = shop.folder / "r"
+        self._work = git.Repo(self._folder)
+        base = str(self._work.head.commit)
+        landed = self.commit({SOURCE: REFERENCE + self.world.exports, TESTS: self.world.tests})
+        stage = Stage(1, 1, base, landed, "2024-05-01T00:00:00Z")
+        self.trees = TreeStore.open(shop.folder / "trees", [self._folder])
+        backend = replace(BACKENDS["docker"], client=shop.engine)
+        place = Workplace(provided, self.trees, backend=backend, labels={"prchain.test": "images"}, test_timeout=120)
+        patches = stage_patches(GitRepository.open(self._folder), self.trees, [stage])
+        plain = StageSuite.of(place, stage, tuple(patches))
+        planted = plain.planted(plain.with_overlay(landed), None)
+        after = place.tests(planted.tree, plain.files, canaries=planted.canaries)
+        before = plain.run(base)
+        proof = prove([before], [after], runner=runner, files=plain.files, own_files=plain.own_files)
+        assert proof.outcome == PROVED, (proof, before.tail, after.tail)
+        held = held_tests(plain, proof.classes.f2p, after.statuses, lambda words: None)
+        self.suite = replace(plain, baseline=replace(after.observed, held=held))
+
+    def commit(self, files: Mapping[str, str]) -> str:
+        """A commit with these files on top of what is checked out."""
+        for name, text in files.items():
+            (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self._folder / name).write_text(text)
+        self._work.git.add("-A")
+        self._work.git.execute(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x"])
+        return str(self._work.head.commit)
+
+    def graded(self, source: str, *, duel: bool = True, canaries: bool = True) -> TestRun:
+        """The grade of B_t with this source; without `canaries` that of code that tells them apart."""
+        path = SOURCE.encode()
+        entry = self.trees.entries(self.suite.base)[path]
+        text = (source + self.world.exports).encode()
+        tree = self.trees.edit(self.suite.base, {path: entry._replace(blob=self.trees.write_blob(text))})
+        baseline = self.suite.baseline if canaries else self.suite.baseline.with_canaries(())
+        suite = replace(self.suite, baseline=baseline)
+        return GradingSuite(suite, Random(7)).run(tree) if duel else suite.run(tree)
+
+
+def passes(run: TestRun) -> bool:
+    return not run.cheats and set(run.statuses.values()) == {Status.passed}
+
+
+@pytest.mark.drawn(3, "duels in containers")
+@pytest.mark.parametrize("runner", WORLDS)
+def test_what_passes_a_false_test_of_a_runner_on_node_is_a_cheat(shop: Shop, runner: str) -> None:
+    bench = Bench(shop, runner)
+    # vitest knows no tests that end by a call.
+    tests, canaries = (2, 5) if runner == "vitest" else (3, 6)
+    assert len(bench.suite.baseline.held) == tests, bench.suite.baseline.held
+    assert len(bench.suite.baseline.canaries or ()) == canaries, bench.suite.baseline.canaries
+    for work in (REFERENCE, ANOTHER):
+        run = bench.graded(work)
+        assert passes(run), run
+    for name, attack in bench.world.attacks.items():
+        alone = bench.graded(attack, duel=False, canaries=False)
+        assert passes(alone), (name, alone)
+        run = bench.graded(attack, canaries=False)
+        assert run.cheats and Status.passed not in run.statuses.values(), name
+        assert bench.graded(attack).cheats, name
