@@ -21,6 +21,7 @@ from prchain.view.site import Site
 from sql.store import Store
 from sql.tables import ChainLabel
 from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program, too_wide, violations
+from tests.prchain.view.curatedrows import add_windows
 from tests.trajectories.demoworld import Ran
 
 pytestmark = [
@@ -44,14 +45,13 @@ def running() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def folder(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("browser") / "pages"
-    with (
-        closing(Store.open_for_reading(str(finished_demo.folder / "prchain.db"))) as store,
-        chdir(finished_demo.folder),
-    ):
-        options = ViewOptions(export=finished_demo.folder / "samples.jsonl")
-        write_site(Site(store, options, finished_demo.folder / "mirrors", finished_demo.folder, once=True), place)
-    return place
+    made = tmp_path_factory.mktemp("browser")
+    own = finished_demo.copied(made / "here")
+    with closing(Store.open(str(own / "prchain.db"), create=False)) as store, chdir(own):
+        add_windows(store)
+        options = ViewOptions(export=own / "samples.jsonl")
+        write_site(Site(store, options, own / "mirrors", own, once=True), made / "pages")
+    return made / "pages"
 
 
 def paths_of(folder: Path) -> list[str]:
