@@ -44,7 +44,14 @@ def add_windows(store: Store) -> str:
 
 def _candidate(number: int, own: dict[str, Any]) -> dict[str, Any]:
     progress = [{"progress": 0.2, "counted": ["table"], "premature": ["plan"]}]
-    row = {"seed": number % 2, "place": None, "target": None, "outcome": "open", "reason": None, "steps": 3}
+    row: dict[str, Any] = {
+        "seed": number % 2,
+        "place": None,
+        "target": None,
+        "outcome": "open",
+        "reason": None,
+        "steps": 3,
+    }
     row |= {"progress": progress, "grounded": None, "effectiveness": 0.0, "length": 0, "tree": None, "faults": []}
     row |= {"rewrite": _REWRITE if number > 1 else None, "entries": [], "notes": [], "verifier_calls": 0}
     return {**row, "leftovers": [], "usd": 0.0, "seconds": 1.0, **own, "number": number}
