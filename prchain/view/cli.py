@@ -72,7 +72,6 @@ def view(
     from prchain.core.console.terminal import present, say
     from prchain.core.errors import UsageError
     from prchain.core.settings import Settings
-    from prchain.view.facets import counted_repositories
     from prchain.view.folder import write_site
     from prchain.view.options import ViewOptions
     from prchain.view.processes import SiteSource
@@ -90,7 +89,7 @@ def view(
     with closing(opened) as store:
         folders = (settings.mirrors_dir, settings.data_dir)
         site = Site(store, options, *folders, settings.secrets, once=out is not None, labeller=labeller)
-        counted_repositories(store, repository)  # an unknown one is told before anything is made
+        site.warm()  # an unknown repository is told before anything is made
         if out is not None:
             with open_progress(secrets=settings.secrets) as progress:
                 task = progress.task("pages")

@@ -93,11 +93,11 @@ def texts_of(entry: Entry) -> Iterator[str]:
     yield entry.content
     for call in entry.tool_calls:
         yield call.arguments
-        yield from (text for _, text in _whole_arguments(call.arguments))
+        yield from (text for _, text in whole_arguments(call.arguments))
 
 
 def _arguments(text: str) -> list[list[str]]:
-    return [[name, cut(value, MOST_CHARS)[0]] for name, value in _whole_arguments(text)]
+    return [[name, cut(value, MOST_CHARS)[0]] for name, value in whole_arguments(text)]
 
 
 def _shown(value: Any) -> str:
@@ -184,12 +184,12 @@ def plain_text(entries: Sequence[Entry], *, reasoning: bool) -> str:
         found.append(content)
         for call in entry.tool_calls:
             found.append(f"-> {call.name}")
-            found.extend(f"{name}: {text}" if name else text for name, text in _whole_arguments(call.arguments))
+            found.extend(f"{name}: {text}" if name else text for name, text in whole_arguments(call.arguments))
         found.append("")
     return "\n".join(found)
 
 
-def _whole_arguments(text: str) -> list[tuple[str, str]]:
+def whole_arguments(text: str) -> list[tuple[str, str]]:
     """The arguments of a call as pairs of name and text; of what is no JSON object, the text as it was written."""
     try:
         found = json.loads(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from prchain.view.texts import beginning
+from prchain.view.texts import beginning, title_of
 
 _LEFT, _STEP, _TOP, _WIDTH, _HEIGHT = 10, 330, 34, 220, 58
 _GREY_BELOW, _GREY_WIDTH, _GREY_HEIGHT = 126, 150, 40
@@ -79,7 +79,13 @@ def chain_graph(numbers: Sequence[int], titles: Mapping[int, str], edges: Sequen
     below = top + _GREY_BELOW
     nodes = [
         DrawnNode(
-            number, _short(titles.get(number, ""), _TITLE), _LEFT + index * _STEP, top, _WIDTH, _HEIGHT, index + 1
+            number,
+            _short(titles.get(number, ""), number, _TITLE),
+            _LEFT + index * _STEP,
+            top,
+            _WIDTH,
+            _HEIGHT,
+            index + 1,
         )
         for number, index in places.items()
     ]
@@ -89,7 +95,7 @@ def chain_graph(numbers: Sequence[int], titles: Mapping[int, str], edges: Sequen
     gap = _GREY_WIDTH + 14
     width = max(width, _LEFT * 2 + len(shown) * gap)
     for index, number in enumerate(shown):
-        short = _short(titles.get(number, ""), 22)
+        short = _short(titles.get(number, ""), number, 22)
         nodes.append(DrawnNode(number, short, _LEFT + index * gap, below, _GREY_WIDTH, _GREY_HEIGHT, 0))
     known = {node.number: node for node in nodes}
     lines = [_line(known[it.source], known[it.target], it) for it in edges if {it.source, it.target} <= known.keys()]
@@ -135,6 +141,6 @@ def _line(later: DrawnNode, earlier: DrawnNode, edge: ChainEdge) -> GraphLine:
     return GraphLine(path, "skip", label, (x1 + x2) // 2, top + 12, title, arrow)
 
 
-def _short(text: str, most: int) -> str:
-    line = " ".join(text.split())
+def _short(text: str, number: int, most: int) -> str:
+    line = title_of(" ".join(text.split()), number)
     return line if len(line) <= most else f"{beginning(line, most - 1)}…"

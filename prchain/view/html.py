@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from prchain.view.places import ASSETS, CHAINS, COMPARE, EXPORT, FUNNEL, LABELS, MONEY, TRAJECTORIES, root_of
-from prchain.view.texts import marked
+from prchain.view.texts import marked, title_of
 from prchain.view.tones import tone
 
 if TYPE_CHECKING:
@@ -52,13 +52,8 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     filters = {"tone": tone, "usd": usd, "duration": duration, "mean": mean}
-    found.filters.update(filters, marked=marked, words=_words, subject=_subject)
+    found.filters.update(filters, marked=marked, words=_words, subject=title_of)
     return found
-
-
-def _subject(text: str, number: int) -> str:
-    """A title without the number that squash merges put at its end: the page names it before."""
-    return text.removesuffix(f"(#{number})").rstrip() or text
 
 
 def _words(name: object) -> str:

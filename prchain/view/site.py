@@ -116,6 +116,14 @@ class Site:
 
         return self._known("shown", read)
 
+    def warm(self) -> None:
+        """Make the first page, so that nobody waits for it: what it is made of is kept, and so are its templates.
+
+        Raises `UsageError` for a repository that is not there, `StoreError`.
+        """
+        self._counted()
+        self._funnel(FUNNEL)
+
     # ---- which pages there are
 
     def pages(self) -> Iterator[str]:

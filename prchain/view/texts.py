@@ -109,3 +109,10 @@ def marked(text: str, words: Iterable[str]) -> list[tuple[str, bool]]:
         return [(text, False)]
     parts = re.split(f"({'|'.join(map(re.escape, wanted))})", text)
     return [(part, bool(place % 2)) for place, part in enumerate(parts) if part]
+
+
+def title_of(text: str, number: int) -> str:
+    """A title without the number that squash merges put at its end, and a merge's without the words that all merges
+    begin with: the page names the number before. Pure."""
+    short = text.removesuffix(f"(#{number})").removeprefix(f"Merge pull request #{number} from ").strip()
+    return short or text

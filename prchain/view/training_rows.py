@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prchain.core.llm.thoughts import separated
+from prchain.view.conversation import whole_arguments
 from prchain.view.texts import cut
 from trajectories.export.tokens import BYTES_A_TOKEN
 from trajectories.json_text import parsed
@@ -36,7 +37,7 @@ class RowMessage:
     """``system``, ``user``, ``assistant`` or ``tool``, whatever the format calls it."""
     text: str
     thoughts: str
-    calls: tuple[tuple[str, str], ...]
+    calls: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     """Name and arguments of each."""
     train: bool
     reason: str
@@ -157,7 +158,7 @@ def _message(it: Mapping[str, Any], unmarked: bool, *, reasoning: bool) -> RowMe
         _ROLES.get(role, role),
         cut(said, MOST_CHARS)[0],
         cut(thoughts, MOST_CHARS)[0] if reasoning else "",
-        tuple((name, cut(arguments, MOST_CHARS)[0]) for name, arguments in calls),
+        tuple((name, _parts(arguments)) for name, arguments in calls),
         train,
         _text(it.get("loss_reason")),
         -(-size // BYTES_A_TOKEN),
@@ -172,6 +173,10 @@ def _call(call: Any) -> tuple[str, str]:
     function = call.get("function") if isinstance(call, dict) else None
     named: Mapping[str, Any] = function if isinstance(function, dict) else {}
     return _text(named.get("name")) or "unknown", _text(named.get("arguments"))
+
+
+def _parts(arguments: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, cut(text, MOST_CHARS)[0]) for name, text in whole_arguments(arguments))
 
 
 def _tools(value: Any) -> int:

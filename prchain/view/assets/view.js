@@ -32,11 +32,24 @@
     const tell = () => { button.textContent = isDark() ? "Light" : "Dark"; };
     button.hidden = false;
     tell();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tell);
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       try { localStorage.setItem("prchain-theme", root.dataset.theme); } catch { /* a file may keep nothing */ }
       tell();
     });
+  };
+
+  /* ---- what has to be scrolled sideways can be reached by keys, and says what it is */
+  const wide = () => {
+    const told = (box) => {
+      const scrolls = box.scrollWidth > box.clientWidth;
+      if (!scrolls || box.hasAttribute("tabindex")) return;
+      const title = $("h1, h2", box.closest("section") || $("main"));
+      for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", title ? title.textContent.trim() : "A table"]]) box.setAttribute(name, value);
+    };
+    const sizes = new ResizeObserver((entries) => entries.forEach((entry) => told(entry.target)));
+    $$(".wide").forEach((box) => { told(box); sizes.observe(box); });
   };
 
   /* ---- lists: a filter, and headings that sort */
@@ -382,6 +395,7 @@
   const start = () => {
     theme();
     lists();
+    wide();
     const box = $("#viewer");
     if (box) load(box);
     else root.dataset.ready = "yes";

@@ -168,4 +168,10 @@ def test_hostile_lines_are_rows_that_say_what_is_wrong() -> None:
         assert read_row(1, line).problem
     odd = {"messages": [3, {"role": ["x"], "content": {"a": 1}, "tool_calls": [7, {"function": "x"}]}], "metadata": 4}
     row = read_row(1, json.dumps(odd).encode())
-    assert not row.problem and len(row.messages) == 1 and row.messages[0].calls == (("unknown", ""), ("unknown", ""))
+    assert not row.problem and len(row.messages) == 1 and row.messages[0].calls == (("unknown", (("", ""),)),) * 2
+
+
+def test_the_arguments_of_a_call_are_shown_one_by_one_as_they_were_meant() -> None:
+    call = {"function": {"name": "bash", "arguments": json.dumps({"command": "ls\ncat a", "timeout": 3})}}
+    row = read_row(1, json.dumps({"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]}).encode())
+    assert row.messages[0].calls == (("bash", (("command", "ls\ncat a"), ("timeout", "3"))),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,14 +20,15 @@ from sql.json_text import JsonText, as_stored
 from sql.store import Store, Transaction
 from sql.tables import Base, Chain, ChainLabel, TrajectoryMessage
 from tests.databases import open_new
-from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program
+from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program, too_wide
+from tests.prchain.view.curatedrows import add_windows
 from tests.prchain.view.pagereader import data_of, read_page, target
 from tests.trajectories.demoworld import Ran
 from tests.trajectories.sampleworld import SampleWorld
 
 HOSTILE = (
     "</script><script>boom()</script><img src=x onerror=boom()><svg/onload=boom()>\"'><style>*{}</style>"
-    "{{ 7 * 7 }}{% raw %}\x1b[31m\u202etxt\u2066 javascript:boom() <!-- ]]> &lt;b&gt; "
+    "{{ 7 * 7 }}{% raw %}\x00\x1b[31m\u202etxt\u2066 javascript:boom() <!-- ]]> &lt;b&gt; "
 )
 LONG = HOSTILE + "w" * 30_000
 KEPT_AS_THEY_ARE = re.compile(
@@ -35,6 +36,15 @@ KEPT_AS_THEY_ARE = re.compile(
     r"|scaffold|gate|judge_sees|counts|style|relation|verdict|how|reply|purpose|subject|default_branch|location|log_parser)$"
 )
 """Columns that code reads, or that rows are joined by; `subject` of chains and landings is set by itself."""
+
+KNOWN_TO_CODE = re.compile(r"[a-z0-9_.:/-]{0,24}|[0-9a-f]{40,64}|[0-9]{4}-[0-9]{2}-.*")
+"""Texts in JSON that code looks up: names of kinds and outcomes, ids, hashes, dates."""
+SEEN = {"chain_labels.note", "graph_nodes.statement", "graph_nodes.action", "curation_candidates.rewrite"} | {
+    "prm_windows.guidance",
+    "prm_findings.evidence",
+    "trajectory_messages.tool_calls",
+    "verdicts.grade",
+}
 
 
 def spoil(tx: Transaction) -> set[str]:
@@ -57,12 +67,14 @@ def spoil(tx: Transaction) -> set[str]:
     # Texts that pages cut, and files of their own for the whole: each costs as much as a page.
     long = update(TrajectoryMessage).where(TrajectoryMessage.ordinal % 16 == 1).values(content=LONG)
     tx.connection.execute(long)
+    word = update(TrajectoryMessage).where(TrajectoryMessage.ordinal == 17).values(content=HOSTILE + "w" * 1_000_000)
+    tx.connection.execute(word)
     _spoil_json(tx, spoiled)
     return spoiled
 
 
 def _spoil_json(tx: Transaction, spoiled: set[str]) -> None:
-    """Texts inside JSON: those of calls, signs, findings and test runs, which pages show."""
+    """Texts inside JSON, whatever column it is in."""
     for table in Base.metadata.sorted_tables:
         for column in table.columns:
             if not isinstance(column.type, JsonText):
@@ -70,31 +82,72 @@ def _spoil_json(tx: Transaction, spoiled: set[str]) -> None:
             keys = list(table.primary_key.columns)
             [stored] = as_stored([column])
             for row in tx.connection.execute(select(*keys, stored.label("text_of_it"))).all():
-                text = row[-1]
-                if not text or column.name not in {"tool_calls", "signs", "worth_signs", "findings", "conflicts"}:
-                    continue
-                for name in ("detail", "evidence", "why", "path", "arguments"):
-                    text = re.sub(rf'"{name}": "(?:[^"\\]|\\.)*"', rf'"{name}": "@"', text)
-                quoted = json.dumps(HOSTILE)
-                text = text.replace('"@"', quoted)
-                if text != row[-1]:
+                value = json.loads(row[-1] or "null")
+                if (hostile := made_hostile(value)) != value:
                     where = [key == value for key, value in zip(keys, row[:-1], strict=True)]
-                    tx.connection.execute(table.update().where(*where).values({column: json.loads(text)}))
+                    tx.connection.execute(table.update().where(*where).values({column: hostile}))
                     spoiled.add(f"{table.name}.{column.name}")
+
+
+def made_hostile(value: Any, key: str = "") -> Any:
+    """JSON with hostile words before every text but those that code knows: short words, ids and hashes. Pure."""
+    if isinstance(value, dict):
+        return {_spoilt(name): made_hostile(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [made_hostile(inner, key) for inner in value]
+    if not isinstance(value, str):
+        return value
+    if key == "arguments":
+        with suppress(ValueError):
+            return json.dumps(made_hostile(json.loads(value)))
+    return _spoilt(value)
+
+
+def _spoilt(text: str) -> str:
+    return text if KNOWN_TO_CODE.fullmatch(text) else HOSTILE + text
+
+
+def spoil_export(file: Path, trajectory: str) -> Path:
+    """A copy of an exported file and its card, every text of which is hostile, with a row that names its trajectory."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    facts = {"sample_id": HOSTILE, "trajectory_id": trajectory, "chain_id": HOSTILE, "tokens": 3}
+    said = [{"from": "human", "value": "Mend it."}, {"from": "gpt", "value": f"<think>{LONG}</think>{'w' * 1_000_000}"}]
+    rows += [{"conversations": said, "system": "", "tools": "[", "metadata": facts}, {"messages": "<script>"}]
+    own = file.with_name("<img src=x onerror=boom()>.jsonl")
+    own.write_text("".join(json.dumps(made_hostile(row)) + "\n" for row in rows), encoding="utf-8")
+    for_people, for_programs = (file.with_name(f"{file.name}.card.{kind}") for kind in ("md", "json"))
+    card = made_hostile(json.loads(for_programs.read_text(encoding="utf-8")))
+    card["files"][0]["name"] = own.name
+    own.with_name(f"{own.name}.card.json").write_text(json.dumps(card), encoding="utf-8")
+    text = HOSTILE + for_people.read_text(encoding="utf-8")
+    own.with_name(f"{own.name}.card.md").write_text(text, encoding="utf-8")
+    return own
 
 
 @pytest.fixture(scope="module")
 def spoiled(finished_demo: Ran, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[str, bytes]]]:
     folder = finished_demo.copied(tmp_path_factory.mktemp("hostile") / "here")
     with closing(Store.open(str(folder / "prchain.db"), create=False)) as store:
+        curated = add_windows(store)
         with store.transaction() as tx:
             label = {"label": "keep", "note": "", "labelled_at": "2026-01-01T00:00:00Z"}
             chains = [chain for (chain,) in tx.rows(Chain, "id")]
             names = [HOSTILE[place : place + 64] for place in (0, 40)]
             tx.upsert(ChainLabel, [{"chain_id": it, "labeller": name, **label} for it in chains for name in names])
-            assert "chain_labels.note" in (spoiled := spoil(tx)) and len(spoiled) > 60
-        site = Site(store, ViewOptions(), folder / "mirrors", folder, once=True)
+            assert (spoiled := spoil(tx)) >= SEEN and len(spoiled) > 80
+        options = ViewOptions(export=spoil_export(folder / "samples.jsonl", curated))
+        site = Site(store, options, folder / "mirrors", folder, once=True)
         yield store, {path: site.render(path) or b"" for path in site.pages()}
+
+
+def test_every_kind_of_page_but_figures_alone_shows_some_of_it(spoiled: tuple[Store, dict[str, bytes]]) -> None:
+    kinds: dict[str, bool] = {}
+    for path, body in spoiled[1].items():
+        if path.endswith(".html"):
+            [kind] = one_of_each_kind([path])
+            kinds[kind] = kinds.get(kind, False) or "boom()" in read_page(body).text
+    assert {kind for kind, shows in kinds.items() if not shows} == set()
+    assert {"export-index", "export-row", "trajectories-one-guidance", "trajectories-one-curation"} <= kinds.keys()
 
 
 def test_nothing_of_it_becomes_markup(spoiled: tuple[Store, dict[str, bytes]]) -> None:
@@ -165,6 +218,7 @@ def test_in_a_browser_none_of_it_runs_or_is_asked_for(spoiled: tuple[Store, dict
     with browser() as running, running.new_context(viewport={"width": 1400, "height": 900}) as context:
         context.add_init_script("window.boom = () => { window.boomed = true; }")
         page = complaints.of(context.new_page())
+        wide: list[tuple[str, int]] = []
         for path in one_of_each_kind(list(spoiled[1])).values():
             open_page(page, f"{complaints.base}/{path}")
             for fold in page.query_selector_all("details:not([open]) > summary")[:20]:
@@ -173,7 +227,9 @@ def test_in_a_browser_none_of_it_runs_or_is_asked_for(spoiled: tuple[Store, dict
             assert (
                 page.evaluate("document.querySelectorAll('main script, main img, main iframe, main style').length") == 0
             )
+            wide += [(path, width) for width in (1400, 360) if too_wide(page, width)]
     assert complaints.found == []
+    assert wide == []
 
 
 def test_empty_tables_are_pages_that_say_what_to_run(tmp_path: Path) -> None:

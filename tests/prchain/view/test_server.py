@@ -76,3 +76,11 @@ def test_a_port_in_use_is_one_line(server: ViewServer) -> None:
     port = server.server_address[1]
     with pytest.raises(UsageError, match=f"port {port} of 127.0.0.1 cannot be used .*; --port names another"):
         ViewServer(server.site, "t", port=port)
+
+
+def test_what_the_first_page_is_made_of_is_read_before_it_is_asked_for(
+    server: ViewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.site.warm()
+    monkeypatch.delattr("prchain.view.facets.counted_repositories")
+    assert ask(server, "/t0ken/index.html").status == 200

@@ -7,7 +7,7 @@ import pytest
 from prchain.core.git.patches import FilePatch, Hunk
 from prchain.view.diffs import diff_files
 from prchain.view.places import forge_link, slug
-from prchain.view.texts import Cleaner, beginning, cut, marked, visible
+from prchain.view.texts import Cleaner, beginning, cut, marked, title_of, visible
 
 KEY = "ghp_" + "x7Kq2ZpW9vTnB4mR8sLdF3hJcY6uGaE5oN1i"
 
@@ -99,3 +99,16 @@ def test_no_name_climbs_out_of_its_folder(name: str) -> None:
 )
 def test_links_lead_to_the_forge_that_was_mined_and_nowhere_else(url: str, host: str, name: str, leads: bool) -> None:
     assert forge_link(url, host, name) == (url if leads else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Write as text (#3)", "Write as text"),
+        ("Merge pull request #3 from ann/as-text", "ann/as-text"),
+        ("Write as text (#4)", "Write as text (#4)"),
+        ("(#3)", "(#3)"),
+    ],
+)
+def test_a_title_is_shown_without_the_number_that_stands_before_it(text: str, shown: str) -> None:
+    assert title_of(text, 3) == shown
