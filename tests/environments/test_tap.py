@@ -14,8 +14,8 @@ from environments.images.node_project import scripted_runner
 from environments.suites import testruns
 from environments.suites.runner import PARENT
 from environments.suites.runners import RUNNERS
+from environments.suites.tap import parse_subtests, parse_titled
 from environments.suites.testlogs import Status, did_run
-from environments.suites.testlogs.tap import parse_subtests, parse_titled
 from environments.suites.testruns import run_tests
 from tests.environments.test_testruns import Shell
 

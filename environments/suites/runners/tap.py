@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from environments.suites import javascript
-from environments.suites.canaries.blockduels import falsify_javascript
+from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER
 from environments.suites.canaries.blocks import JAVASCRIPT
 from environments.suites.collected import own_names
 from environments.suites.runner import PARENT, Runner, name_behind
-from environments.suites.testlogs.tap import parse_subtests
+from environments.suites.tap import parse_subtests
 
 RUNNER = Runner(
     name="tap",
@@ -26,5 +26,5 @@ RUNNER = Runner(
     name_of=name_behind(" > "),
     own_names=own_names("tap"),
     plant=JAVASCRIPT.plant,
-    falsify=falsify_javascript,
+    falsify=JAVASCRIPT_FALSIFIER,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from environments.suites import javascript
 from environments.suites.collected import own_names
 from environments.suites.runners.tap import RUNNER as TAP
-from environments.suites.testlogs.tap import parse_titled
+from environments.suites.tap import parse_titled
 
 RUNNER = replace(
     TAP,
