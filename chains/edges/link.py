@@ -73,7 +73,7 @@ class Linker:
         relations = {citation.relation for citation in evidence.citations}
         if relations & REPEATS:
             outcome = outcomes.BACKPORT
-        elif (relations & REVERSALS and self._is_reversal(source, target)) or _lands_again(overlap) or _undoes(overlap):
+        elif self._is_reversal(source, target, relations, overlap) or _lands_again(overlap) or undoes(overlap):
             outcome = outcomes.REVERSAL
         elif source not in self.stages or target not in self.stages:
             outcome = outcomes.STAGE_DROPPED
@@ -89,19 +89,24 @@ class Linker:
             outcome = outcomes.TOO_FAR_APART
         return Link(edge, outcome, evidence.sources)
 
-    def _is_reversal(self, source: int, target: int) -> bool:
+    def _is_reversal(self, source: int, target: int, relations: AbstractSet[str], overlap: PatchOverlap | None) -> bool:
         reversals = self.reversals
-        return source in reversals.reverts or reversals.stands_for.get(target) == source or target in reversals.reverts
+        if not relations & REVERSALS:
+            return False
+        is_known = source in reversals.reverts or target in reversals.reverts
+        return is_known or reversals.stands_for.get(target) == source or undoes(overlap, is_said=True)
 
 
 def _lands_again(overlap: PatchOverlap | None) -> bool:
     return overlap is not None and overlap.repeated >= _SAME_CHANGE
 
 
-def _undoes(overlap: PatchOverlap | None) -> bool:
+def undoes(overlap: PatchOverlap | None, *, is_said: bool = False) -> bool:
     """Whether the later patch takes away most of what the earlier one added, and puts back most of what it removed: a
-    revert that says nothing of it."""
-    return overlap is not None and min(overlap.restored, overlap.taken_away) > _UNDONE
+    revert that says nothing of it. One that says so (`is_said`), among other work perhaps, need put nothing back."""
+    if overlap is None:
+        return False
+    return overlap.taken_away > _UNDONE and (is_said or overlap.restored > _UNDONE)
 
 
 def rows_of(signs: Sequence[Sign]) -> list[dict[str, object]]:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.edges.footprints import PatchFootprint, footprint_of
+from chains.edges.footprints import PatchFootprint, PatchOverlap, footprint_of
+from chains.edges.link import undoes
 from chains.edges.reversals import Reversal, Reversals, find_reversals, is_whole
 from prchain.core.git import FilePatch, Hunk
 
@@ -91,3 +92,21 @@ CHANGE = a_trace("+first_new_statement = 1", "+second_new_statement = 2", "-anci
 )
 def test_whole_is_what_says_so_or_mostly_undoes(subject: str, lines: tuple[str, ...], whole: bool) -> None:
     assert is_whole(subject, a_trace(*lines), CHANGE) is whole
+
+
+@pytest.mark.parametrize(
+    ("taken_away", "restored", "is_said", "is_undone"),
+    [
+        (0.9, 0.9, False, True),
+        (0.9, 0.1, False, False),
+        (0.9, 0.1, True, True),
+        (0.3, 0.9, True, False),
+    ],
+)
+def test_work_that_reverts_another_beside_its_own_takes_it_back(
+    taken_away: float, restored: float, is_said: bool, is_undone: bool
+) -> None:
+    """structlog#680: "Revert #657" is one of its commits, and nothing of #657 is left."""
+    overlap = PatchOverlap(taken_away=taken_away, restored=restored)
+    assert undoes(overlap, is_said=is_said) is is_undone
+    assert not undoes(None, is_said=is_said)
