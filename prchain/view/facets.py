@@ -8,8 +8,10 @@ from typing import Any
 
 from sqlalchemy import and_, func, select
 
+from chains.addresses import pull_request_url
+from chains.meanings import MEANINGS
 from miner.funnel import RepositoryFunnel, funnel
-from prchain.view.places import COUNTED, FUNNEL, chain_page, slug, trajectory_page
+from prchain.view.places import COUNTED, FUNNEL, chain_page, forge_link, slug, trajectory_page
 from sql.store import Store, Transaction
 from sql.tables import (
     Candidate,
@@ -259,13 +261,16 @@ def facet_rows(
     facet: Facet, rows: Sequence[Mapping[str, Any]], visible: frozenset[str] | None, *, graphs: bool
 ) -> dict[str, Any]:
     """The rows of a count as the page shows them: each cell a text, and where it leads. `graphs`: process graphs have
-    pages. Pure."""
+    pages. Numbers lead to the forge. Pure."""
     listing = LISTS[facet.kind]
+    meaning = MEANINGS.get(facet.values[-1], "") if facet.kind == "candidates" else ""
 
     def link(row: Mapping[str, Any], column: str) -> str | None:
         value = row[column]
         if value is None:
             return None
+        if column in {"number", "target"}:
+            return forge_link(pull_request_url(facet.host, facet.repository, value), facet.host, facet.repository)
         if column == "chain":
             return chain_page(value)
         if column == "graph" and graphs:
@@ -275,4 +280,4 @@ def facet_rows(
         return None
 
     cells = [[(row[column], link(row, column)) for column in listing.columns] for row in rows]
-    return {"heading": listing.heading, "columns": listing.columns, "rows": cells}
+    return {"heading": listing.heading, "columns": listing.columns, "rows": cells, "meaning": meaning}

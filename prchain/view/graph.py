@@ -143,4 +143,7 @@ def _line(later: DrawnNode, earlier: DrawnNode, edge: ChainEdge) -> GraphLine:
 
 def _short(text: str, number: int, most: int) -> str:
     line = title_of(" ".join(text.split()), number)
-    return line if len(line) <= most else f"{beginning(line, most - 1)}…"
+    if len(line) <= most:
+        return line
+    whole = beginning(line, most - 1)
+    return f"{whole if len(whole) > most // 2 else line[: most - 1]}…"  # a long word says more than none

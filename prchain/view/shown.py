@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Select, func, select, tuple_
 
+from prchain.core.errors import UsageError
 from prchain.view.options import ViewOptions
 from sql.store import Transaction
 from sql.tables import Chain, ImportedTrajectory, Repository, Trajectory
@@ -64,6 +65,14 @@ def shown_ids(tx: Transaction, options: ViewOptions) -> frozenset[str] | None:
         return None
     query = _wanted(options, Trajectory.id).order_by(Trajectory.started_at.desc(), Trajectory.id).limit(options.limit)
     return frozenset(str(id_) for (id_,) in tx.connection.execute(query))
+
+
+def check_outcome(tx: Transaction, outcome: str | None) -> None:
+    """Raises `UsageError` where no trajectory ended so."""
+    found = [str(name) for (name,) in tx.connection.execute(select(Trajectory.outcome).distinct())]
+    if outcome is not None and outcome not in found:
+        known = f"; the outcomes are {', '.join(sorted(found))}" if found else ""
+        raise UsageError(f"no trajectory ended as {outcome!r}{known}")
 
 
 def every_id(tx: Transaction, options: ViewOptions) -> list[str]:

@@ -119,8 +119,10 @@ class Site:
     def warm(self) -> None:
         """Make the first page, so that nobody waits for it: what it is made of is kept, and so are its templates.
 
-        Raises `UsageError` for a repository that is not there, `StoreError`.
+        Raises `UsageError` for a repository that is not there and an outcome that nothing has, `StoreError`.
         """
+        with self._store.reading() as tx:
+            shown.check_outcome(tx, self._options.outcome)
         self._counted()
         self._funnel(FUNNEL)
 

@@ -58,12 +58,14 @@
       const rows = $$("tbody tr", table);
       if (rows.length < 2) continue;
       const input = make("input", { type: "search", class: "filter", placeholder: table.dataset.filter, "aria-label": table.dataset.filter });
+      const said = make("span", { class: "dim", role: "status" });
       const texts = rows.map((row) => row.textContent.toLowerCase());
       input.addEventListener("input", () => {
         const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
         rows.forEach((row, place) => { row.hidden = !wanted.every((word) => texts[place].includes(word)); });
+        said.textContent = wanted.length ? `${rows.filter((row) => !row.hidden).length} of ${rows.length}` : "";
       });
-      table.parentElement.before(input);
+      table.parentElement.before(input, said);
     }
     for (const table of $$("table.sortable")) {
       $$("thead th", table).forEach((head, column) => {

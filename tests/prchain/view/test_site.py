@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import chdir, closing
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from prchain.core.errors import UsageError
 from prchain.view import processes
 from prchain.view.conversation import texts_of
 from prchain.view.folder import LIST, write_site
@@ -272,3 +274,16 @@ def test_without_reasoning_no_thought_is_in_any_file(finished_demo: Ran, store: 
 )
 def test_a_path_that_is_no_page_has_none(finished_demo: Ran, store: Store, path: str) -> None:
     assert site_of(finished_demo, store).render(path) is None
+
+
+def test_an_outcome_that_no_trajectory_has_is_told_and_not_shown_as_nothing(finished_demo: Ran, store: Store) -> None:
+    with pytest.raises(UsageError, match=r"no trajectory ended as 'blah'; the outcomes are accepted.*, rejected"):
+        site_of(finished_demo, store, ViewOptions(outcome="blah")).warm()
+
+
+def test_a_count_of_candidates_says_what_its_outcome_means(finished_demo: Ran, store: Store) -> None:
+    site = site_of(finished_demo, store)
+    found = re.compile(r"counted/\d+/candidates/\w+/unlinked/index\.html")
+    page = next(filter(found.fullmatch, site.pages()))
+    text = (site.render(page) or b"").decode()
+    assert "nothing that may be a stage builds on it" in text
