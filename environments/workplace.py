@@ -388,7 +388,8 @@ class StageSuite:
         }
         blobs = trees.blobs([entry.blob for entry in entries.values()])
         texts = [blob.decode("utf-8", "surrogateescape") for blob in blobs]
-        taken = {name for text in texts for name in _IDENTIFIER.findall(text)}
+        # A file that cannot be imported is an error under its module's name.
+        taken = {name for text in (*texts, *map(path_text, entries)) for name in _IDENTIFIER.findall(text)}
         planting = Planting(self.landed, SystemRandom(), slots, taken, self._test_names)
         changes: dict[bytes, TreeEntry | None] = {}
         canaries: list[Canary] = []

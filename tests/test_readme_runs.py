@@ -191,7 +191,7 @@ RULES = {
     "curate study nodes": Rule("15 nodes"),
     "curate study quality": Rule("0 pairs"),
     "curate study windows": Rule("no curated trajectory"),
-    "curate study baselines": Rule(r"test-pass +7 +4 "),
+    "curate study baselines": Rule(r"test-pass +6 +3 "),
     "curate study coverage": Rule("plain rollouts? to read", ("--dry-run",), why="the script holds no such answers"),
     "curate study disclosure": Rule(
         "rollouts? to run", (*LOCAL, "--dry-run"), why="the script knows no such agents; plain processes are everywhere"
@@ -273,6 +273,7 @@ ELSEWHERE = {
     "python -m research.harbor.parity": ("tests/research/test_harbor_scan.py", "(parity.main, "),
     "python -m research.harbor.scan": ("tests/research/test_harbor_scan.py", "(scan.main, "),
     "python -m research.harbor.drifts": ("tests/research/test_harbor_drifts.py", "drifts.cut_off("),
+    "python -m research.exchanges": ("tests/research/test_exchanges.py", "without_volatile("),
     "python -m research.harbor.roots": ("tests/research/test_harbor_drifts.py", "invoke(roots.main, "),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make mutations": ("tests/research/test_mutations.py", "verdict("),

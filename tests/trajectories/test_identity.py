@@ -60,6 +60,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "tests": "gate",
     "judge_sees": "tests",
     "calls": "text",
+    "shell": "swe-agent",
     "backend": "local",
     "observers": ("repetition",),
 }

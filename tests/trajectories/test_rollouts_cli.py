@@ -334,7 +334,7 @@ class TestCommands:
         stored = decided_by if isinstance(decided_by, dict) else json.loads(decided_by)
         assert stored["options"] == {
             "backend": "local", "calls": "text", "min_length": 1, "refinements": 0, "stage_limits": {"steps": 75},
-            "tools": "swe-agent",
+            "shell": "swe-agent", "tools": "swe-agent",
         }  # fmt: skip
         assert (stored["models"]["agent"]["temperature"], stored["models"]["agent"]["top_p"]) == (0.0, 1.0)
         (observer,) = stored["observers"]
@@ -343,7 +343,9 @@ class TestCommands:
         }  # fmt: skip
         capsys.readouterr()
         spelt = "--gate judge --min-length 1 --refinements 0 --stage-limits steps=75 --tools swe-agent "
-        spelt += "--agent temperature=0,top_p=1,calls=text --prm D:every=5,window=8,evidence=any"
+        spelt += (
+            "--agent temperature=0,top_p=1,calls=text,shell=swe-agent --prm D:every=5,window=8,evidence=any,words=raw"
+        )
         assert run_command([*command, *spelt.split(), "--dry-run"]) == 0
         assert capsys.readouterr().out == "0 rollouts to run; 1 done before\n"
 

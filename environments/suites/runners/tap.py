@@ -12,7 +12,7 @@ from environments.suites.tap import parse_subtests
 RUNNER = Runner(
     name="tap",
     template=f"{PARENT} node -- {{files}}",
-    plain="for file in {files}; do node $file; done",
+    plain="node -e '' && for file in {files}; do node $file; done",
     typed="node FILE",
     files=r"(?:[.\-_](?:test|spec)|(?:^|/)test)\.[cm]?[jt]sx?$|(?:^|/)(?:tests?|__tests__)/(?:[^/]+/)*[^/]+\.[cm]?[jt]sx?$",
     parse=parse_subtests,

@@ -106,6 +106,8 @@ def one_of_each_kind(paths: Sequence[str]) -> dict[str, str]:
 def too_wide(page: Any, width: int) -> bool:
     """Whether a page has to be scrolled sideways in a window of this width."""
     page.set_viewport_size({"width": width, "height": 900})
+    # What the size changes is done in the frames behind it (ResizeObserver).
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
 
 

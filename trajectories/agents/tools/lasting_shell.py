@@ -19,7 +19,12 @@ from environments.sandboxes.channel import HeadTail
 from environments.sandboxes.sandbox import Sandbox, SandboxStream
 from prchain.core.errors import SandboxLost
 
-_BEGIN = "exec bash --noprofile --norc --noediting -i 2>&1"
+# Whoever starts us in the background of a script has all that follows ignore interrupts; no shell can take that back.
+_BEGIN = (
+    "set -- bash --noprofile --norc --noediting -i\n"
+    'env --default-signal=INT true 2>/dev/null && set -- env --default-signal=INT "$@"\n'
+    'exec "$@" 2>&1'
+)
 _QUIET = "PS1= PS2= PROMPT_COMMAND=; set +o history +H; shopt -u huponexit"
 _BEGINNING = 30.0
 """Seconds that the shell may take to begin, and to answer a question of ours."""
