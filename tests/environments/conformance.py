@@ -205,7 +205,7 @@ class Conformance:
 
     def test_what_runs_in_the_background_neither_delays_nor_disturbs(self, sandbox: Sandbox) -> None:
         began = time.monotonic()
-        assert sandbox.exec("(while sleep 0.01; do echo noise; done) & echo started").output.endswith(b"started\n")
+        assert b"started\n" in sandbox.exec("(while sleep 0.01; do echo noise; done) & echo started").output
         assert time.monotonic() - began < 5
         time.sleep(0.1)
         assert sandbox.exec("echo own").output == b"own\n"
