@@ -184,6 +184,7 @@ def _chain_row(proof: ChainProof) -> dict[str, Any]:
             "reason": stage.reason,
             "image": stage.image,
             **({"publisher": stage.publisher} if stage.publisher else {}),
+            **({"neighbour": stage.neighbour} if stage.neighbour else {}),
             "files": len(stage.files),
             "classes": stage.classes.sizes(),
             "removed": len(stage.removed),
@@ -216,6 +217,8 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
         for stage in proof.stages:
             if stage.publisher:
                 say(f"  {stage.publisher}")
+            if stage.neighbour:
+                say(f"  stage {stage.position} {stage.neighbour}")
         if proof.published and proof.published.differ:
             say(f"  {proof.published.words()}")
     say_causes(result for result in report.results if result.outcome != PROVED)

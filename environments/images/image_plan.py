@@ -55,6 +55,9 @@ class ImagePlan:
     """What a project of Node is built with."""
     go: GoChoice | None = None
     """The Go that was chosen; None: Debian's."""
+    way: str = ""
+    """A hash over how images like this one are made, whatever the manifests: the recipe, the base image, the
+    interpreter. Empty where nothing is built."""
     go_refused: str = ""
     """Why it is Debian's, though a newer one is asked for."""
 

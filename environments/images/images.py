@@ -96,6 +96,8 @@ class Image:
     """What the build took, its proof included."""
     own_bytes: int | None = None
     """What it takes beyond other images; known to `list_images` only."""
+    way: str = ""
+    """How it was made (`ImagePlan.way`)."""
 
 
 def find_image(engine: Any, name: str) -> Image | None:
@@ -199,7 +201,13 @@ def _build(
             notes.append(f"wished for, as the landing adds them: {', '.join(plan.added)}")
         keep = "\n".join(f"{source} {target}" for source, target in plan.recipe.keep.items())
         container.run("tidy", f"KEEP={shlex.quote(keep)}\n{_TIDY}", root=True)
-        label = {"repository": plan.repository, "recipe": plan.recipe.name, "as_of": dated, "notes": notes}
+        label = {
+            "repository": plan.repository,
+            "recipe": plan.recipe.name,
+            "as_of": dated,
+            "notes": notes,
+            "way": plan.way,
+        }
         # Only a checked image gets the name: others look for it meanwhile, and a crash leaves no half of one.
         draft = f"{plan.image}-{secrets.token_hex(4)}"
         container.commit(draft, _changes(plan, base, label))
@@ -333,11 +341,17 @@ def remove_image(engine: Any, name: str) -> None:
 def _prove(engine: Any, plan: ImagePlan, tree: BuildTree, deadline: float) -> None:
     """Do offline what every stage does first, and the recipe's checks. Raises `BuildFailed`."""
     with BuildContainer(engine, plan.image, network="none", deadline=deadline, variables=plan.environment) as container:
-        container.put_tree(tree, plan.tag)
-        for script in plan.recipe.refresh:
-            container.run("refresh", script)
-        for script in plan.recipe.check:
-            container.run("check", script)
+        put_in_place(container, plan, tree)
+
+
+def put_in_place(container: BuildContainer, plan: ImagePlan, tree: BuildTree) -> None:
+    """Put a tree into a container of an image, as every stage does first, and run the recipe's checks. Raises
+    `BuildFailed`."""
+    container.put_tree(tree, plan.tag)
+    for script in plan.recipe.refresh:
+        container.run("refresh", script)
+    for script in plan.recipe.check:
+        container.run("check", script)
 
 
 def _environment(variables: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
@@ -388,4 +402,5 @@ def _image(attributes: Mapping[str, Any], name: str) -> Image:
         created=when.isoformat(),
         as_of=details.get("as_of"),
         notes=tuple(map(str, details.get("notes", ()))),
+        way=str(details.get("way", "")),
     )

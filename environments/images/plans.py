@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from environments.images.buildtree import BuildTree
 from environments.images.globs import matches
 from environments.images.image_plan import ImagePlan
 from environments.images.inside.wanted import as_pep_440
-from environments.images.manifests import image_name, manifest_hash, manifest_paths
+from environments.images.manifests import HASH_LENGTH, image_name, manifest_hash, manifest_paths
 from environments.images.nested_projects import nested_manifests
 from environments.images.node_project import (
     Nodes,
@@ -71,12 +72,14 @@ def make_plan(
     is_default = chosen is None or pythons is None or chosen.minor == pythons.default
     # What is not the base image's own makes it another base.
     base = base_image if is_default or chosen is None else f"{base_image} python {chosen.text}"
+    plain_base = base
     base = f"{base} and {' '.join(sorted(added))}" if added else base
     node = read_node_project(tree, texts, nodes) if recipe.language == "javascript" else None
     base = f"{base} {node.words}" if node and node.words else base
     go = choose_go(texts) if recipe.language == "go" and go_refused is not None else None
     refused, go = (go_refused or "", None) if go and go_refused else ("", go)
     base = f"{base} go {go.text}" if go else base
+    way = f"{recipe.digest()} {plain_base} {node.words if node else ''} {go.text if go else ''}"
     of_node = {**node.variables, "WISHED": " ".join(added)} if node else {}
     files, variables = (node_files(), of_node) if node else _build_inputs(recipe, texts, added)
     if recipe.language == "python":
@@ -100,6 +103,7 @@ def make_plan(
         node=node,
         go=go,
         go_refused=refused,
+        way=hashlib.sha256(way.encode()).hexdigest()[:HASH_LENGTH],
     )
 
 
@@ -128,7 +132,16 @@ def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
     return {path: _text(content) for path, content in contents.items()}
 
 
-_INSIDE = ("forget_tree.py", "wanted.py", "lacking.py", "told_metadata.py", "as_pip.sh", "runner.sh", "plugins.txt")
+_INSIDE = (
+    "forget_tree.py",
+    "wanted.py",
+    "lacking.py",
+    "unmet.py",
+    "told_metadata.py",
+    "as_pip.sh",
+    "runner.sh",
+    "plugins.txt",
+)
 _NO_PYTHON = {"INTERPRETER": "", "ERA": ""}
 
 

@@ -27,6 +27,7 @@ from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image, find_image
 from environments.images.interpreters.offered import Interpreters
+from environments.images.neighbours import Neighbour, next_best, serving
 from environments.images.node_project import Nodes
 from environments.images.plans import Pythons, make_plan, version_of_tags
 from environments.images.published.images import published_plan
@@ -130,13 +131,22 @@ class Provider:
                 self._engine = None
 
     def provide(
-        self, repository: str, trees: TreeStore, git: GitRepository, stage: StageBase, *, rebuild: bool = False
+        self,
+        repository: str,
+        trees: TreeStore,
+        git: GitRepository,
+        stage: StageBase,
+        *,
+        rebuild: bool = False,
+        own: bool = False,
     ) -> StageImage:
         """The plan for the tree that a stage of `repository` (``owner/name``) starts from, and its image.
 
-        Dependencies are resolved as of the day the stage landed, where the index tells dates. `rebuild` builds an image
-        that exists again, once a run. An imported stage works in its publisher's image, where that can be had, and ours
-        is built for it where not; one that was proved stays in the image of its proof. Raises `NoRecipe`;
+        Dependencies are resolved as of the day the stage landed, where the index tells dates. Where the image is not
+        there, that of a neighbour is tried first (`environments.images.neighbours`), and at last where it does not
+        build; `own`: it is not. `rebuild` builds an image that exists again, once a run. An imported stage works in its
+        publisher's image, where that can be had, and ours is built for it where not; one that was proved stays in the
+        image of its proof. Raises `NoRecipe`;
         `BuildFailed`, the same one whenever it is asked for again; `IndexUnreachable`;
         `RecipeError` for a user's recipe; what an engine raises (`ImageMissing`, `EngineUnavailable`, `ImageError`);
         `LlmError` where no repair can be asked for.
@@ -182,12 +192,18 @@ class Provider:
             plan = replace(plan, image=kept)
             return StageImage(plan, kept, cached=True, publisher=words)
         order = _ImageRequest(plan, tree, landed, planned)
+        alone = own or rebuild
+        if not alone and (served := self._of_neighbour(order)):
+            return replace(served, publisher=words)
         try:
             image = self._image(order, rebuild=rebuild)
         except BuildFailed as failure:
-            if self._gateway is None:
+            if not alone and (served := self._next_best(order)):
+                image = served
+            elif self._gateway is None:
                 raise
-            image = self._repaired(order, failure, self._gateway)
+            else:
+                image = self._repaired(order, failure, self._gateway)
         return replace(image, publisher=words)
 
     def runner(self, repository: str, trees: TreeStore, stage: StageBase) -> str:
@@ -249,6 +265,20 @@ class Provider:
         if name is None or is_outdated(name):  # an agent may see in it what today's rules take away
             return None
         return name if find_image(self.engine(), name) else None
+
+    def _of_neighbour(self, order: _ImageRequest) -> StageImage | None:
+        """The image of a neighbour that serves in place of one that would have to be built."""
+        if self._store is None or not self._settings.environments_neighbours:
+            return None
+        if find_image(self.engine(), order.plan.image) is not None:
+            return None
+        return _served(order.plan, serving(self.engine(), self._store, order.plan, order.tree, order.landed_at))
+
+    def _next_best(self, order: _ImageRequest) -> StageImage | None:
+        """The image of a neighbour for a stage whose own does not build."""
+        if self._store is None or not self._settings.environments_neighbours:
+            return None
+        return _served(order.plan, next_best(self.engine(), self._store, order.plan, order.tree, order.landed_at))
 
     def _image(self, order: _ImageRequest, *, rebuild: bool = False, repairs: int = 0) -> StageImage:
         # An interpreter that does not run in the base image is offered no more, so that this ends.
@@ -397,6 +427,14 @@ class Provider:
 def build_logs(settings: Settings) -> Path:
     """The folder of the logs of builds that failed, each named after its image."""
     return settings.data_dir / "build_logs"
+
+
+def _served(plan: ImagePlan, neighbour: Neighbour | None) -> StageImage | None:
+    if neighbour is None:
+        return None
+    image = neighbour.image
+    words = neighbour.words
+    return StageImage(replace(plan, image=image.name), image.name, image.notes, cached=True, neighbour=words)
 
 
 def _distance(image: Image, landed: datetime) -> tuple[str, ...]:

@@ -106,6 +106,9 @@ class Recipe(BaseModel):
     """Offline, whenever a tree has been put in place: makes what installing the tree leaves (metadata, extensions)."""
     check: tuple[Script, ...] = ()
     """Offline, after a refresh; an image on which one fails is not kept."""
+    lacks: Annotated[str, StringConstraints(max_length=20_000)] = ""
+    """Offline, after a refresh, in an image that was built for another tree: prints what this tree's manifests ask for
+    and is not there, a line each. Empty: images serve no tree but those whose manifests agree."""
     runner: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")] = DEFAULT
     """What runs the tests and so reads their log: a name of `environments.suites.runners`."""
     test: Annotated[str, StringConstraints(max_length=2000)] = ""
@@ -133,7 +136,7 @@ class Recipe(BaseModel):
 
     def digest(self) -> str:
         """A hash of what the image depends on: the recipe without its keys for tests and detection."""
-        left_out: Any = dict.fromkeys(("rank", "detects", "runner", "test", "versions", "refresh"), True)
+        left_out: Any = dict.fromkeys(("rank", "detects", "runner", "test", "versions", "refresh", "lacks"), True)
         content = self.model_dump_json(exclude={**left_out, "build": {"__all__": {"tries", "asks_index"}}})
         return hashlib.sha256(content.encode()).hexdigest()
 

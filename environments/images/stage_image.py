@@ -42,5 +42,7 @@ class StageImage:
     cached: bool = False
     repairs: int = 0
     """How many changes by a model the recipe needed in this run."""
+    neighbour: str = ""
+    """In words, where the image was built for another stage whose manifests say something else."""
     publisher: str = ""
     """What became of the image that a publisher names for the stage; empty where none is named."""

@@ -84,6 +84,8 @@ class StageProof:
     seconds: float = 0.0
     publisher: str = ""
     """What became of the image that its publisher names, in this run; no row holds it."""
+    neighbour: str = ""
+    """In words, where its image was built for a neighbour, in this run; no row holds it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,24 +220,33 @@ class ChainProver:
             runner = self.provider.runner(work.chain.repository, work.trees, stage)
             if not chosen_files(runner, work.trees, stage, work.patches).files:
                 return replace(found, outcome=UNPROVED, runner=runner, reason="there is no test file to run")
-            tell("image")
-            provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage)
-            plan = provided.plan
-            found = replace(found, image=provided.image, recipe=plan.recipe.name, runner=plan.runner)
-            found = replace(found, publisher=provided.publisher)
-            workplace = self._workplace(work, provided)
-            suite = StageSuite.of(workplace, stage, work.patches)
-            found = replace(found, files=suite.files, command=_command(workplace, suite.files))
-            found = self._tested(work, stage, before, suite, found, tell)
+            for own in (False, True):
+                found = StageProof(stage.position, PROVED)
+                tell("image of its own" if own else "image")
+                provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage, own=own)
+                found, suite = self._in_image(work, stage, found, provided)
+                found = self._tested(work, stage, before, suite, found, tell)
+                if found.outcome == PROVED or not provided.neighbour:  # else it may be the image's fault
+                    break
             if self.options.stage_images and found.outcome == PROVED and work.backend.needs_image:
                 tell("image of its checkout")
-                found = replace(found, stage_image=self._checkout(work, stage, workplace))
+                found = replace(found, stage_image=self._checkout(work, stage, suite.workplace))
         except BuildFailed as error:
             image = error.image or found.image
             return replace(found, outcome=error.name, image=image, reason=_reason(error.words))
         except (NoRecipe, IncompleteRepository, StateError) as error:
             return replace(found, outcome=error.name, reason=_reason(str(error)))
         return found
+
+    def _in_image(
+        self, work: _Chain, stage: Stage, found: StageProof, provided: StageImage
+    ) -> tuple[StageProof, StageSuite]:
+        """What is known of a stage in an image before its tests run, and these."""
+        plan, workplace = provided.plan, self._workplace(work, provided)
+        suite = StageSuite.of(workplace, stage, work.patches)
+        found = replace(found, image=provided.image, recipe=plan.recipe.name, runner=plan.runner)
+        found = replace(found, publisher=provided.publisher, neighbour=provided.neighbour)
+        return replace(found, files=suite.files, command=_command(workplace, suite.files)), suite
 
     def _checkout(self, work: _Chain, stage: Stage, workplace: Workplace) -> str:
         """The image of a stage's checkout, with its row, which outlives the chain's: `prune` needs it."""

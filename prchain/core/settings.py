@@ -177,6 +177,10 @@ class Settings(BaseSettings):
     environments_build_timeout_seconds: float = Field(default=1800, gt=0)
     """How long a build may take, in seconds."""
 
+    environments_neighbours: bool = True
+    """Whether a stage may be proved in an image that was built for a neighbour in time and holds all that it asks for;
+    false: each has an image of its own, or shares one with stages whose manifests agree."""
+
     environments_build_variables: dict[str, str] = {}
     """Variables of builds, e.g. ``GOPROXY`` or ``npm_config_registry``; they do not reach the image."""
 
