@@ -55,6 +55,8 @@ class ImagePlan:
     """What a project of Node is built with."""
     go: GoChoice | None = None
     """The Go that was chosen; None: Debian's."""
+    wished_packages: tuple[str, ...] = ()
+    """Packages of Debian that CI installs (`environments.images.debian_wishes`), as far as they can be had."""
     way: str = ""
     """A hash over how images like this one are made, whatever the manifests: the recipe, the base image, the
     interpreter. Empty where nothing is built."""
@@ -75,8 +77,9 @@ class ImagePlan:
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """For people: what Node, Go and package manager were chosen, and by what."""
+        """For people: what Node, Go, package manager and packages of Debian were chosen, and by what."""
+        wished = [f"Debian's {', '.join(self.wished_packages)}, by CI files"] if self.wished_packages else []
         if self.node is not None:
-            return self.node.notes
+            return (*self.node.notes, *wished)
         refused = f"go of Debian: {self.go_refused}"
-        return (self.go.note,) if self.go else (refused,) if self.go_refused else ()
+        return (*([self.go.note] if self.go else [refused] if self.go_refused else []), *wished)

@@ -48,22 +48,40 @@ id -u {USER} > /dev/null 2>&1 || useradd --create-home --uid 1000 --shell /bin/b
     || useradd --create-home --shell /bin/bash {USER}
 install -d -o {USER} -g {USER} {WORKDIR} /opt/env
 chown {USER}: {BUILD}
-missing=
-for package in $PACKAGES; do
-    state=$(dpkg-query -W -f '${{Status}}' "${{package%%=*}}" 2> /dev/null || true)
-    case "$state" in *"ok installed") ;; *) missing="$missing $package" ;; esac
-done
-if [ -n "$missing" ]; then
+lacking() {{
+    local package state
+    for package in "$@"; do
+        state=$(dpkg-query -W -f '${{Status}}' "${{package%%=*}}" 2> /dev/null || true)
+        case "$state" in *"ok installed") ;; *) echo "$package" ;; esac
+    done
+}}
+missing=$(lacking $PACKAGES)
+wished=$(lacking ${{WISHED_PACKAGES:-}})
+if [ -n "$missing$wished" ]; then
     mkdir -p /usr/share/man/man1  # slim images lack it, and Debian's Java does not install without
     export DEBIAN_FRONTEND=noninteractive
     if [ -e {BUILD}/apt.conf ]; then export APT_CONFIG={BUILD}/apt.conf; fi
+    install="apt-get install -q -y --no-install-recommends"
     apt-get update -q
-    apt-get install -q -y --no-install-recommends $missing
+    if [ -n "$missing" ]; then $install $missing; fi
+    there=
+    for package in $wished; do
+        if apt-cache show "$package" > /dev/null 2>&1; then there="$there $package"; fi
+    done
+    if [ -n "$there" ] && ! $install $there; then
+        for package in $there; do
+            if $install "$package"; then continue; fi
+            apt-get purge -q -y "$package" || true  # half of it would fail whatever comes after
+            echo "without:debian:$package" >> {BUILD}/notes
+            chown {USER}: {BUILD}/notes
+        done
+    fi
     rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 fi
 """
 
-"""Makes the user, the folders and Debian's packages of ``$PACKAGES`` that lack."""
+"""Makes the user, the folders, Debian's packages of ``$PACKAGES`` that lack, and of ``$WISHED_PACKAGES`` those that can
+be had."""
 
 _TIDY = f"""
 while read -r from to; do
@@ -161,6 +179,7 @@ def _build(
     variables = {
         "AS_OF": date,
         "PACKAGES": packages,
+        "WISHED_PACKAGES": " ".join(plan.wished_packages),
         **_environment(plan.recipe.environment, base),
         **settings.variables,
         **plan.variables,

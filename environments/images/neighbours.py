@@ -61,7 +61,7 @@ class Neighbour:
 
 def serving(engine: Any, store: Store, plan: ImagePlan, tree: BuildTree, landed: datetime) -> Neighbour | None:
     """The nearest image of a neighbour that holds all that the plan's manifests ask for, as far as that could be had
-    where it was built; None where there is none. Raises what an engine raises."""
+    where it was built; None where there is none, or the plan's own is there. Raises what an engine raises."""
     for neighbour in _nearest(engine, store, plan, tree, landed, NEAR):
         if not neighbour.lacks:
             return neighbour
@@ -79,8 +79,11 @@ def _nearest(
 ) -> Iterable[Neighbour]:
     if not plan.recipe.lacks or not plan.way:
         return
+    known = _known(store, plan, landed, most)
+    if not known or find_image(engine, plan.image) is not None:
+        return
     tried = 0
-    for name, as_of in _known(store, plan, landed, most):
+    for name, as_of in known:
         image = find_image(engine, name)
         if image is None or image.way != plan.way:
             continue

@@ -14,6 +14,7 @@ from typing import Any
 
 from environments.images.added_requirements import added_requirements
 from environments.images.buildtree import BuildTree
+from environments.images.debian_wishes import wished_packages
 from environments.images.globs import matches
 from environments.images.image_plan import ImagePlan
 from environments.images.inside.wanted import as_pep_440
@@ -72,6 +73,8 @@ def make_plan(
     is_default = chosen is None or pythons is None or chosen.minor == pythons.default
     # What is not the base image's own makes it another base.
     base = base_image if is_default or chosen is None else f"{base_image} python {chosen.text}"
+    wished = wished_packages(tree)
+    base = f"{base} with {' '.join(wished)}" if wished else base
     plain_base = base
     base = f"{base} and {' '.join(sorted(added))}" if added else base
     node = read_node_project(tree, texts, nodes) if recipe.language == "javascript" else None
@@ -103,6 +106,7 @@ def make_plan(
         node=node,
         go=go,
         go_refused=refused,
+        wished_packages=wished,
         way=hashlib.sha256(way.encode()).hexdigest()[:HASH_LENGTH],
     )
 

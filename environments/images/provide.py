@@ -270,8 +270,6 @@ class Provider:
         """The image of a neighbour that serves in place of one that would have to be built."""
         if self._store is None or not self._settings.environments_neighbours:
             return None
-        if find_image(self.engine(), order.plan.image) is not None:
-            return None
         return _served(order.plan, serving(self.engine(), self._store, order.plan, order.tree, order.landed_at))
 
     def _next_best(self, order: _ImageRequest) -> StageImage | None:

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import update
 
 from environments.backends import BACKENDS
-from environments.images import provide
+from environments.images import neighbours, provide
 from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image
@@ -57,6 +57,8 @@ class Builds:
         self.plans: list[ImagePlan] = []
         self.there: dict[str, Image] = {}
         self.verdict: Callable[[ImagePlan], tuple[str, ...]] = lambda plan: ()
+        self.lacks: Callable[[Image], tuple[str, ...] | None] = lambda image: None
+        """What a tree asks for that a neighbour's image has not; None: it cannot be put in there."""
         self.at_once = 0
         self.most_at_once = 0
 
@@ -83,6 +85,7 @@ class Builds:
             as_of.isoformat(),
             notes,
             seconds=3.0,
+            way=plan.way,
         )
         self.there[plan.image] = image
         return image
@@ -110,12 +113,12 @@ class Workshop:
             work.git.tag(tag)
         return Point(str(work.head.commit))
 
-    def provider(self, **options: Any) -> Provider:
-        settings = Settings.load(data_dir=self.folder / "data")
+    def provider(self, *, near: bool = True, **options: Any) -> Provider:
+        settings = Settings.load(data_dir=self.folder / "data", environments_neighbours=near)
         return Provider(settings, engine=object(), store=self.store, **options)
 
-    def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False) -> StageImage:
-        return provider.provide(REPOSITORY, self.trees, self.git, stage, rebuild=rebuild)
+    def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False, own: bool = False) -> StageImage:
+        return provider.provide(REPOSITORY, self.trees, self.git, stage, rebuild=rebuild, own=own)
 
     def rows(self) -> dict[str, tuple[Any, ...]]:
         with self.store.transaction() as tx:
@@ -129,6 +132,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
     git.Repo.init(tmp_path / "r")
     builds = Builds()
     monkeypatch.setattr(provide, "build_image", builds)
+    monkeypatch.setattr(neighbours, "find_image", lambda engine, name: builds.there.get(name))
+    monkeypatch.setattr(neighbours, "_lacks", lambda engine, image, plan, tree: builds.lacks(image))
     store = open_new(tmp_path / "p.db")
     yield Workshop(
         tmp_path,
@@ -153,6 +158,67 @@ def test_a_stage_whose_landing_adds_a_requirement_has_an_image_with_it_and_other
     assert (same.image, same.cached) == (alone.image, True)
     assert with_it.image != alone.image and shop.builds.plans[-1].added == ("b",)
     assert shop.provide(provider, after).plan.added == ()
+
+
+class TestNeighbours:
+    @pytest.fixture
+    def pair(self, shop: Workshop) -> tuple[Point, Point]:
+        return shop.commit(requirements_dot_txt="a>=1\n"), shop.commit(requirements_dot_txt="a>=2\n")
+
+    def test_an_image_that_holds_all_that_a_stage_asks_for_serves_it(
+        self, shop: Workshop, pair: tuple[Point, Point]
+    ) -> None:
+        shop.builds.lacks = lambda image: ()
+        provider = shop.provider()
+        first, second = (shop.provide(provider, stage) for stage in pair)
+        assert (second.image, second.plan.image, second.cached) == (first.image, first.image, True)
+        assert second.neighbour == "in a neighbour's image, of 0 days before the stage" and not first.neighbour
+        assert len(shop.builds.plans) == 1
+
+    @pytest.mark.parametrize("lacks", [None, ("a>=2",)])
+    def test_one_that_does_not_hold_it_or_into_which_the_tree_cannot_be_put_does_not(
+        self, shop: Workshop, pair: tuple[Point, Point], lacks: tuple[str, ...] | None
+    ) -> None:
+        shop.builds.lacks = lambda image: lacks
+        provider = shop.provider()
+        first, second = (shop.provide(provider, stage) for stage in pair)
+        assert second.image != first.image and not second.neighbour
+
+    @pytest.mark.parametrize("how", ["own", "rebuild", "setting", "far"])
+    def test_none_serves_where_a_stage_is_to_have_its_own_or_is_far_in_time(
+        self, shop: Workshop, pair: tuple[Point, Point], how: str
+    ) -> None:
+        shop.builds.lacks = lambda image: ()
+        first, second = pair
+        shop.provide(shop.provider(), first)
+        stage = replace(second, landed_at="2024-08-01T12:00:00Z") if how == "far" else second
+        found = shop.provide(shop.provider(near=how != "setting"), stage, rebuild=how == "rebuild", own=how == "own")
+        assert not found.neighbour and len(shop.builds.plans) == 2
+
+    def test_one_of_another_interpreter_does_not(self, shop: Workshop, pair: tuple[Point, Point]) -> None:
+        shop.builds.lacks = lambda image: ()
+        name = shop.provide(shop.provider(), pair[0]).image
+        assert name is not None
+        shop.builds.there[name] = replace(shop.builds.there[name], way="another")
+        assert shop.provide(shop.provider(), pair[1]).image != name
+
+    def test_the_nearest_one_into_which_the_tree_can_be_put_stands_in_for_one_that_does_not_build(
+        self, shop: Workshop, pair: tuple[Point, Point]
+    ) -> None:
+        shop.builds.lacks = lambda image: ("a>=2",)
+        provider = shop.provider()
+        first = shop.provide(provider, pair[0])
+        shop.builds.verdict = refuses
+        later = replace(pair[1], landed_at="2024-09-01T12:00:00Z")
+        found = shop.provide(provider, later)
+        assert found.image == first.image
+        assert found.neighbour == "in a neighbour's image, of 123 days before the stage; without a>=2"
+        with pytest.raises(BuildFailed):
+            shop.provide(provider, later, own=True)
+
+    def test_what_could_not_be_had_for_the_neighbour_either_is_not_missed(self) -> None:
+        asked = ["gone == 1 ; python_version > '3'", "other>1", "other>1", ""]
+        assert neighbours.missing(asked, ["without:gone==1;python_version>'3'", "dated"]) == ("other>1",)
 
 
 def test_an_index_that_cannot_be_asked_is_no_failure_of_the_image_and_is_asked_again(shop: Workshop) -> None:
