@@ -45,9 +45,13 @@ _BRINGS_ITS_OWN = re.compile(
 
 def wished_packages(tree: BuildTree) -> tuple[str, ...]:
     """Names of Debian's packages that a tree's CI installs, each once, sorted; the first `MOST` of them."""
-    paths = sorted(path for path in tree.paths if matches(path, FILES) and not _is_other_work(path))
-    found = dict.fromkeys(name for path in paths[:_MOST_FILES] for name in named(path, _text(tree.read(path))))
+    found = dict.fromkeys(name for path in files_of_ci(tree) for name in named(path, _text(tree.read(path))))
     return tuple(sorted(list(found)[:MOST]))
+
+
+def files_of_ci(tree: BuildTree) -> list[str]:
+    """The paths of a tree's files of CI, without those of workflows that run no tests; of many the first."""
+    return sorted(path for path in tree.paths if matches(path, FILES) and not _is_other_work(path))[:_MOST_FILES]
 
 
 def named(path: str, text: str) -> Iterator[str]:

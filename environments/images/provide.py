@@ -23,6 +23,7 @@ from sqlalchemy import and_, func, select
 
 from environments.images.buildlogs import plain_log
 from environments.images.buildtree import GitTree
+from environments.images.debian_wishes import files_of_ci
 from environments.images.image_plan import ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image, find_image
@@ -151,27 +152,7 @@ class Provider:
         `RecipeError` for a user's recipe; what an engine raises (`ImageMissing`, `EngineUnavailable`, `ImageError`);
         `LlmError` where no repair can be asked for.
         """
-        tree = GitTree(trees, stage.base)
-        tag = tag_at(git, stage.base)
-        landed = datetime.fromisoformat(stage.landed_at)
-        landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
-
-        def planned(recipe: Recipe | None = None, *, to_build: bool = True) -> ImagePlan:
-            known = self._interpreters if to_build else None
-            return make_plan(
-                repository,
-                tree,
-                base_image=self._settings.environments_base_image,
-                version=version_of_tags([tag]),
-                tag=tag,
-                recipe=recipe,
-                folder=self._users_recipes(),
-                pythons=self._pythons(landed) if to_build else None,
-                nodes=Nodes(landed, known.node_refused) if known else None,
-                go_refused=known.go_refused if known else None,
-                landed=GitTree(trees, stage.landed) if stage.landed and to_build and self._images else None,
-            )
-
+        tree, landed, planned = self._planner(repository, trees, git, stage)
         said = self._said_of(stage)
         if not self._images:
             if said is not None and said.has_own_tests:
@@ -205,6 +186,56 @@ class Provider:
             else:
                 image = self._repaired(order, failure, self._gateway)
         return replace(image, publisher=words)
+
+    @property
+    def repairs(self) -> bool:
+        """Whether a model mends recipes."""
+        return self._gateway is not None
+
+    def repaired(
+        self,
+        repository: str,
+        trees: TreeStore,
+        git: GitRepository,
+        stage: StageBase,
+        failure: BuildFailed,
+        proves: Callable[[StageImage], None],
+    ) -> StageImage:
+        """The image of a recipe that a model changed, in which `proves` finds nothing wrong: else it raises
+        `BuildFailed`, as `failure` is one, with what the stage's tests say. The recipe is stored among the user's.
+        Raises the last `BuildFailed`, and what `provide` raises.
+        """
+        if self._gateway is None:
+            raise failure
+        tree, landed, planned = self._planner(repository, trees, git, stage)
+        return self._repaired(_ImageRequest(planned(), tree, landed, planned), failure, self._gateway, proves)
+
+    def _planner(
+        self, repository: str, trees: TreeStore, git: GitRepository, stage: StageBase
+    ) -> tuple[GitTree, datetime, Callable[..., ImagePlan]]:
+        """The tree that a stage starts from, when it landed, and what makes plans for it."""
+        tree = GitTree(trees, stage.base)
+        tag = tag_at(git, stage.base)
+        landed = datetime.fromisoformat(stage.landed_at)
+        landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
+
+        def planned(recipe: Recipe | None = None, *, to_build: bool = True) -> ImagePlan:
+            known = self._interpreters if to_build else None
+            return make_plan(
+                repository,
+                tree,
+                base_image=self._settings.environments_base_image,
+                version=version_of_tags([tag]),
+                tag=tag,
+                recipe=recipe,
+                folder=self._users_recipes(),
+                pythons=self._pythons(landed) if to_build else None,
+                nodes=Nodes(landed, known.node_refused) if known else None,
+                go_refused=known.go_refused if known else None,
+                landed=GitTree(trees, stage.landed) if stage.landed and to_build and self._images else None,
+            )
+
+        return tree, landed, planned
 
     def runner(self, repository: str, trees: TreeStore, stage: StageBase) -> str:
         """The runner of a stage's tests, for which nothing is built and no engine asked; of an imported stage whose
@@ -337,7 +368,13 @@ class Provider:
             return contextlib.nullcontext()
         return wait_for_lock(self._store, work, "prchain environments")
 
-    def _repaired(self, order: _ImageRequest, failure: BuildFailed, gateway: Gateway) -> StageImage:
+    def _repaired(
+        self,
+        order: _ImageRequest,
+        failure: BuildFailed,
+        gateway: Gateway,
+        proves: Callable[[StageImage], None] = lambda image: None,
+    ) -> StageImage:
         """The image of a recipe that a model changed; one repair of a repository at a time, as it has one recipe."""
         plan = order.plan
         with self._guard:
@@ -346,7 +383,9 @@ class Provider:
             fresh = order.replan(None)
             if fresh.image != plan.image:  # another thread has repaired the recipe meanwhile
                 try:
-                    return self._image(replace(order, plan=fresh))
+                    image = self._image(replace(order, plan=fresh))
+                    proves(image)
+                    return image
                 except BuildFailed as again:
                     plan, failure = fresh, again
             builds = 0
@@ -354,9 +393,12 @@ class Provider:
             def build(recipe: Recipe) -> StageImage:
                 nonlocal builds
                 builds += 1
-                return self._image(replace(order, plan=order.replan(recipe)), repairs=builds)
+                image = self._image(replace(order, plan=order.replan(recipe)), repairs=builds)
+                proves(image)
+                return image
 
-            texts = {path: order.tree.read(path).decode("utf-8", "replace") for path in plan.manifests}
+            paths = dict.fromkeys((*plan.manifests, *files_of_ci(order.tree)))
+            texts = {path: order.tree.read(path).decode("utf-8", "replace") for path in paths}
             recipe, provided = repair(gateway, plan.repository, plan.recipe, texts, failure, build)
             folder = self.recipes_dir
             origin = named_recipe(recipe.name, folder if folder.is_dir() else None)

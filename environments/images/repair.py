@@ -106,13 +106,16 @@ def repair(
 ) -> tuple[Recipe, Built]:
     """Ask for changes until `build` succeeds with the changed recipe; returns that recipe and what was built.
 
-    Each proposal builds on the ones before it. Raises the last `BuildFailed` after `tries` proposals, `LlmError` where
-    it gets no proposal.
+    Each proposal builds on the ones before it. Raises the last `BuildFailed` after `tries` proposals, where two led to
+    the same failure, and where one changes nothing; `LlmError` where it gets no proposal.
     """
     tried: list[str] = []
+    seen = set[tuple[str, str]]()
     for attempt in range(tries):
         repair_question = question(repository, recipe, manifests, failure, "\n".join(tried), attempt)
         proposal = gateway.ask_for(repair_question, Proposal).value
+        if proposal == Proposal(why=proposal.why):
+            raise failure
         try:
             recipe = apply_proposal(recipe, proposal)
             return recipe, build(recipe)
@@ -120,6 +123,9 @@ def repair(
             tried.append(f"{proposal.model_dump_json(exclude_defaults=True)}\n-> {error}")
         except BuildFailed as error:
             failure = error
+            if (error.step, str(error)) in seen:
+                raise
+            seen.add((error.step, str(error)))
             tried.append(f"{proposal.model_dump_json(exclude_defaults=True)}\n-> {scrub_mined(str(error))}")
     raise failure
 

@@ -86,6 +86,8 @@ class StageProof:
     """What became of the image that its publisher names, in this run; no row holds it."""
     neighbour: str = ""
     """In words, where its image was built for a neighbour, in this run; no row holds it."""
+    tail: str = ""
+    """The end of the log of the run on M_t that decided, in this run; no row of a stage holds it."""
 
 
 @dataclass(frozen=True, slots=True)

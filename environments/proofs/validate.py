@@ -19,6 +19,7 @@ from environments.images.stage_image import StageImage
 from environments.proofs.foresight import foreseen_end, whole_patches
 from environments.proofs.proof import (
     NOT_REACHED,
+    REFERENCE_FAILS,
     STATE_DIFFERS,
     TESTS_UNUSABLE,
     UNPROVED,
@@ -65,6 +66,9 @@ RUNS = 3
 
 MEASURED = frozenset({PROVED, UNPROVED})
 """Outcomes of chains whose proofs are worth something; of the others nobody uses a stage."""
+
+_OF_THE_IMAGE = frozenset({TESTS_UNUSABLE, REFERENCE_FAILS})
+"""Outcomes of a stage that an image may be at fault for, which lacks what tests need: these are repaired."""
 
 _LONGEST_REASON = 1000
 
@@ -228,6 +232,8 @@ class ChainProver:
                 found = self._tested(work, stage, before, suite, found, tell)
                 if found.outcome == PROVED or not provided.neighbour:  # else it may be the image's fault
                     break
+            if found.outcome in _OF_THE_IMAGE and self.provider.repairs:
+                found, suite = self._repaired(work, stage, before, (found, suite), tell)
             if self.options.stage_images and found.outcome == PROVED and work.backend.needs_image:
                 tell("image of its checkout")
                 found = replace(found, stage_image=self._checkout(work, stage, suite.workplace))
@@ -237,6 +243,33 @@ class ChainProver:
         except (NoRecipe, IncompleteRepository, StateError) as error:
             return replace(found, outcome=error.name, reason=_reason(str(error)))
         return found
+
+    def _repaired(
+        self,
+        work: _Chain,
+        stage: Stage,
+        before: Sequence[StageProof],
+        ended: tuple[StageProof, StageSuite],
+        tell: Tell,
+    ) -> tuple[StageProof, StageSuite]:
+        """What a stage's tests say in the image of a recipe that a model has mended; as it ended, where none could."""
+        last = ended
+
+        def proves(provided: StageImage) -> None:
+            nonlocal last
+            found, suite = self._in_image(work, stage, StageProof(stage.position, PROVED), provided)
+            found = self._tested(work, stage, before, suite, found, tell)
+            last = (found, suite)
+            if found.outcome in _OF_THE_IMAGE:
+                raise _failure_of_tests(found)
+
+        tell("repair")
+        try:
+            failure = _failure_of_tests(ended[0])
+            self.provider.repaired(work.chain.repository, work.trees, work.git, stage, failure, proves)
+        except BuildFailed:
+            return ended
+        return last
 
     def _in_image(
         self, work: _Chain, stage: Stage, found: StageProof, provided: StageImage
@@ -276,7 +309,8 @@ class ChainProver:
         after, baseline = runs.after(tell)
         found = replace(found, baseline=baseline)
         if not after[0].usable:
-            return replace(found, outcome=TESTS_UNUSABLE, reason=_reason(unusable("after", after[0])))
+            said = _reason(unusable("after", after[0]))
+            return replace(found, outcome=TESTS_UNUSABLE, reason=said, tail=after[0].tail)
         earlier = [
             EarlierTests(proof.classes.f2p, proof.files, _changed(work.trees, early.landed, stage.landed))
             for proof, early in zip(before, work.chain.stages, strict=False)
@@ -297,7 +331,14 @@ class ChainProver:
             held = held_tests(replace(suite, baseline=baseline), proof.classes.f2p, after[0].statuses, tell)
             found = replace(found, baseline=replace(baseline, held=held))
         reason = _reason(proof.reason) if proof.reason else None
+        found = replace(found, tail=after[-1].tail)
         return replace(found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed)
+
+
+def _failure_of_tests(found: StageProof) -> BuildFailed:
+    """A stage's tests that fail in an image, as a build that failed."""
+    reason = found.reason or found.outcome
+    return BuildFailed(f"the tests: {reason}", step="tests", lines=(reason,), log=found.tail)
 
 
 def _with_strength_of(known: StageProof | None, stage: StageProof) -> StageProof:

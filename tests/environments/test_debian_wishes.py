@@ -49,7 +49,9 @@ def test_what_is_no_package_or_brings_a_language_of_its_own_is_not(name: str) ->
 
 def test_workflows_that_run_no_tests_are_not_asked_and_the_list_is_bounded() -> None:
     many = " ".join(f"lib{number:02}" for number in range(99))
-    tree = Tree(**{".github/workflows/docs.yml": "run: apt-get install doxygen", "Dockerfile": f"RUN apt install {many}"})
+    tree = Tree(
+        **{".github/workflows/docs.yml": "run: apt-get install doxygen", "Dockerfile": f"RUN apt install {many}"}
+    )
     assert wished_packages(tree) == tuple(f"lib{number:02}" for number in range(MOST))
 
 

@@ -97,7 +97,9 @@ def test_what_is_no_change_of_dependencies_does_not_parse(values: dict[str, Any]
 
 def test_repair_goes_on_from_what_was_tried_until_it_builds(recipe: Recipe) -> None:
     gateway = Scripted(
-        Proposal(why="1", packages=("liba-dev",)), Proposal(why="2"), Proposal(why="3", packages=("libx-dev",))
+        Proposal(why="1", packages=("liba-dev",)),
+        Proposal(why="2", packages=("liba-dev",)),
+        Proposal(why="3", packages=("libx-dev",)),
     )
     tried: list[Recipe] = []
     found, built = repair(
@@ -115,6 +117,20 @@ def test_repair_ends_after_so_many_proposals_with_the_last_failure(recipe: Recip
     with pytest.raises(BuildFailed, match=r"still no x\.h"):
         repair(cast(Gateway, gateway), "o/n", recipe, {}, FAILURE, builds_with("libx-dev", []), tries=2)
     assert len(gateway.questions) == 2
+
+
+def test_repair_ends_where_two_proposals_led_to_the_same_failure(recipe: Recipe) -> None:
+    gateway = Scripted(*(Proposal(why="x", packages=(f"lib{letter}-dev",)) for letter in "abcd"))
+    with pytest.raises(BuildFailed, match=r"still no x\.h"):
+        repair(cast(Gateway, gateway), "o/n", recipe, {}, FAILURE, builds_with("libx-dev", []), tries=4)
+    assert len(gateway.questions) == 2
+
+
+def test_repair_ends_where_the_model_sees_no_change_that_helps(recipe: Recipe) -> None:
+    gateway = Scripted(Proposal(why="the code is at fault"), Proposal(why="never asked"))
+    with pytest.raises(BuildFailed, match="the step dependencies failed"):
+        repair(cast(Gateway, gateway), "o/n", recipe, {}, FAILURE, builds_with("libx-dev", []))
+    assert len(gateway.questions) == 1
 
 
 def test_what_the_model_reads_of_others_is_fenced_scrubbed_and_bounded(recipe: Recipe) -> None:
