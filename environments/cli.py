@@ -316,7 +316,10 @@ def interpreters(db: str | None, as_json: bool) -> None:
     help="Keep an image of each proved stage, for SWE-bench.",
 )
 @option(
-    "--repair", is_flag=True, heading=COST, help="Let a model mend a recipe that does not build, three times at most."
+    "--repair",
+    is_flag=True,
+    heading=COST,
+    help="Let a model mend recipes that do not build, or in whose images tests do not run, three times at most.",
 )
 @budget_option("Spend no more than this on repairs.")
 @option("--retry", is_flag=True, heading=WHICH, help="Begin anew with chains that ended and were not proved.")
