@@ -19,6 +19,7 @@ from environments.images.stage_image import StageImage
 from environments.proofs.foresight import foreseen_end, whole_patches
 from environments.proofs.proof import (
     NOT_REACHED,
+    NOTHING_COLLECTED,
     REFERENCE_FAILS,
     STATE_DIFFERS,
     TESTS_UNUSABLE,
@@ -67,7 +68,7 @@ RUNS = 3
 MEASURED = frozenset({PROVED, UNPROVED})
 """Outcomes of chains whose proofs are worth something; of the others nobody uses a stage."""
 
-_OF_THE_IMAGE = frozenset({TESTS_UNUSABLE, REFERENCE_FAILS})
+_OF_THE_IMAGE = frozenset({TESTS_UNUSABLE, NOTHING_COLLECTED, REFERENCE_FAILS})
 """Outcomes of a stage that an image may be at fault for, which lacks what tests need: these are repaired."""
 
 _LONGEST_REASON = 1000

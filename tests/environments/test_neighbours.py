@@ -82,7 +82,13 @@ def test_the_image_of_a_neighbour_is_asked_for_what_a_tree_wants(
 ) -> None:
     first = tree(deps="a\nb\n")
     image = build_image(engine, planned(first), first, BuildSettings(BASE, network="none", timeout=120), as_of=DAY)
-    row = {"name": image.name, "repository": REPOSITORY, "recipe": "small", "outcome": "built", "notes": []}
+    row: dict[str, Any] = {
+        "name": image.name,
+        "repository": REPOSITORY,
+        "recipe": "small",
+        "outcome": "built",
+        "notes": [],
+    }
     row |= {"as_of": image.as_of, "seconds": 1.0, "repairs": 0, "built_at": image.created}
     with store.transaction() as tx:
         tx.upsert(BuiltImage, [row])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,16 @@ import pytest
 from sqlalchemy import update
 
 from environments.images.provide import Provider
-from environments.proofs.proof import EARLIER_BROKEN, NO_F2P, NOT_REACHED, REFERENCE_FAILS, TESTS_UNUSABLE, UNPROVED
+from environments.images.stage_image import StageImage
+from environments.proofs.proof import (
+    EARLIER_BROKEN,
+    NO_F2P,
+    NOT_REACHED,
+    NOTHING_COLLECTED,
+    REFERENCE_FAILS,
+    TESTS_UNUSABLE,
+    UNPROVED,
+)
 from environments.proofs.proof_rows import ChainProof, forget
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.proofs.validations import ValidateReport, ValidateRun, ValidationChoice
@@ -222,6 +232,52 @@ def test_what_keeps_an_image_away_is_the_stages_outcome(
     assert report.done and report.counts == {name: 1}
     assert outcomes(world) == [name, NOT_REACHED, NOT_REACHED]
     assert all(line in str(world.stages()[0].reason) for line in getattr(error, "lines", ()))
+
+
+class Broken:
+    """Stands for `Provider.provide`: an image that lacks what every test needs, unless a stage is to have its own."""
+
+    def __init__(self, *, neighbour: str = "") -> None:
+        self.neighbour = neighbour
+        self.whole = Provider.provide
+        self.asked: list[bool] = []
+
+    def __call__(self, *args: Any, own: bool = False) -> StageImage:
+        self.asked.append(own)
+        found = self.whole(*args)
+        if own:
+            return found
+        return replace(found, plan=replace(found.plan, test="exit 1"), neighbour=self.neighbour)
+
+
+def test_a_stage_that_is_not_proved_in_a_neighbour_s_image_gets_its_own(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Broken(neighbour="in a neighbour's image")
+    monkeypatch.setattr(Provider, "provide", partialmethod(broken))
+    single = world.add_chain((1,), strategy="single")
+    assert validate(world, runs=1, chain=single).counts == {PROVED: 1}
+    assert broken.asked == [False, True]
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_an_image_in_which_tests_do_not_run_is_repaired_by_what_they_say(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, *, mended: bool
+) -> None:
+    told: list[BuildFailed] = []
+
+    def repaired(self: Provider, *args: Any) -> None:
+        *stage, failure, proves = args
+        told.append(failure)
+        proves(broken(self, *stage, own=mended))
+
+    broken = Broken()
+    monkeypatch.setattr(Provider, "provide", partialmethod(broken))
+    monkeypatch.setattr(Provider, "repairs", True)
+    monkeypatch.setattr(Provider, "repaired", repaired)
+    single = world.add_chain((1,), strategy="single")
+    assert validate(world, runs=1, chain=single).counts == {PROVED if mended else NOTHING_COLLECTED: 1}
+    assert [failure.step for failure in told] == ["tests"]
 
 
 def test_the_engines_failure_is_no_outcome_and_the_next_run_goes_on(
