@@ -179,9 +179,9 @@ def verifier_prompt(asked: Asked) -> Prompt:
 
 
 def _shown_by_step(finding: NodeFinding, before: Sequence[Entry], step: Step) -> Step | None:
-    """The step that shows a node: the latest one, or where any may the one that the finding names; None for a number
-    that no step has."""
-    if not isinstance(finding, MatchedFinding) or finding.matched_action == step.number:
+    """The step that shows a node: the latest one, or where any may the one that the finding names, if it does; None
+    for a number that no step has."""
+    if not isinstance(finding, MatchedFinding) or finding.matched_action in {None, step.number}:
         return step
     return next((it for it in steps_of(before) if it.number == finding.matched_action), None)
 

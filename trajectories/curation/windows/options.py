@@ -130,7 +130,12 @@ class WindowOptions:
         Pick.RULE, "Who picks the step to rewrite and the node to go for: code, or the curator.", WINDOWS, why=_OPEN
     )
     length: LengthUnit = told(LengthUnit.TOKENS, "tokens: of responses; all: of observations, too.", WINDOWS, why=_OPEN)
-    est: Asked = told(Asked.STEP, "The verifier is asked once a step; once for each node; or so, of all the session: prefix.", WINDOWS, why=_OPEN)
+    est: Asked = told(
+        Asked.STEP,
+        "The verifier is asked once a step; once for each node; or so, of all the session: prefix.",
+        WINDOWS,
+        why=_OPEN,
+    )
     ground: bool = told(
         True, "Whether rewritten steps have to be grounded.", WINDOWS, why="the ablation of section 5.4"
     )
