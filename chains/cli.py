@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+from click.core import ParameterSource
 
 from prchain.core.cli_options import (
     STRATEGIES,
@@ -193,7 +194,8 @@ def build(
 
     if shortest > longest:
         raise UsageError(f"--min {shortest} is more than --max {longest}")
-    if strategy in {"temporal", "single"} and (shared or floor is not None):
+    typed = click.get_current_context().get_parameter_source("floor") is ParameterSource.COMMANDLINE
+    if strategy in {"temporal", "single"} and (shared or typed):
         flag = "--shared" if shared else "--floor"
         raise UsageError(f"--strategy {strategy} does not look at who builds on whom; leave {flag} out")
     if strategy != "single" and shortest < 2:

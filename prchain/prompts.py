@@ -79,7 +79,19 @@ PROMPTS = (
         "trajectories.curation.windows.establishing:VerifierReply",
     ),
     KnownPrompt(
+        CURATION,
+        "establish_prefix",
+        "the verifier with `est=prefix`: what the session has established",
+        "trajectories.curation.windows.establishing:MatchedReply",
+    ),
+    KnownPrompt(
         GUIDANCE, "taxonomy", "the process reward model, by its taxonomy", "as `style` and `format` of `--prm`"
+    ),
+    KnownPrompt(
+        GUIDANCE,
+        "listings",
+        "the process reward model with `rules=paper`: the same",
+        "as `style` and `format` of `--prm`",
     ),
     KnownPrompt(GUIDANCE, "simple", "the process reward model, by its own sense", TEXT),
     KnownPrompt(GUIDANCE, "advice", "the agent: what the process reward model passes on", None),

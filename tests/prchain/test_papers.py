@@ -17,6 +17,7 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
     ("davinci", "chains build"): {
         "strategy": ("reference", "3.2, equation 2: pr_i refers to pr_i-1"),
         "longest": (5, "1: chains of up to five"),
+        "floor": (0.0, "4.2: citations make the edges, of any confidence"),
     },
     ("davinci", "tasks build"): {
         "names": ("withheld", "4.2 and appendix C: no literal names, nothing beside the query")
@@ -44,7 +45,9 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "stride": (5, "appendix H: delta"),
         "seeds": (2, "appendix H: K"),
         "floor": (0.5, "appendix H"),
-        "est": ("each", "appendix H: every node and step"),
+        "variants": (1, "appendix H: up to one mutation per seed"),
+        "est": ("prefix", "appendix H: every node and step, by some action of the prefix"),
+        "premature": ("zero", "4.1 and algorithm 1, line 23: the indicator zeroes the step"),
         "pick": ("model", "appendix F: the curator picks"),
         "length": ("tokens", "3.3"),
         "commit": ("shortest", "3.3"),
@@ -53,7 +56,7 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "steps": (100, "5.1: 100 iterations"),
     },
     ("p2t", "curate study coverage"): {
-        "asked": ("each", "appendix C: the criterion of curation, appendix H: each node")
+        "asked": ("prefix", "appendix C: the criterion of curation, appendix H: each node")
     },
     ("p2t", "curate study disclosure"): {"steps": (100, "appendix C: 100 iterations")},
     ("p2t", "rollouts run"): {
@@ -78,7 +81,7 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "calls": ("text", "appendix A.1, listing 1"),
         "shell": ("swe-agent", "appendix A.1, listing 1"),
         "prm": (
-            {"variant": "D", "every": "5", "window": "8", "evidence": "any", "words": "raw"},
+            {"variant": "D", "every": "5", "window": "8", "evidence": "any", "words": "raw", "rules": "paper"},
             "3.2.3, 4.2: n = 5, k = 8; listings 3 to 6: a quote or an observation",
         ),
     },
@@ -91,7 +94,10 @@ TABLE: dict[tuple[str, str], dict[str, tuple[Any, str]]] = {
         "tools": ("swe-agent", "3.1: bash, str_replace_editor, submit"),
         "calls": ("text", "appendix A.1, listing 1"),
         "shell": ("swe-agent", "appendix A.1, listing 1"),
-        "prm": ({"every": "5", "window": "8", "evidence": "any", "words": "raw"}, "4.2, listings 3 to 6"),
+        "prm": (
+            {"every": "5", "window": "8", "evidence": "any", "words": "raw", "rules": "paper"},
+            "4.2, listings 3 to 6",
+        ),
     },
 }
 """By paper and command: what the command works with, and where the paper says so."""
@@ -141,6 +147,8 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         limits = found.get("stage_limits")
         found["steps"] = getattr(limits, "steps", None)
         found["longest"] = found.get("limits", (0, 0))[1]
+        if "floors" in found:
+            found["floor"] = found["floors"][0]
         return found
 
     yield options_of
@@ -166,8 +174,8 @@ def test_every_setting_stands_in_the_table() -> None:
         for command, flags in commands_of(paper).items()
         if (paper, command) in TABLE
     }
-    counts["swe-prm", "rollouts run"] += 3  # four settings of one observer
-    counts["swe-prm", "prm sweep"] += 3
+    counts["swe-prm", "rollouts run"] += 4  # five settings of one observer
+    counts["swe-prm", "prm sweep"] += 4
     assert flags == counts
 
 
@@ -175,7 +183,7 @@ def test_single_options_go_before_and_leave_the_other_keys_of_their_flag(
     held: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = held("curate run", "--as-paper", "p2t", "--windows", "seeds=1")
-    assert (options["seeds"], options["est"], options["pick"], options["window"]) == (1, "each", "model", 10)
+    assert (options["seeds"], options["est"], options["pick"], options["window"]) == (1, "prefix", "model", 10)
     assert "what the command line says goes before: --windows" in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from prchain.core.errors import GraphUnusable, NotValidated, TestsUnproved, UsageError
 from prchain.core.llm.model import Reply, Request, ToolCall
-from sql.tables import CurationCandidate, GraphRow, LlmCall, TrajectoryMessage, TrajectoryStage, Verdict
+from sql.tables import CurationCandidate, GraphRow, LlmCall, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from tests.trajectories.curationworld import (
     CurationModel,
     CurationWorld,
@@ -22,6 +22,7 @@ from tests.trajectories.curationworld import (
     agent_steps,
     curation_world,
     said,
+    verifier,
 )
 from tests.trajectories.graphworld import distilling, graph_world
 from tests.trajectories.graphworld import steps as graph_steps
@@ -315,6 +316,21 @@ class TestReaders:
         assert each.count(ESTABLISH) > 2 * calls
         assert all(prompt.count("<<<node ") == 1 for prompt in each.prompts(ESTABLISH))
 
+    def test_the_verifier_may_be_asked_of_all_the_session(self, curated: Curated, world: CurationWorld) -> None:
+        def matched(request: Request, messages: list[dict[str, Any]]) -> Reply:
+            assert "matched_action" in str(messages[0]["content"])
+            latest = int(str(messages[-1]["content"]).split("The latest step, number ")[1].partition(":")[0])
+            reply = json.loads(verifier(request, messages).text)
+            return said(json.dumps({"nodes": [{**one, "matched_action": latest} for one in reply["nodes"]]}))
+
+        model = CurationModel({ESTABLISH: matched})
+        name = world.curate(model, windows={"est": "prefix"})
+        assert all(prompt.count("<<<node ") == 1 for prompt in model.prompts(ESTABLISH))
+        [[decided]] = world.rows(Trajectory, "decided_by", id=name)
+        [[usual]] = curated.world.rows(Trajectory, "decided_by", id=curated.name)
+        assert "establish_prefix" in decided["prompts"] and "establish" not in decided["prompts"]
+        assert "establish" in usual["prompts"] and "establish_prefix" not in usual["prompts"]
+
     def test_their_sampling_is_the_papers_and_the_settings_outrank_it(self, curated: Curated) -> None:
         sampled = {(it.purpose, it.temperature, it.top_p, it.max_tokens) for it in curated.model.asked}
         assert ("agent", 0.6, 0.95, 2048) in sampled
@@ -393,6 +409,17 @@ class TestRewrites:
                 row for row in world.candidates(name) if row["window_number"] == number and row["place"] is not None
             ]
             assert len({(row["place"], row["target"]) for row in rows}) == len(rows)
+
+    def test_several_variants_of_a_seed_go_for_different_nodes(self, curated: Curated, world: CurationWorld) -> None:
+        name = world.curate(windows={"variants": 3})
+        first = [row for row in world.candidates(name) if row["window_number"] == 1]
+        assert [row["number"] for row in first] == list(range(8))
+        assert [row["seed"] for row in first] == [0, 1] * 4
+        usual = [row for row in curated.world.candidates(curated.name) if row["window_number"] == 1]
+        assert [row["target"] for row in first[:4]] == [row["target"] for row in usual]
+        for seed in (0, 1):
+            targets = [row["target"] for row in first if row["seed"] == seed and row["target"] is not None]
+            assert len(targets) > 1 and len(set(targets)) == len(targets)
 
     def test_without_the_check_of_ground_it_is_taken_as_it_is(self, world: CurationWorld) -> None:
         leak = said("It is obviously `part_number_1`.", "bash", {"command": "grep -c till pyproject.toml"})

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from prchain.core.llm.gateway import Gateway, Route
 from prchain.core.llm.model import ToolCall
+from tests.memory_ledger import MemoryLedger
+from tests.models import FakeModel
 from trajectories.agents.steps.conversation import Step, steps_of, transcript
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.curation.windows.establishing import fits, is_quoted, node_words
+from trajectories.curation.windows.establishing import LlmVerifier, StepFindings, fits, is_quoted, node_words
+from trajectories.curation.windows.options import Asked
 from trajectories.model import Entry, EntryKind
 
 
@@ -129,3 +134,38 @@ def test_a_transcript_has_all_but_the_system_message() -> None:
     text = transcript(entries)
     assert "be good" not in text
     assert text.index("do it") < text.index("why") < text.index("def load_all")
+
+
+class TestOfAllTheSession:
+    """`est=prefix`: any step may show a node, which the latest one then completes."""
+
+    EARLIER = "def load_all(x):"
+
+    def asked(self, matched: int | None, evidence: str, asked: Asked = Asked.PREFIX) -> StepFindings:
+        before = step("", CAT)
+        [latest] = steps_of([
+            Entry(9, 1, 1, 2, EntryKind.TURN, "assistant", "Nothing else calls it."),
+            Entry(10, 1, 1, 2, EntryKind.OBSERVATION, "tool", "src/shop/load.py:10: load"),
+        ])  # fmt: skip
+        finding = {"id": "n", "established": True, "evidence": evidence, "reason": ""}
+        reply = json.dumps({"nodes": [finding | ({"matched_action": matched} if asked is Asked.PREFIX else {})]})
+        verifier = LlmVerifier(Gateway(MemoryLedger(), Route(FakeModel(lambda request: reply))), asked, sample=0)
+        return verifier.established("t/1", "q", [before.turn, *before.observations], latest, [VIEW])
+
+    def test_an_earlier_step_may_show_it_and_the_latest_one_establishes_it(self) -> None:
+        found = self.asked(1, self.EARLIER)
+        assert [(it.node, it.step) for it in found.established] == [("n", 2)]
+        assert found.notes == ("step 2: n was shown by step 1",)
+
+    def test_the_latest_step_may_show_it_as_ever(self) -> None:
+        found = self.asked(2, "src/shop/load.py:10: load")
+        assert [it.step for it in found.established] == [2] and not found.notes
+
+    @pytest.mark.parametrize("matched", [None, 2, 7])
+    def test_the_quote_stands_in_the_step_that_is_named(self, matched: int | None) -> None:
+        found = self.asked(matched, self.EARLIER)
+        assert not found.established
+        assert found.notes == ("step 2: the evidence of n is not what the step shows",)
+
+    def test_elsewhere_the_latest_step_alone_shows_it(self) -> None:
+        assert not self.asked(None, self.EARLIER, Asked.EACH).established

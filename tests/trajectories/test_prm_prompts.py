@@ -55,7 +55,12 @@ def text(variant: str, **others: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "others"), [*((name, {}) for name in VARIANTS), ("D", {"reply": "json"}), ("DR", {"reply": "json"})]
+    ("name", "others"),
+    [
+        *((name, {}) for name in VARIANTS),
+        *((name, {"reply": "json"}) for name in ("D", "DR")),
+        *((name, {"rules": "paper"}) for name in ("CG", "DR")),
+    ],
 )
 def test_a_variant_asks_with_these_words(name: str, others: dict[str, str]) -> None:
     file = GOLDEN / f"{'_'.join([name, *others.values()])}.txt"
@@ -65,6 +70,26 @@ def test_a_variant_asks_with_these_words(name: str, others: dict[str, str]) -> N
         file.write_text(text(name, **others), encoding="utf-8")
         pytest.fail(f"{file.name} was not there, and is written now")
     assert text(name, **others) == file.read_text(encoding="utf-8")
+
+
+class TestThePapersRules:
+    """`rules=paper`: what listings 3 to 6 ask for, and no more."""
+
+    @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "S"])
+    def test_evidence_may_be_an_observation_and_nothing_holds_detections_back(self, name: str) -> None:
+        said, ours = text(name, rules="paper"), text(name)
+        assert "what you observe" in said and "copied exactly" not in said
+        for rule in ("If in doubt", "mended by itself", "harmless", "not to be repeated"):
+            assert rule in ours and rule not in said, rule
+        assert ("most endangers" in said) == (VARIANTS[name].style is PrmStyle.DETAILED), "listings 4 to 6 alone"
+
+    def test_the_prompt_of_the_simple_style_has_none_of_them(self) -> None:
+        assert text("S", rules="paper") == text("S")
+        assert settings("S", rules="paper").decided == settings("S").decided
+
+    def test_an_id_names_them_where_they_are_the_papers_alone(self) -> None:
+        assert settings("D", rules="paper").decided == {**settings("D").decided, "rules": "paper"}
+        assert "rules" not in settings("D").decided
 
 
 class TestTheTable:

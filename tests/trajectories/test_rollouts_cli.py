@@ -343,9 +343,8 @@ class TestCommands:
         }  # fmt: skip
         capsys.readouterr()
         spelt = "--gate judge --min-length 1 --refinements 0 --stage-limits steps=75 --tools swe-agent "
-        spelt += (
-            "--agent temperature=0,top_p=1,calls=text,shell=swe-agent --prm D:every=5,window=8,evidence=any,words=raw"
-        )
+        spelt += "--agent temperature=0,top_p=1,calls=text,shell=swe-agent "
+        spelt += "--prm D:every=5,window=8,evidence=any,words=raw,rules=paper"
         assert run_command([*command, *spelt.split(), "--dry-run"]) == 0
         assert capsys.readouterr().out == "0 rollouts to run; 1 done before\n"
 

@@ -193,7 +193,7 @@ def stored_values(world: World, paper: str, command: str) -> Iterator[dict[str, 
 
 def of_trajectory(options: Mapping[str, Any], decided: Mapping[str, Any]) -> dict[str, Any]:
     agent, observers = decided["models"]["agent"], decided.get("observers", [])
-    keys = ("every", "window", "evidence", "words")
+    keys = ("every", "window", "evidence", "words", "rules")
     return {
         "steps": options["stage_limits"]["steps"],
         **{name: agent.get(name) for name in ("temperature", "top_p")},

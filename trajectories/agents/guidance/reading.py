@@ -77,7 +77,8 @@ class Reading:
 
 def prompt_of(settings: PrmSettings) -> Prompt:
     """The prompt of a variant. Raises `PromptError`."""
-    return load_prompt("trajectories.agents.guidance", "simple" if settings.style is PrmStyle.SIMPLE else "taxonomy")
+    of_taxonomy = "listings" if settings.rules == "paper" else "taxonomy"
+    return load_prompt("trajectories.agents.guidance", "simple" if settings.style is PrmStyle.SIMPLE else of_taxonomy)
 
 
 def render(

@@ -32,6 +32,7 @@ _USUAL: Mapping[str, Any] = {
     "detectors": "report",
     "evidence": "quoted",
     "words": "framed",
+    "rules": "ours",
 }
 """Setting to the value that an id leaves out. A line is never changed."""
 
@@ -99,6 +100,13 @@ class PrmSettings(BaseModel):
             "the paper tells of no frame and no check",
         ),
     ] = "framed"
+    rules: Annotated[
+        Literal["ours", "paper"],
+        _told(
+            "The rules of its prompt: ours; or the few of SWE-PRM's listings, by which evidence may be an observation.",
+            "ours find fewer errors, and take a quote alone",
+        ),
+    ] = "ours"
     taxonomy: Annotated[
         str | None,
         _told("A TOML file with categories of your own.", "other agents err otherwise", metavar="FILE"),
@@ -161,8 +169,8 @@ class PrmSettings(BaseModel):
         axes = {name: row[name] for name in (*_AXES, "every", "window")}
         if self.schedule is not Schedule.EVERY:
             del axes["every"]
-        # The simple style has no findings.
-        of_none = {"evidence"} if self.style is PrmStyle.SIMPLE else set[str]()
+        # The simple style has no findings, and a prompt of its own.
+        of_none = {"evidence", "rules"} if self.style is PrmStyle.SIMPLE else set[str]()
         other = {name: row[name] for name, usual in _USUAL.items() if row[name] != usual and name not in of_none}
         taxonomy = {} if self.categories is None else {"taxonomy": self.categories.hash}
         return {**axes, **other, **taxonomy}

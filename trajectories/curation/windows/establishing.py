@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from prchain.core.errors import BadReply, ContextTooLong
 from prchain.core.llm.gateway import CostEstimate, Gateway, Question
 from prchain.core.llm.prompts import Fence, Prompt, load_prompt
-from trajectories.agents.steps.conversation import Step, said, texts_of, transcript
+from trajectories.agents.steps.conversation import Step, said, steps_of, texts_of, transcript
 from trajectories.agents.steps.entities import EDGE_KINDS, entities, is_stop_word
 from trajectories.agents.tools.edits import EDITOR
 from trajectories.agents.tools.think import Think
@@ -25,6 +25,9 @@ from trajectories.curation.graphs.surfaced import Surfaced
 from trajectories.curation.windows.options import ESTABLISH, Asked
 from trajectories.curation.windows.questions import reader_question
 from trajectories.model import Entry
+
+ESTABLISH_PREFIX = "establish_prefix"
+"""The prompt by which any step may show a node; its calls count as `ESTABLISH`'s."""
 
 _SHORTEST_PART = 3
 """Characters of a quote that is a part of a line; a shorter one is a whole line."""
@@ -54,6 +57,19 @@ class VerifierReply(BaseModel):
     """What the verifier says of the nodes that it was asked of."""
 
     nodes: list[NodeFinding]
+
+
+class MatchedFinding(NodeFinding):
+    """What the verifier says of one node where any step may show it."""
+
+    matched_action: int | None = None
+    """The number of the step whose action matches the unlocker."""
+
+
+class MatchedReply(BaseModel):
+    """What the verifier says of nodes that any step of the session may show."""
+
+    nodes: list[MatchedFinding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +112,8 @@ class LlmVerifier:
         self._asked = asked
         self._sample = sample
         self._roots = tuple(roots)
-        self._prompt = verifier_prompt()
+        self._prompt = verifier_prompt(asked)
+        self._shape: type[VerifierReply | MatchedReply] = MatchedReply if asked is Asked.PREFIX else VerifierReply
 
     def established(
         self, subject: str, query: str, before: Sequence[Entry], step: Step, nodes: Sequence[Node]
@@ -110,7 +127,7 @@ class LlmVerifier:
         for batch in batches:
             question = self._question(subject, query, before, step, batch)
             try:
-                answer = self._gateway.ask_verdict(question, VerifierReply)
+                answer = self._gateway.ask_verdict(question, self._shape)
             except (BadReply, ContextTooLong) as error:
                 notes.append(f"step {step.number}: the verifier gave no answer: {error.name}")
                 unanswered.append(error.name)
@@ -121,10 +138,13 @@ class LlmVerifier:
                 node = asked.pop(finding.id, None)
                 if node is None or not finding.established:
                     continue
-                if is_quoted(node, step, finding.evidence):
-                    found.append(EstablishedNode(node.name, step.number, finding.evidence))
-                else:
+                shown_by = _shown_by_step(finding, before, step)
+                if shown_by is None or not is_quoted(node, shown_by, finding.evidence):
                     notes.append(f"step {step.number}: the evidence of {node.name} is not what the step shows")
+                    continue
+                found.append(EstablishedNode(node.name, step.number, finding.evidence))
+                if shown_by is not step:
+                    notes.append(f"step {step.number}: {node.name} was shown by step {shown_by.number}")
         return StepFindings(tuple(found), len(batches), usd, tuple(notes), tuple(unanswered))
 
     def estimate(
@@ -133,12 +153,12 @@ class LlmVerifier:
         """What `established` would cost with the same arguments; nothing for replies that are stored. Asks nothing."""
         total = CostEstimate()
         for batch in self._batches(step, nodes):
-            total += self._gateway.estimate(self._question(subject, query, before, step, batch), VerifierReply)
+            total += self._gateway.estimate(self._question(subject, query, before, step, batch), self._shape)
         return total
 
     def _batches(self, step: Step, nodes: Sequence[Node]) -> list[list[Node]]:
         """The nodes that one question each is asked of."""
-        if self._asked is Asked.EACH:
+        if self._asked is not Asked.STEP:
             return [[node] for node in nodes]
         fitting = [node for node in nodes if fits(node, step, self._roots)]
         return [fitting] if fitting else []
@@ -153,9 +173,17 @@ class LlmVerifier:
         return reader_question(self._gateway, ESTABLISH, subject, self._prompt, messages, self._sample)
 
 
-def verifier_prompt() -> Prompt:
+def verifier_prompt(asked: Asked) -> Prompt:
     """The verifier's prompt. Raises `PromptError`."""
-    return load_prompt("trajectories.curation", ESTABLISH)
+    return load_prompt("trajectories.curation", ESTABLISH_PREFIX if asked is Asked.PREFIX else ESTABLISH)
+
+
+def _shown_by_step(finding: NodeFinding, before: Sequence[Entry], step: Step) -> Step | None:
+    """The step that shows a node: the latest one, or where any may the one that the finding names, if it does; None
+    for a number that no step has."""
+    if not isinstance(finding, MatchedFinding) or finding.matched_action in {None, step.number}:
+        return step
+    return next((it for it in steps_of(before) if it.number == finding.matched_action), None)
 
 
 def node_words(node: Node) -> str:

@@ -39,7 +39,7 @@ _ASKED = 0.6
 _NODES = 12
 """Nodes that are not established, on the average step."""
 _VARIANTS = 0.8
-"""Variants for each seed, of which some are dropped before they are rolled out."""
+"""The share of the variants that a seed may have, of which some are dropped before they are rolled out."""
 
 ASSUMED = (
     f"assumed: {_STEPS} committed steps a stage, prompts of {_FIRST_PROMPT:,} tokens that grow by {_PER_STEP} a step"
@@ -109,7 +109,7 @@ def _rolled(options: WindowOptions, limit: int | None) -> tuple[float, float]:
     """The agent's steps of a stage in all candidates, and the number of variants."""
     steps = _committed(limit)
     windows = -(-steps // options.stride)
-    seeds, variants = windows * options.seeds, windows * options.seeds * _VARIANTS
+    seeds, variants = windows * options.seeds, windows * options.seeds * options.variants * _VARIANTS
     each = min(options.window, steps)
     return seeds * each + variants * each / 2, variants
 
@@ -125,7 +125,7 @@ def _assumed(purpose: str, options: WindowOptions, limit: int | None) -> tuple[f
     if purpose == AGENT:
         return rolled, rolled * prompt, rolled * _REPLY
     if purpose == ESTABLISH:
-        calls = rolled * (_NODES if options.est is Asked.EACH else _ASKED)
+        calls = rolled * (_ASKED if options.est is Asked.STEP else _NODES)
         return calls, calls * prompt, calls * _VERDICT
     calls = variants * (2 if purpose == CURATOR and options.pick is Pick.MODEL else 1)
     if purpose == GROUND and not options.ground:

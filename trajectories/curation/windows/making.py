@@ -90,8 +90,9 @@ class CandidateMaker:
         return self._scored(start, WindowCandidate(number, number, rolled.outcome, rolled.reason), rolled, ())
 
     def variant(self, start: WindowBeginning, number: int, made: Mapping[int, WindowCandidate]) -> WindowCandidate:
-        """A seed with one rewritten step, and the blinded agent's steps after it."""
-        seed = made[number - self._options.seeds]
+        """A seed with one rewritten step, and the blinded agent's steps after it. Variants of one seed are of
+        different nodes."""
+        seed = made[number % self._options.seeds]
         subject = self._subject(start, number)
         variant = WindowCandidate(number, seed.number, NO_PLACE)
         tried = {
@@ -99,6 +100,8 @@ class CandidateMaker:
             for other in made.values()
             if other.outcome in DROPPED and other.place is not None and other.target is not None
         }
+        own_targets = {it.target for it in made.values() if it.seed == seed.number and it.target is not None}
+        tried |= {(at, target) for at in range(len(seed.steps)) for target in own_targets}
         place, usd, reason = self._picked(start, seed, subject, tried)
         if place is None:
             return replace(variant, usd=usd, reason=reason)

@@ -53,7 +53,9 @@ class Asked(StrEnum):
     STEP = "step"
     """Once a step, for the nodes whose tool and an entity fit."""
     EACH = "each"
-    """Once for each step and each node that is not established (appendix H)."""
+    """Once for each step and each node that is not established (appendix H), of what that step shows."""
+    PREFIX = "prefix"
+    """The same, and any step of the session so far may show it (appendix H, E1)."""
 
 
 class EmptyFrontier(StrEnum):
@@ -73,6 +75,7 @@ DEFAULTS: Mapping[str, Any] = {
     "window": 10,
     "stride": 5,
     "seeds": 2,
+    "variants": 1,
     "floor": 0.5,
     "floor_unit": "progress",
     "premature": "defer",
@@ -102,7 +105,14 @@ class WindowOptions:
 
     window: int = told(10, "Steps of a candidate: n.", WINDOWS, why="cost", least=1)
     stride: int = told(5, "Steps of it that are committed: delta.", WINDOWS, why="cost", least=1)
-    seeds: int = told(2, "Blinded seeds of a window: K. Each has one variant at most.", WINDOWS, why="cost", least=1)
+    seeds: int = told(2, "Blinded seeds of a window: K.", WINDOWS, why="cost", least=1)
+    variants: int = told(
+        1,
+        "Variants of a seed at most, each towards another node.",
+        WINDOWS,
+        why="algorithm 1 has one for each node and position, appendix H one a seed",
+        least=0,
+    )
     floor: float = told(0.5, "What a candidate has to reach.", WINDOWS, why="hard stages reach less", least=0)
     floor_unit: FloorUnit = told(
         FloorUnit.PROGRESS,
@@ -120,7 +130,12 @@ class WindowOptions:
         Pick.RULE, "Who picks the step to rewrite and the node to go for: code, or the curator.", WINDOWS, why=_OPEN
     )
     length: LengthUnit = told(LengthUnit.TOKENS, "tokens: of responses; all: of observations, too.", WINDOWS, why=_OPEN)
-    est: Asked = told(Asked.STEP, "The verifier is asked once a step, or once for each node.", WINDOWS, why=_OPEN)
+    est: Asked = told(
+        Asked.STEP,
+        "The verifier is asked once a step; once for each node; or so, of all the session: prefix.",
+        WINDOWS,
+        why=_OPEN,
+    )
     ground: bool = told(
         True, "Whether rewritten steps have to be grounded.", WINDOWS, why="the ablation of section 5.4"
     )
@@ -144,6 +159,8 @@ class WindowOptions:
         for name in ("window", "stride", "seeds"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more")
+        if self.variants < 0:
+            raise UsageError("variants must be 0 or more")
         if self.stride > self.window:
             raise UsageError(f"a stride of {self.stride} steps is more than the window of {self.window}")
         if not 0 <= self.floor < float("inf"):

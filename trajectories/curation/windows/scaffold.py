@@ -53,7 +53,7 @@ class CuratedScaffold:
     @property
     def prompts(self) -> Mapping[str, str]:
         """See `Scaffold.prompts`."""
-        readers = [*curator_prompts().values(), verifier_prompt(), judge_prompt()]
+        readers = [*curator_prompts().values(), verifier_prompt(self._options.est), judge_prompt()]
         return {**self._agent.prompts, **{prompt.name: prompt.hash for prompt in readers}}
 
     def decided_by(self, chain_id: str) -> Mapping[str, Any]:

@@ -179,9 +179,9 @@ class CuratedStage:
             if number not in made:
                 self._tell(window, f"seed {number + 1} of {seeds}")
                 made[number] = self._kept(window, partial(self._maker.seed, start, number))
-        for number in range(seeds, 2 * seeds) if scored else ():
+        for number in range(seeds, seeds * (1 + self._options.variants)) if scored else ():
             if number not in made:
-                self._tell(window, f"variant of seed {number - seeds + 1}")
+                self._tell(window, f"variant of seed {number % seeds + 1}")
                 made[number] = self._kept(window, partial(self._maker.variant, start, number, made))
         return made
 

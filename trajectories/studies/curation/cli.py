@@ -147,7 +147,7 @@ def windows(repository: str | None, out: Path | None, db: str | None, as_json: b
     type=click.Choice([str(it) for it in Asked]),
     default=str(Asked.STEP),
     show_default=True,
-    help="Ask once a step, of the nodes that fit it; or once for each step and each node, as in the paper.",
+    help="Ask once a step, of the nodes that fit it; once for each node; or so, of all steps up to it (the paper).",
 )
 @_out_option
 @spending_options("Trajectories")

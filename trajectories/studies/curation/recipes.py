@@ -24,6 +24,7 @@ from sql.tables import (
     TrajectoryStage,
     Verdict,
 )
+from trajectories.agents.scaffolds.context import BYTES_PER_TOKEN
 from trajectories.agents.steps.conversation import told_tokens
 from trajectories.agents.steps.redundancy import exploration
 from trajectories.curation.windows.settings import read_settings, settings_words
@@ -107,6 +108,8 @@ class SampleSize:
     """Of files."""
     redundant: int = 0
     """Those of them that showed nothing new."""
+    told: int = 0
+    """Tokens of all that the model was told, once, estimated by bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +258,11 @@ def sample_size(tx: Transaction, attempt: RecipeAttempt, masks: frozenset[Mask])
         _total(tokens for tokens, train in turns if train),
         len(looked.views),
         looked.redundant,
+        sum(
+            -(-len(it.content.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+            for it in entries
+            if it.kind is not EntryKind.TURN
+        ),
     )
 
 

@@ -38,9 +38,11 @@ class WindowFigures:
     samples: int = 0
     """Those that were kept, and whose tests passed."""
     steps: float | None = None
-    """Of a sample, on average; likewise the next two."""
+    """Of a sample, on average; likewise the next three."""
     tokens: float | None = None
     """Of its replies; None where those of a turn are not known."""
+    length: float | None = None
+    """These and all that it was told, estimated by bytes: tokens of a trajectory (section 5.4)."""
     effectiveness: float | None = None
     windows: int = 0
     """Those in which a candidate was committed."""
@@ -113,7 +115,8 @@ def _line(
 ) -> WindowFigures:
     samples = [it for it in attempts if it.passed]
     sizes = [sample_size(tx, it, DEFAULT_MASKS) for it in samples]
-    tokens = [size.tokens for size in sizes if size.tokens is not None]
+    known = [(size.tokens, size.tokens + size.told) for size in sizes if size.tokens is not None]
+    whole = bool(known) and len(known) == len(sizes)
     mine = [grown[it.id] for it in attempts]
     how = sum((it.how for it in mine), Counter[str]())
     gates = sum((it.gates for it in mine), Counter[str]())
@@ -123,7 +126,8 @@ def _line(
         len(attempts),
         len(samples),
         mean(size.steps for size in sizes) if sizes else None,
-        mean(tokens) if tokens and len(tokens) == len(sizes) else None,
+        mean(own for own, _ in known) if whole else None,
+        mean(length for _, length in known) if whole else None,
         round(mean(grown[it.id].effectiveness for it in samples), 4) if samples else None,
         windows=how.total(),
         **{str(kind): how[kind] for kind in HowChosen},
@@ -205,7 +209,7 @@ def print_windows_study(study: Mapping[str, Any]) -> None:
     for number, line in enumerate(lines, 1):
         say_prose(f"{number}: {line['model']}, windows: {line['settings']}", width=_WIDTH, further=3)
     say_table(
-        ("", "tried", "samples", "steps", "tokens", "Eff"),
+        ("", "tried", "samples", "steps", "tokens", "length", "Eff"),
         [
             (
                 number,
@@ -213,6 +217,7 @@ def print_windows_study(study: Mapping[str, Any]) -> None:
                 line["samples"],
                 _number(line["steps"], 1),
                 _number(line["tokens"], 0),
+                _number(line["length"], 0),
                 _number(line["effectiveness"], 2),
             )
             for number, line in enumerate(lines, 1)
@@ -245,7 +250,8 @@ def print_windows_study(study: Mapping[str, Any]) -> None:
     if study["rules"]:
         say_prose("rules: " + ", ".join(f"{rule} {count:,}" for rule, count in study["rules"].items()), width=_WIDTH)
     say_prose(
-        f"Steps, tokens and Eff are means of {counted(sum(it['samples'] for it in lines), 'sample')}. {PAPER}",
+        f"Steps, tokens of replies, length (tokens of all messages, by bytes but for replies) and Eff are means of "
+        f"{counted(sum(it['samples'] for it in lines), 'sample')}. {PAPER}",
         width=_WIDTH,
     )
 
