@@ -64,7 +64,7 @@ class StageScript:
             looks = [f"echo {SEEN} {shlex.quote(path)}; head -n {LINES} {shlex.quote(path)}" for path in paths]
             return says("I look at what is there.", *calls_of(tool, number, "\n".join(looks)))
         if _STATUS.search(last):
-            missing = [path for path in paths if not re.search(rf"^(M|A|D| M| D|\?\?) {re.escape(path)}$", last, re.M)]
+            missing = [path for path in paths if not re.search(rf'^( M| D|\?\?) "?{re.escape(path)}"?$', last, re.M)]
             if missing:
                 raise ScriptUnknown(f"the patch of stage {position} left {missing[0]} as it was: {last[-300:]}")
             return says("It is done.", *(calls_of(tool, number, HAND_IN) if has_commands_alone(request) else ()))
