@@ -136,8 +136,9 @@ def _options(scaffold: str, settings: Settings) -> RolloutOptions:
     """The options with that agent; a program goes on with its session where it can. Raises `UsageError`."""
     if scaffold in SCAFFOLDS:
         return replace(OPTIONS, scaffold=scaffold)
-    context = "stage" if named_program(scaffold, settings).next is None else "chain"
-    options = replace(OPTIONS, scaffold=scaffold, context=context)
+    options = replace(OPTIONS, scaffold=scaffold)
+    if named_program(scaffold, settings).next is None:
+        options = replace(options, context="stage")
     require_program(options, settings, BACKENDS[options.backend].of(settings))
     return options
 

@@ -62,7 +62,7 @@ class MiniRuns:
             )
             with closing(make_gateway(settings, SqlLedger(self.world.store, "run"))) as gateway:
                 gateway.repeats = 0
-                options = {"scaffold": NAME, "context": "stage", "refinements": 0, "min_length": 1}
+                options: dict[str, Any] = {"scaffold": NAME, "context": "stage", "refinements": 0, "min_length": 1}
                 context = replace(self.world.context(**options), gateway=gateway, retries=0)
                 name = roll(context, self.world.chains[0], 0)
         outcome, _, reason = self.world.outcome(name)
