@@ -15,17 +15,18 @@ from research.exchanges.script import HAND_IN
 from research.real_rollouts.outcome import RolloutResult, faults
 from research.real_rollouts.programs import TITLE, StageScript
 from research.real_rollouts.work import StageWork
-from tests.prchain.treeworld import new_store, plant
+from tests.prchain.treeworld import Content, new_store, plant
 from tests.research.test_exchanges import function, request
 
-FILES = {"a.py": "one = 1\n", "b.py": "two = 2\n"}
+FILES: dict[str | bytes, Content] = {"a.py": "one = 1\n", "b.py": "two = 2\n"}
 QUERY = "It has 2 tasks.\n\nTask 1 of 2:\n\n<task>\nDo it.\n</task>"
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> StageScript:
     store = new_store(tmp_path)
-    start, end = plant(store, FILES), plant(store, {**FILES, "a.py": "one = 2\n", "new file.py": "x = 1\n"})
+    start = plant(store, {**FILES})
+    end = plant(store, {**FILES, "a.py": "one = 2\n", "new file.py": "x = 1\n"})
     works = [StageWork(position, StageState(start), end, end, ()) for position in (1, 2)]
     return StageScript(store, works)
 
@@ -52,7 +53,7 @@ def test_it_looks_applies_and_hands_in_by_what_real_commands_print(
     folder = tmp_path / "work"
     folder.mkdir()
     for name, content in FILES.items():
-        (folder / name).write_text(content)
+        (folder / str(name)).write_text(str(content))
     done = "git init -q . && git add . && git -c user.name=a -c user.email=a@b commit -qm begun"
     subprocess.run(done, cwd=folder, shell=True, check=True)
     results: list[str] = []
