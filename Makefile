@@ -102,8 +102,8 @@ test: $(DEV) $(MINI)/.installed $(if $(CHROMIUM),$(BROWSER)/.installed) #: Run a
 test-all: export PRCHAIN_TEST_ALL := 1
 test-all: test #: Run all tests, and walk every point of the tables that `make test` draws from: before a release
 
-test-llm: $(DEV) $(LLM)/.installed #: Ask a real, tiny model behind a real server: proves the wire, not the prose
-	PRCHAIN_TEST_LLM_PYTHON=$(LLM)/bin/python $(BIN)/python -m pytest tests/llm_smoke/smoke.py $(ARGS)
+test-llm: $(DEV) $(LLM)/.installed $(MINI)/.installed #: Ask a real, tiny model behind a real server: proves the wire, not the prose
+	PRCHAIN_TEST_MINI=$(MINI) PRCHAIN_TEST_LLM_PYTHON=$(LLM)/bin/python $(BIN)/python -m pytest tests/llm_smoke/smoke.py $(ARGS)
 
 test-consumers: $(DEV) $(CONSUMERS)/.installed #: Read exported files with the trainers' own code: several GB of packages
 	PRCHAIN_TEST_CONSUMERS_PYTHON=$(CURDIR)/$(CONSUMERS)/bin/python $(BIN)/python -m pytest tests/consumers/consumers.py $(ARGS)

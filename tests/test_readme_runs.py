@@ -274,6 +274,7 @@ ELSEWHERE = {
     "python -m research.harbor.scan": ("tests/research/test_harbor_scan.py", "(scan.main, "),
     "python -m research.harbor.drifts": ("tests/research/test_harbor_drifts.py", "drifts.cut_off("),
     "python -m research.exchanges": ("tests/research/test_exchanges.py", "without_volatile("),
+    "python -m research.real_rollouts": ("tests/research/test_program_rollouts.py", "script.answer("),
     "python -m research.harbor.roots": ("tests/research/test_harbor_drifts.py", "invoke(roots.main, "),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make mutations": ("tests/research/test_mutations.py", "verdict("),

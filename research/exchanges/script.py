@@ -34,21 +34,22 @@ def answer(request: Request) -> Reply:
     tool = shell_of(request.body.get("tools") or [])
     last, number = request.messages[-1], len(request.messages)
     if tool is None:
-        return _says(TITLE)
+        return says(TITLE)
     if last.role != "tool":
-        return _says(LOOK, *_calls(tool, number, "ls", f"cat {FILE}"), reasoning=WHY)
+        return says(LOOK, *calls_of(tool, number, "ls", f"cat {FILE}"), reasoning=WHY)
     if "MENDED" in last.content:
-        return _says(DONE, *(_calls(tool, number, HAND_IN) if _is_alone(request) else ()))
-    return _says(MENDED, *_calls(tool, number, MEND))
+        return says(DONE, *(calls_of(tool, number, HAND_IN) if has_commands_alone(request) else ()))
+    return says(MENDED, *calls_of(tool, number, MEND))
 
 
-def _is_alone(request: Request) -> bool:
+def has_commands_alone(request: Request) -> bool:
     """Whether commands are all that the agent has, so that its end is one."""
     assert request.body is not None
     return len(request.body["tools"]) == 1
 
 
-def _calls(tool: Mapping[str, Any], number: int, *commands: str) -> tuple[ToolCall, ...]:
+def calls_of(tool: Mapping[str, Any], number: int, *commands: str) -> tuple[ToolCall, ...]:
+    """Calls of a tool that runs commands; `number` tells their ids from those of other requests."""
     needed = tool["parameters"].get("required", ())
     more = {name: value for name, value in {"description": "run", "is_background": False}.items() if name in needed}
     return tuple(
@@ -57,6 +58,7 @@ def _calls(tool: Mapping[str, Any], number: int, *commands: str) -> tuple[ToolCa
     )
 
 
-def _says(text: str, *calls: ToolCall, reasoning: str | None = None) -> Reply:
+def says(text: str, *calls: ToolCall, reasoning: str | None = None) -> Reply:
+    """A reply of that model."""
     finish = "tool_calls" if calls else "stop"
     return Reply(text, "big", finish, tool_calls=calls, reasoning=reasoning, usage=Usage(100, None, 9))

@@ -41,7 +41,7 @@ def read(store: Store, trajectory: str) -> RolloutResult:
 
 def lines(result: RolloutResult, bases: Sequence[str]) -> Iterator[str]:
     """Lines for people; `bases` are the trees of B_t."""
-    for row, base in zip(result.stages, bases, strict=True):
+    for row, base in zip(result.stages, bases, strict=False):  # fewer where a machine failed
         if row.outcome == NOT_REACHED:
             yield f"stage {row.position}: {row.outcome}"
             continue
@@ -75,6 +75,8 @@ def faults(
 
     `missed_by` holds the tests of stage 2 that failed in the search without what the agent left out.
     """
+    if len(result.stages) < len(works):
+        return [f"the trajectory is {result.outcome}: {result.reason}"]
     found = []
     for row, work in zip(result.stages, works, strict=True):
         if row.outcome == NOT_REACHED and agent == "breaking" and row.position > 2:

@@ -21,27 +21,31 @@ from pydantic import BaseModel
 from prchain.core.errors import ContextTooLong, EndpointTimeout
 from prchain.core.llm.endpoint import Endpoint
 from prchain.core.llm.gateway import Gateway, Question
-from prchain.core.llm.model import ToolCall
+from prchain.core.llm.model import Reply, ToolCall
 from prchain.core.llm.prompts import Prompt
 from prchain.core.llm.replies import closed_schema
 from prchain.core.llm.setup import make_gateway
 from prchain.core.settings import PurposeSettings, Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
-from sql.tables import LlmCall, PrmWindow, TrajectoryMessage
+from sql.tables import LlmCall, PrmWindow, TrajectoryMessage, TrajectoryStage
 from tests.memory_ledger import MemoryLedger
+from tests.trajectories.miniprogram import NAME, SYSTEM, install_mini
 from tests.trajectories.prmmodels import looping
 from tests.trajectories.rolloutworld import PolicyModel, rollout_world
 from trajectories.agents.guidance.observer import make_prm
 from trajectories.agents.guidance.settings import PURPOSE
+from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.agents.steps.conversation import steps_of
+from trajectories.branches import read_branches
 from trajectories.curation.graphs.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.establishing import LlmVerifier, VerifierReply
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.judging import GroundReply, LlmClaimJudge
 from trajectories.curation.windows.options import ESTABLISH, GROUND, Asked
-from trajectories.model import Entry, EntryKind
+from trajectories.model import AgentLimits, Entry, EntryKind
 from trajectories.rollouts.rollout import roll
+from trajectories.rows import read_entries
 
 SERVER_PYTHON = "PRCHAIN_TEST_LLM_PYTHON"
 """The Python that has the server and the model; `make test-llm` sets it."""
@@ -215,3 +219,38 @@ def test_a_process_reward_model_guides_a_stage_or_its_fault_is_counted(
         assert {row[1] for row in windows} <= {None, "unreadable", "bad_reply"}
         assert set(world.rows(LlmCall, "state", purpose=PURPOSE)) == {("stored",)}, "the server refused none"
         print(f"{variant} {form}: {[row[1] or 'read' for row in windows]}")
+
+
+@pytest.mark.mini
+def test_an_agent_program_asks_it_by_the_wire_and_each_reply_is_paid_and_kept(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """mini-swe-agent's loop. What it is told to run it does not run, since nobody knows what that is."""
+    agent = {AGENT: PurposeSettings(max_tokens=8, token_ids=True)}
+    limits = AgentLimits(steps=2)
+    with (
+        rollout_world(tmp_path, [(1,)]) as world,
+        closing(make_gateway(settings.model_copy(update={"purposes": agent}), MemoryLedger())) as made,
+    ):
+        install_mini(world.folder, runs=False)
+        context = world.context(scaffold=NAME, context="stage", refinements=0, min_length=1, stage_limits=limits)
+        gateway = replace(context.gateway, routes=made.routes, repeats=0)
+        name = roll(replace(context, gateway=gateway), world.chains[0], 0)
+        assert world.outcome(name)[0] == "rejected", "it has changed nothing"
+        assert world.rows(TrajectoryStage, "endings", trajectory_id=name) == [(["step_limit"],)]
+        calls = world.rows(LlmCall, "state", "model", "tokens_in", "tokens_out", "usd", "reply", purpose=AGENT)
+        with world.store.reading() as tx:
+            entries, branches = read_entries(tx, name), list(read_branches(tx, name))
+    assert len(calls) == 2
+    for state, model, tokens_in, tokens_out, usd, _ in calls:
+        assert (state, model) == ("stored", "smollm2")
+        assert 20 < tokens_in < 1000 and 0 < tokens_out <= 8
+        assert usd == pytest.approx((tokens_in * 1.0 + tokens_out * 2.0) / 1e6)
+    replies = [Reply.from_json(row[-1]) for row in calls]
+    turns = [entry for entry in entries if entry.kind is EntryKind.TURN]
+    assert len(turns) + sum(branch.replies for branch in branches) == 2, "each reply is kept once"
+    assert (turns[-1].content, turns[-1].tool_calls) in [(reply.text, reply.tool_calls) for reply in replies]
+    assert entries[0].content == SYSTEM and "Task 1 of 1" in entries[1].content
+    for reply in replies:  # this server tells log-probabilities, and ids in places of its own
+        assert reply.tokens is not None and len(reply.tokens.logprobs) == reply.usage.tokens_out
+        assert all(it <= 0 for it in reply.tokens.logprobs)

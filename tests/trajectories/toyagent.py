@@ -75,19 +75,22 @@ if mode == "titles":
 """
 
 
-def install_toy(
-    folder: Path, mode: str = "works", *, backend: str = "unsafe-local", resumes: bool = True, **more: Any
-) -> None:
-    """Put the agent ``toy`` into a user's folder of agents below `folder`, and install it there."""
+def write_toy(folder: Path, mode: str = "works", *, resumes: bool = True, mark: str = "", **more: Any) -> None:
+    """Put the agent ``toy`` into a user's folder of agents below `folder`. `mark` tells its install from others."""
     (folder / "agents").mkdir(exist_ok=True)
     fields = {"help": "a toy", "version": "1.0", "licence": "MIT", **more}
     lines = [f'{name} = "{value}"' for name, value in fields.items()]
-    lines += ['install = """\ncat > agent.py <<\'END\'\n' + PROGRAM.replace("\\", "\\\\") + '\nEND\n"""']
+    lines += ['install = """\ncat > agent.py <<\'END\'\n' + PROGRAM.replace("\\", "\\\\") + f'\nEND\n{mark}"""']
     words = f"{{folder}}/agent.py {{base_url}} {{token}} {{model}} {{task}} '{mode}' {{session}}"
     lines += [f'command = "exec python3 -I {words} first"', "[variables]", 'TOY = "{home}"']
     if resumes:
         lines += ["[next]", f'command = "exec python3 -I {words} next"']
     (folder / "agents" / "toy.toml").write_text("\n".join(lines) + "\n")
+
+
+def install_toy(folder: Path, mode: str = "works", *, backend: str = "unsafe-local", **more: Any) -> None:
+    """Put the agent ``toy`` into a user's folder of agents below `folder`, as `write_toy`, and install it there."""
+    write_toy(folder, mode, **more)
     settings = Settings(data_dir=folder / "data", agents_dir=folder / "agents")
     program = Programs(folder / "agents")["toy"].program
     if not BACKENDS[backend].has_program(program, settings):
