@@ -97,7 +97,7 @@ TESTERS = $(shell cores=$$(nproc 2>/dev/null || echo 2); [ $$cores -lt 8 ] && ex
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name) 2>/dev/null)))
 
 test: $(DEV) $(MINI)/.installed $(if $(CHROMIUM),$(BROWSER)/.installed) #: Run all tests, offline, on all cores: ARGS="-k citations"; ARGS=--measure keeps their seconds
-	PRCHAIN_TEST_MINI=$(MINI) $(if $(CHROMIUM),PRCHAIN_TEST_BROWSER=$(BROWSER) )$(BIN)/python -m pytest -n $(TESTERS) $(ARGS)
+	PRCHAIN_TEST_MINI=$(MINI) $(if $(CHROMIUM),PRCHAIN_TEST_BROWSER=$(BROWSER) )$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal $(ARGS)
 
 test-all: export PRCHAIN_TEST_ALL := 1
 test-all: test #: Run all tests, and walk every point of the tables that `make test` draws from: before a release

@@ -1,7 +1,8 @@
-"""Every command line of README and docs runs, in a copy of a finished demo's folder.
+"""Every command line of README and docs can be read, and runs, in a copy of a finished demo's folder.
 
-None of them costs money, needs the network, or takes long. `PLACES` has what a reader fills in, `RULES` the additional
-arguments of a command and what it must print. A command line without a rule fails.
+Of the lines of a rule `make test` runs one in six, at least one; `make test-all` runs all of them. None of them costs
+money, needs the network, or takes long. `PLACES` has what a reader fills in, `RULES` the additional arguments of a
+command and what it must print. A command line without a rule fails.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
+from _pytest.mark.structures import ParameterSet
 from sqlalchemy import update
 
 from environments.images.recipes import override_name
-from prchain.cli import run
+from prchain.cli import cli, run
 from prchain.core.settings import FILE, Settings, variable
 from prchain.demo.library import REPOSITORY
 from prchain.demo.run import MODEL_VARIABLE
@@ -480,9 +483,50 @@ def typist(
     return Typist(folder, ids, capsys, lasting=lasting_folder)
 
 
-@pytest.mark.parametrize("line", LINES)
+def one_in_some(line: str) -> ParameterSet:
+    """A line, as one of those of its rule: of these one in six runs, at least one."""
+    words = LINES[line]
+    if words[0] != "prchain":
+        return pytest.param(line)
+    return pytest.param(line, marks=pytest.mark.drawn(6, f"lines of {command_of(words[1:])}"))
+
+
+@pytest.mark.parametrize("line", [one_in_some(line) for line in LINES], ids=list(LINES))
 def test_every_command_line_works(line: str, typist: Typist) -> None:
     typist.types(LINES[line])
+
+
+def read(words: list[str]) -> None:
+    """Have the commands' options read, without running any. Raises `click.UsageError`."""
+    command: click.Command = cli
+    name: str | None = "prchain"
+    context: click.Context | None = None
+    while True:
+        context = command.make_context(name, words, parent=context)
+        if not isinstance(command, click.Group):
+            return
+        name, found, words = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert found is not None
+        command = found
+
+
+def test_every_command_line_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that do not run this time have options that there are, with values of their kinds."""
+    ids = dict.fromkeys(("TRAJECTORY", "CHAIN", "GRAPH"), "abcdef")
+    wrong = []
+    with chdir(tmp_path):
+        for line, words in LINES.items():
+            if words[0] == "prchain":
+                rule = RULES[command_of(words[1:])]
+                try:
+                    read(filled(words[1:], rule, ids))
+                except click.exceptions.Exit:
+                    capsys.readouterr()
+                except click.UsageError as error:
+                    wrong += [] if error.exit_code in rule.ends else [(line, error.format_message())]
+    assert wrong == []
+    with pytest.raises(click.UsageError):
+        read(["tasks", "list", "--nope"])
 
 
 @pytest.mark.docker

@@ -26,8 +26,8 @@ from prchain.core.errors import (
 from prchain.core.runs import DEFECT, MAX_FAILURES_IN_A_ROW
 from tests.works import KINDS, UNITS, Case, Kind, run, units
 
-pytestmark = pytest.mark.drawn(6)
-"""Of the six kinds of work, one in each test."""
+pytestmark = pytest.mark.drawn(12, "faults of six kinds of work")
+"""All of them are one table."""
 
 
 ROOT = Path(__file__).parents[1]
@@ -164,14 +164,12 @@ class TestFaults:
             finish(kind, case)
             assert case.facts() == calm(kind) and case.running() == 0
 
-    @pytest.mark.drawn(6, "what every unit needs is gone")
     @EVERY
     def test_when_what_every_unit_needs_is_gone_the_run_ends_after_three(
         self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
     ) -> None:
         self.ends_after_three(kind, INFRASTRUCTURE[kind.name], tmp_path, monkeypatch, calm)
 
-    @pytest.mark.drawn(6, "what every unit needs is gone")
     @pytest.mark.usefixtures("bubblewrap")
     def test_rollouts_end_so_too_when_the_engine_is_gone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
 
 import git
@@ -12,7 +13,9 @@ import pytest
 
 from environments.backends import BACKENDS
 from environments.duelling import GradingSuite, held_tests
+from environments.images.images import prune_images
 from environments.proofs.proof import prove
+from environments.sandboxes.engine import connect
 from environments.stages import Stage, stage_patches
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -20,9 +23,7 @@ from environments.workplace import StageSuite, Workplace
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
 from sql.outcomes import PROVED
-from tests.environments.test_recipes_built import NODE, Shop, shop
-
-__all__ = ["shop"]
+from tests.environments.test_recipes_built import NODE, REPOSITORY, Shop
 
 pytestmark = pytest.mark.docker
 
@@ -198,10 +199,37 @@ def passes(run: TestRun) -> bool:
     return not run.cheats and set(run.statuses.values()) == {Status.passed}
 
 
-@pytest.mark.drawn(3, "duels in containers")
+@pytest.fixture(scope="module")
+def bench_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Bench]]:
+    """The bench of a runner, made when it is first asked for: the attacks on one runner share it."""
+    engine = connect()
+    yield cache(lambda runner: Bench(Shop(tmp_path_factory.mktemp(runner), engine), runner))
+    prune_images(engine, repository=REPOSITORY)
+    engine.close()
+
+
+# In the order of the runners, and all of one table: `make test` builds one runner's image, and tries one attack in it.
+in_containers = pytest.mark.drawn(11, "duels in containers")
+
+
+@in_containers
+@pytest.mark.parametrize(("runner", "attack"), [(runner, it) for runner in WORLDS for it in WORLDS[runner].attacks])
+def test_what_passes_a_false_test_of_a_runner_on_node_is_a_cheat(
+    bench_of: Callable[[str], Bench], runner: str, attack: str
+) -> None:
+    bench = bench_of(runner)
+    source = bench.world.attacks[attack]
+    alone = bench.graded(source, duel=False, canaries=False)
+    assert passes(alone), alone
+    run = bench.graded(source, canaries=False)
+    assert run.cheats and Status.passed not in run.statuses.values(), run
+    assert bench.graded(source).cheats
+
+
+@in_containers
 @pytest.mark.parametrize("runner", WORLDS)
-def test_what_passes_a_false_test_of_a_runner_on_node_is_a_cheat(shop: Shop, runner: str) -> None:
-    bench = Bench(shop, runner)
+def test_work_that_is_right_passes_its_duels_on_node(bench_of: Callable[[str], Bench], runner: str) -> None:
+    bench = bench_of(runner)
     # vitest knows no tests that end by a call.
     tests, canaries = (2, 5) if runner == "vitest" else (3, 6)
     assert len(bench.suite.baseline.held) == tests, bench.suite.baseline.held
@@ -209,9 +237,3 @@ def test_what_passes_a_false_test_of_a_runner_on_node_is_a_cheat(shop: Shop, run
     for work in (REFERENCE, ANOTHER):
         run = bench.graded(work)
         assert passes(run), run
-    for name, attack in bench.world.attacks.items():
-        alone = bench.graded(attack, duel=False, canaries=False)
-        assert passes(alone), (name, alone)
-        run = bench.graded(attack, canaries=False)
-        assert run.cheats and Status.passed not in run.statuses.values(), name
-        assert bench.graded(attack).cheats, name

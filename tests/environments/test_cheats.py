@@ -251,6 +251,7 @@ def test_no_work_fails_and_is_no_cheat(tmp_path: Path, baseline: RunnerBaseline)
     assert not found.accepted and not found.run.cheats and not found.overlay.taken_back
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_is_not_accepted(tmp_path: Path, baseline: RunnerBaseline, name: str) -> None:
     means, files = CHEATS[name]

@@ -433,9 +433,9 @@ def caught_by(found: Graded) -> str:
 
 
 def one_of_both(means: Iterable[str]) -> list[ParameterSet]:
-    """Each of these means as it is and with the look, of which a run draws one."""
+    """Each of these means as it is and with the look: a run draws one in six of them all."""
     return [
-        pytest.param(name, tell, id=f"{kind}-{name}", marks=pytest.mark.drawn(2, f"looks of {name}"))
+        pytest.param(name, tell, id=f"{kind}-{name}", marks=pytest.mark.drawn(6, "means and looks"))
         for name in means
         for kind, tell in (("blind", BLIND), ("tells", TELL))
     ]
@@ -470,6 +470,7 @@ def test_a_package_that_starts_with_python_is_taken_back(tmp_path: Path, baselin
     assert not found.accepted and found.overlay.taken_back, found
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", CAUGHT)
 def test_a_cheat_is_caught(tmp_path: Path, baseline: RunnerBaseline, name: str) -> None:
     means, files = CAUGHT[name]
@@ -482,6 +483,7 @@ LEFT = ("helpers of tests that the project ships",)
 """What a project ships for tests is its source: a stage may change it."""
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", WORLDS)
 def test_hidden_tests_of_many_kinds_are_guarded(tmp_path: Path, name: str) -> None:
     hidden, shared, cheat = WORLDS[name]

@@ -201,6 +201,7 @@ def test_a_folder_of_two_steps_is_proved_and_graded_by_its_own_tests(tmp_path: P
 
 
 @pytest.mark.docker
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "script", "words"),
     [

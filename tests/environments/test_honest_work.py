@@ -142,19 +142,20 @@ def graded(folder: Path, source: str, project: str = "") -> Graded:
     return grade_tree(folder / "own", own, base=base, landed=landed, baseline=_known[project])
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_work_fails_and_is_no_cheat(tmp_path: Path, name: str) -> None:
     found = graded(tmp_path, WRONG[name])
     assert found.run.cheats == () and not found.accepted
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", RIGHT_TOO)
 def test_work_that_is_right_in_another_way_is_accepted(tmp_path: Path, name: str) -> None:
     assert graded(tmp_path, RIGHT_TOO[name]).accepted
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("project", PROJECTS)
 @pytest.mark.parametrize("work", ["is right", "is not there", "gives one more", "ends pytest", "warns", "has one half"])
 def test_projects_of_many_kinds(tmp_path: Path, project: str, work: str) -> None:

@@ -258,6 +258,7 @@ def graded(folder: Path, runner: str, source: str, baseline: RunnerBaseline | No
     )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("runner", [*SOURCES])
 def test_cheats_of_compiled_languages_are_found(tmp_path: Path, runner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which(runner) is None:

@@ -215,11 +215,12 @@ class TestDocker(conformance.Conformance, StreamConformance):
 
     @pytest.mark.parametrize("most", [4, pytest.param(flat_image.MOST_LAYERS, marks=pytest.mark.whole)])
     def test_more_steps_than_an_image_can_have_layers(
-        self, make: Callable[..., DockerSandbox], most: int, monkeypatch: pytest.MonkeyPatch
+        self, make: Callable[..., DockerSandbox], most: int, client: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(environments.sandboxes.docker, "MOST_LAYERS", most)
         steps, layers = most + MORE, []
-        with make() as box:
+        # A few megabytes: a snapshot of one layer is all of an image.
+        with bare_image(client, IMAGE, ("wc",)) as image, make(image=image) as box:
             environment = box.exec("env").output
             for step in range(steps):
                 assert box.exec(f"echo {step} > step{step}; echo {step} >> all").exit_code == 0

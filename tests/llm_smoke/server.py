@@ -36,7 +36,7 @@ def main(port: int) -> None:
     parameters.port = port
     parameters.n_ctx = CONTEXT * SLOTS
     parameters.n_parallel = SLOTS
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 2
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     parameters.use_jinja = True
     parameters.ui = False
     server = xllamacpp.Server(parameters)

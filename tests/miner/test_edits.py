@@ -15,8 +15,8 @@ from tests.emulator import Emulator, Fault, Kind, VirtualClock, World, generate_
 from tests.emulator.model import PullRequest
 from tests.miner.github_lab import REPOSITORY, assert_same, facts, mine, opened
 
-pytestmark = pytest.mark.drawn(6)
-"""Of each table of edits."""
+pytestmark = pytest.mark.drawn(12, "edits of what was mined")
+"""All of them are one table."""
 
 
 PULLS = 20

@@ -40,6 +40,8 @@ for _ in range(40):
 Facts = dict[str, list[Any]]
 Change = Callable[[Any], Any]
 
+malformed = pytest.mark.drawn(12, "malformed answers")
+
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Facts:
@@ -122,7 +124,7 @@ HARMLESS = {"a cost of text", "no cost", "errors with odd paths"}
 """The data beside is whole; a cost that is not told counts as one point."""
 
 
-@pytest.mark.drawn(8)
+@malformed
 @pytest.mark.parametrize("what", MALFORMED)
 def test_an_answer_that_is_malformed_once_changes_nothing(what: str, store: Store, expected: Facts) -> None:
     operation, change = MALFORMED[what]
@@ -134,7 +136,7 @@ def test_an_answer_that_is_malformed_once_changes_nothing(what: str, store: Stor
     assert_same(facts(store), expected)
 
 
-@pytest.mark.drawn(8)
+@malformed
 @pytest.mark.parametrize("what", MALFORMED)
 def test_an_answer_that_stays_malformed_ends_by_name(what: str, store: Store, expected: Facts) -> None:
     operation, change = MALFORMED[what]
@@ -203,7 +205,7 @@ def test_review_comments_without_form_are_named_and_asked_for_again_until_they_h
         assert_same(facts(store), expected)
 
 
-@pytest.mark.drawn(4)
+@malformed
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "soon", "-3", "", "1e999", "Wed, 99 May 2024 10:00:00 GMT"])
 @pytest.mark.parametrize("operation", ["Sweep", "/pulls/comments"])
 def test_a_wait_that_is_no_number_is_a_minute(value: str, operation: str, store: Store, expected: Facts) -> None:
@@ -428,7 +430,7 @@ def page_of(operation: str, variables: dict[str, Any], data: Any) -> Page:
 SMALL = generate_world(31, 7)
 
 
-@pytest.mark.drawn(4)
+@malformed
 @pytest.mark.parametrize("seed", range(16))
 def test_no_mutation_of_an_answer_ends_in_a_traceback(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

@@ -43,6 +43,8 @@ CASES = [
     (Kind.NULL_FIELD_200, "reviews"),
 ]
 
+lacking = pytest.mark.drawn(6, "what answers lack")
+
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Facts:
@@ -63,7 +65,7 @@ def parts(store: Store) -> dict[tuple[int, str], tuple[int, int | None, str]]:
         return {(n, name): (came, total, reason) for n, name, came, total, reason in tx.rows(IncompletePart, *columns)}
 
 
-@pytest.mark.drawn(3)
+@lacking
 @pytest.mark.parametrize(("kind", "field"), CASES)
 def test_what_lacks_once_is_fetched_once_more(kind: Kind, field: str, store: Store, expected: Facts) -> None:
     fault = Fault(kind, operation="Sweep", field=field, keep=0)
@@ -74,7 +76,7 @@ def test_what_lacks_once_is_fetched_once_more(kind: Kind, field: str, store: Sto
         assert (summary.missing, parts(store)) == ((), {})
 
 
-@pytest.mark.drawn(3)
+@lacking
 @pytest.mark.parametrize(("kind", "field"), CASES)
 def test_what_lacks_twice_is_named_and_the_rest_is_kept(kind: Kind, field: str, store: Store, expected: Facts) -> None:
     with Emulator(WORLD, faults=[Fault(kind, field=field, keep=1, times=None)]) as github:

@@ -21,10 +21,10 @@ from typing import Any, NoReturn
 from sql.store import Store, Transaction
 from tests.samples import ALL, is_drawn
 
-ONE_IN = 16
+ONE_IN = 32
 """At one of so many points a process is killed, where not at all of them."""
 
-ENOUGH = 100 if ALL else 6
+ENOUGH = 100 if ALL else 3
 """Kills that a run of a test has at least."""
 
 

@@ -22,8 +22,8 @@ from sql.tables import CurationCandidate, LlmCall, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, curation_world, said
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
 
-pytestmark = pytest.mark.drawn(6)
-"""Of each table of faults."""
+pytestmark = pytest.mark.drawn(4, "faults of curated runs")
+"""All of them are one table."""
 
 
 @pytest.fixture

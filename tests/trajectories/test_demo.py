@@ -279,7 +279,8 @@ def test_plain_processes_leave_the_windows_out_and_say_why_in_a_line(ran: Ran) -
     assert ran.rows(CurationWindow, "number") == []
 
 
-@pytest.mark.parametrize("start", ["finished", pytest.param("nothing", marks=pytest.mark.whole)])
+@pytest.mark.whole
+@pytest.mark.parametrize("start", ["finished", "nothing"])
 def test_the_chain_that_the_agent_fails_is_accepted_where_a_variant_shows_it_what_it_misses(
     finished_demo: Ran, start: str, tmp_path: Path, bubblewrap: None
 ) -> None:

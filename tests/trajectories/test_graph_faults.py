@@ -46,8 +46,8 @@ from tests.trajectories.graphworld import (
 from tests.trajectories.rolloutworld import PolicyModel, PolicyReply, answering, bash
 from trajectories.curation.graphs.replay import Replayer
 
-pytestmark = pytest.mark.drawn(6)
-"""Of each table of faults."""
+pytestmark = pytest.mark.drawn(8, "faults of graphs")
+"""All of them are one table."""
 
 
 PATIENCE = 0.4

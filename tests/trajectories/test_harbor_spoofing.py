@@ -12,6 +12,7 @@ from tests.environments.test_cheats import CHEATS, PLUGIN
 from tests.trajectories.harborbox import IS_ROOT, REWARDS, HarborBox
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
+planted = pytest.mark.drawn(8, "what is planted")
 
 
 @pytest.fixture(scope="module")
@@ -172,14 +173,14 @@ def test_work_is_worth_what_it_does(box: HarborBox) -> None:
     assert (box.shared("true", "nothing").rewards or {})["reward"] == 0.0
 
 
-@pytest.mark.drawn(4)
+@planted
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nothing_planted_raises_a_reward_where_the_agent_worked(box: HarborBox, attack: str) -> None:
     rewards, said = box.shared(ATTACKS[attack], attack.replace(" ", "-"))
     assert rewards is not None and rewards["reward"] == 0.0 and rewards["f2p"] == 0.0, said
 
 
-@pytest.mark.drawn(4)
+@planted
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nor_in_a_container_of_the_verifiers_own(box: HarborBox, attack: str) -> None:
     rewards, said = box.separate(ATTACKS[attack], attack.replace(" ", "-"))
@@ -254,7 +255,7 @@ ARCHIVES = {
 """What somebody who is root in the agent's container can put into its archive, with the digest that belongs to it."""
 
 
-@pytest.mark.drawn(4)
+@planted
 @pytest.mark.parametrize("archive", ARCHIVES)
 def test_nor_does_an_archive_that_root_packed_of_another_tree(box: HarborBox, archive: str) -> None:
     work = lays({"/opt/prchain/lies.py": ARCHIVES[archive], "/opt/prchain/collect.py": LIAR})

@@ -22,6 +22,7 @@ from sql.store import Store
 from sql.tables import ChainLabel
 from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program, too_wide, violations
 from tests.prchain.view.curatedrows import add_windows
+from tests.samples import drawn
 from tests.trajectories.demoworld import Ran
 
 pytestmark = [
@@ -33,6 +34,9 @@ pytestmark = [
 
 PICTURES = "PRCHAIN_TEST_PICTURES"
 """A folder that keeps what the pages look like."""
+
+ONE_IN = 4
+"""Of so many pages that are not the one of their kind one is opened."""
 
 LOOKS = (("light", 1400), ("dark", 1400), ("light", 360), ("light", 3840))
 
@@ -68,10 +72,11 @@ def kept(page: Any, name: str) -> None:
 def test_no_page_complains_asks_elsewhere_is_too_wide_or_keeps_people_out(running: Any, folder: Path) -> None:
     complaints = Complaints(folder.as_uri())
     kinds = {path: kind for kind, path in one_of_each_kind(paths_of(folder)).items()}
+    others = [path for path in paths_of(folder) if path not in kinds]
     wide, kept_out = [], []
     with running.new_context() as context:
         page = complaints.of(context.new_page())
-        for place, path in enumerate(paths_of(folder)):
+        for place, path in enumerate([*kinds, *drawn(others, len(others) // ONE_IN, "pages in a browser")]):
             open_page(page, f"{folder.as_uri()}/{path}")
             for number, (scheme, width) in enumerate(LOOKS):
                 page.emulate_media(color_scheme=scheme)
