@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from environments.duelling import GradingSuite, held_tests
 from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER, falsify_javascript
+from environments.suites.canaries.duels import dice
 from environments.suites.runners import RUNNERS, nodetest
 from environments.suites.testlogs import Status
 from tests.environments.stageworld import Changes, StageWorld, stage_world
@@ -77,6 +78,20 @@ def test_of_tests_of_one_name_all_are_false_or_none_can_be() -> None:
     text = f"describe('a', () => {{\n{block}}})\ndescribe('b', () => {{\n{block}}})\n"
     assert falsify_javascript(text, Random)[0].count("toBe(1)") == 0
     assert falsify_javascript(text.replace("toBe(1)", "toBe(one)", 1), Random)[1] == set()
+
+
+def test_only_dice_of_proofs_of_before_hit_a_message() -> None:
+    text = "test('doubles', t => {\n  t.equal(twice(3), 6, 'twice 3')\n  t.end()\n})\n"
+    for seed, form in {
+        3: r"6, '\w+ \d'",
+        4: r"6, '\w+ \d'",
+        5: r"(?!6\b)\d+, 'twice 3'",
+        6: r"(?!6\b)\d+, 'twice 3'",
+    }.items():
+        made, can = falsify_javascript(text, lambda name, seed=seed: dice("m", "f", name, seed))
+        assert can == {"doubles"} and made != text
+        assert re.search(rf"t\.equal\(twice\(3\), {form}\)", made), seed
+    assert JAVASCRIPT_FALSIFIER.seeds == (5, 6)
 
 
 @given(st.text() | st.text(alphabet="it('a, ()=>{})\n  .toBe1expect"))
