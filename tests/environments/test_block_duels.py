@@ -114,11 +114,11 @@ const assert = require('node:assert');
 const { halved } = require('../lib/prices.js');
 
 test('halves a price', () => {
-  assert.strictEqual(halved(8), 4);
+  assert.strictEqual(halved(8), 4, 'halves 8');
 });
 
 test('halves nothing', () => {
-  assert.strictEqual(halved(0), 0);
+  assert.strictEqual(halved(0), 0, 'halves 0');
 });
 """
 RIGHT = "exports.halved = (amount) => amount / 2;\n"
