@@ -15,6 +15,8 @@ from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile,
 from environments.suites.canaries.names import NewNames
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_HEAD = re.compile(r"(?m)^([ \t]*(?:async[ \t]+)?def[ \t]+)(test\w*)(?=[ \t]*\()")
 _WORD = re.compile(rb"\b[Tt]est\w+")
 _LOOKED_AT = (
     r"request\.(?:node|function)|\bitem\.(?:name|nodeid|originalname|function|obj)\b|\bnodeid\b|\bgetfixture"
@@ -56,15 +58,15 @@ def renamed_python(path: str, text: str, tree: ast.Module, found: PlantedFile, p
     if not chosen:
         return found
     new_names = NewNames.of_functions(names, planting.named, _identifiers(tree))
-    made, renamed = found.text, list[Canary]()
+    said = Counter(_IDENTIFIER.findall(found.text))
+    others: dict[str, str] = {}
+    renamed: list[Canary] = []
     for number, name in chosen:
-        head = re.compile(rf"(?m)^([ \t]*(?:async[ \t]+)?def[ \t]+){re.escape(name)}(?=[ \t]*\()")
-        if len(re.findall(rf"\b{re.escape(name)}\b", made)) != 1 or not head.search(made):
-            continue
-        other = new_names.draw(planting.draw, planting.taken)
-        planting.taken.add(other)
-        made = head.sub(rf"\g<1>{other}", made)
-        renamed.append(Canary(renamed_slot(path, number), CanaryKind.TRUE, path, other, name))
+        if said[name] == 1:
+            others[name] = new_names.draw(planting.draw, planting.taken)
+            planting.taken.add(others[name])
+            renamed.append(Canary(renamed_slot(path, number), CanaryKind.TRUE, path, others[name], name))
+    made = _HEAD.sub(lambda head: f"{head[1]}{others.get(head[2], head[2])}", found.text)
     return PlantedFile(made, (*found.canaries, *renamed))
 
 
