@@ -57,6 +57,7 @@ class MadeUp:
         ({"a.py:r1": "a.py::test_one"}, {"a.py:1", "b.py:1", "b.py:r1"}),
         ({"a.py:r1": "a.py::test_more"}, {"b.py:1"}),
         ({"a.py:1": "a.py::test_more"}, {"b.py:1"}),
+        ({"a.py:1": "b.py::test_two", "b.py:1": "a.py::test_one"}, set()),
         ({"b.py:r1": "a.py::test_more"}, {"b.py:1"}),
     ],
 )

@@ -44,6 +44,12 @@ def is_renamed(slot: str) -> bool:
     return _RENAMED.search(slot) is not None
 
 
+def hiding(slots: Collection[str]) -> list[str]:
+    """The slots, sorted, without those of tests proper in files that have no canary: there is nothing to hide."""
+    files = {slot.rpartition(":")[0] for slot in slots if not is_renamed(slot)}
+    return sorted(slot for slot in slots if not is_renamed(slot) or slot.rpartition(":")[0] in files)
+
+
 @dataclass(frozen=True, slots=True)
 class Canary:
     """A test that was planted into `file`. `name` is its function's, another one in every run and in no other file;
