@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -88,7 +89,7 @@ def test_only_dice_of_proofs_of_before_hit_a_message() -> None:
         5: r"(?!6\b)\d+, 'twice 3'",
         6: r"(?!6\b)\d+, 'twice 3'",
     }.items():
-        made, can = falsify_javascript(text, lambda name, seed=seed: dice("m", "f", name, seed))
+        made, can = falsify_javascript(text, partial(dice, "m", "f", seed=seed))
         assert can == {"doubles"} and made != text
         assert re.search(rf"t\.equal\(twice\(3\), {form}\)", made), seed
     assert JAVASCRIPT_FALSIFIER.seeds == (5, 6)
