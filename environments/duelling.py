@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING
 
@@ -174,8 +175,11 @@ class _TestTexts:
         return self._entries[file]
 
     def names(self, file: str) -> frozenset[str]:
-        """The tests of a file that can be made false."""
-        return self._made(file, Random)[1]
+        """The tests of a file that can be made false by some seed of their language."""
+        falsifier = RUNNERS[self._suite.workplace.runner].falsify
+        seeds = (*falsifier.seeds, *falsifier.last_seeds) if falsifier is not None else ()
+        made = (self._made(file, partial(dice, self._suite.landed, file, seed=seed)) for seed in seeds)
+        return frozenset(name for _, names in made for name in names)
 
     def falsified(self, file: str, false: Mapping[Test, int]) -> tuple[str, frozenset[str]]:
         """The file with those of its tests made false that stand in the mapping, and the names of these."""

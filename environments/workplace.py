@@ -18,7 +18,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import SystemRandom
@@ -31,6 +31,7 @@ from environments.images.buildlogs import decisive_lines
 from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, Planting
+from environments.suites.canaries.renames import lone_names
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testfiles import LIMIT, choose, is_test_file
@@ -57,6 +58,7 @@ REFRESH_TIMEOUT = 900.0
 """Seconds for one script of a recipe's refresh; some compile extensions."""
 
 _FILES_OF_NAMES = 40
+_FILES_AT_ONCE = 200
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _TEST_NAME = re.compile(r"\b(?:def|func|fn|void)\s+([Tt]est\w+)")
 _GIT = 300.0
@@ -371,7 +373,8 @@ class StageSuite:
         return self.workplace.trees.edit(tree, self.overlay(tree).changes)
 
     def planted(self, tree: str, slots: Collection[str] | None) -> PlantedTree:
-        """A tree with canaries in its test files, M_t's: in these slots, or in all that there are.
+        """A tree with canaries in its test files, M_t's: in these slots, or in all that there are. Tests proper have
+        other names there, too.
 
         Their names are drawn anew each time, so that nobody can know them. Where they are and what is false in them
         follows from M_t's name, which no sandbox holds: what a canary showed on M_t holds for later runs.
@@ -390,7 +393,8 @@ class StageSuite:
         texts = [blob.decode("utf-8", "surrogateescape") for blob in blobs]
         # A file that cannot be imported is an error under its module's name.
         taken = {name for text in (*texts, *map(path_text, entries)) for name in _IDENTIFIER.findall(text)}
-        planting = Planting(self.landed, SystemRandom(), slots, taken, self._test_names)
+        lone = lone_names(self._landed_texts()) if slots is None else ()
+        planting = Planting(self.landed, SystemRandom(), slots, taken, self._test_names, lone)
         changes: dict[bytes, TreeEntry | None] = {}
         canaries: list[Canary] = []
         for (path, entry), text in zip(entries.items(), texts, strict=True):
@@ -413,6 +417,14 @@ class StageSuite:
             [it.blob for it in entries if it.mode in (FILE, EXECUTABLE)][:_FILES_OF_NAMES]
         )
         return tuple(name for blob in blobs for name in _TEST_NAME.findall(blob.decode("utf-8", "replace")))
+
+    def _landed_texts(self) -> Iterator[tuple[bytes, bytes]]:
+        """The files of M_t, each with its path."""
+        files = [(path, it.blob) for path, it in self._landed_entries.items() if it.mode in (FILE, EXECUTABLE)]
+        for begin in range(0, len(files), _FILES_AT_ONCE):
+            some = files[begin : begin + _FILES_AT_ONCE]
+            texts = self.workplace.trees.blobs([blob for _, blob in some])
+            yield from zip((path for path, _ in some), texts, strict=True)
 
     def run(self, tree: str) -> TestRun:
         """Run the stage's tests once on a tree or commit of the stage, with the overlay, in a sandbox of their own.

@@ -12,6 +12,7 @@ from environments.proofs.proof_rows import StageProof, StoredRun, read_runs, rea
 from environments.proofs.published import PublishedLists, published_image, published_lists
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.stages import read_chain
+from environments.suites.canaries.canary import is_renamed
 from environments.suites.outcomes import removed_upstream
 from environments.suites.testruns import LEFT_OUT, TestRun
 from prchain.core.console.reports import WHERE_ASKED
@@ -148,7 +149,7 @@ def _stage_report(
         strength=strength_row(proof.strength) | _named(proof.strength) if proof.outcome == PROVED else None,
         hidden=(proof.strength.hidden if proof.strength else ()) if tests else None,
         own_plugins=proof.baseline.own_plugins,
-        canaries=len(proof.baseline.slots),
+        canaries=sum(not is_renamed(slot) for slot in proof.baseline.slots),
         duels=len(proof.baseline.held),
         earlier_broken=tuple(earlier_broken(proof, earlier)),
         tests=dataclasses.asdict(proof.classes) if tests else None,

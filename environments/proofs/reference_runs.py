@@ -12,6 +12,7 @@ from importlib import resources
 from environments.proofs.proof_rows import StoredRuns
 from environments.stages import Stage
 from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.canary import Canary, CanaryKind, is_renamed
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import RUNNER_MISSING, TestRun
@@ -57,11 +58,15 @@ class ReferenceRuns:
             if not first.usable:
                 return [first], RunnerBaseline()
             disturbed = self._disturbed(first, tell)
-            fit = set(first.observed.canaries or ()) - self._slots_of(disturbed, first)
+            fit = set(first.observed.canaries or ())
+            # A test that does not pass by another name has its own, and the file its canaries.
+            renamed = {(it.file, it.donor) for it in planted if it.kind is CanaryKind.TRUE}
+            if others_disturbed := [test for test in disturbed if self._known_as(test) not in renamed]:
+                fit -= {slot for slot in fit if is_renamed(slot)} | self._slots_of(others_disturbed, first)
             known = first.observed.with_canaries(fit)
             is_plain = not first.observed.replaced and not disturbed and fit == set(first.observed.canaries or ())
             numbers = range(2, self._runs + 1 if is_plain else self._runs + 2)
-            others = [run(number, known, tell) for number in numbers] if fit == planted else None
+            others = [run(number, known, tell) for number in numbers] if fit == {it.slot for it in planted} else None
         if others is None:
             with self._side(AFTER, self._stage.landed, known.canaries) as (run, _):
                 others = [run(number, known, tell) for number in numbers]
@@ -87,6 +92,10 @@ class ReferenceRuns:
             plain = run(self._runs + 2, first.observed.with_canaries(()), tell)
         return [test for test in failed if plain.statuses.get(test, Status.passed) in _ENDED]
 
+    def _known_as(self, test: str) -> tuple[str | None, str]:
+        runner = RUNNERS[self._suite.workplace.runner]
+        return runner.file_of(test, self._suite.files), runner.name_of(test)
+
     def _slots_of(self, tests: Collection[str], run: TestRun) -> set[str]:
         """The slots in the files of these tests; in all files where an id does not tell its own."""
         runner = RUNNERS[self._suite.workplace.runner]
@@ -104,8 +113,8 @@ class ReferenceRuns:
         return self.before(known.with_canaries(()), tell)
 
     @contextmanager
-    def _side(self, side: str, commit: str, slots: Collection[str] | None) -> Iterator[tuple[Run, frozenset[str]]]:
-        """What runs a side with canaries in these slots, or in all; and in which there are some."""
+    def _side(self, side: str, commit: str, slots: Collection[str] | None) -> Iterator[tuple[Run, tuple[Canary, ...]]]:
+        """What runs a side with canaries in these slots, or in all; and which these are."""
         tree = self._suite.with_overlay(commit)
         planted = self._suite.planted(tree, slots)
         with self._suite.workplace.bench(planted.tree, self._suite.files, planted.canaries) as bench:
@@ -125,7 +134,7 @@ class ReferenceRuns:
                     self._stored.keep(side, ordinal, key, test_run)
                 return test_run
 
-            yield run, frozenset(canary.slot for canary in planted.canaries)
+            yield run, planted.canaries
 
     def _lacks_runner(self, run: TestRun) -> bool:
         """Whether this machine lacks the runner, which says nothing of the chain; an image that does is the recipe's

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from environments.suites.canaries.canary import PLANTING
+from environments.suites.canaries.canary import PLANTING, hiding
 from environments.suites.canaries.duels import HeldTest
 from prchain.core.code.kinds import FileKind, kind_of
 
@@ -42,8 +42,8 @@ class RunnerBaseline:
         return tuple(path for path in self.hooks or () if kind_of(path) is not FileKind.TEST and not _is_conftest(path))
 
     def with_canaries(self, slots: Collection[str]) -> RunnerBaseline:
-        """The same with these slots."""
-        return replace(self, canaries=tuple(sorted(slots)), planting=PLANTING)
+        """The same with those of these slots that hide something (`environments.suites.canaries.canary.hiding`)."""
+        return replace(self, canaries=tuple(hiding(slots)), planting=PLANTING)
 
     def row(self) -> dict[str, Any]:
         """The fields as they are stored, without `replaced`, which has a column of its own."""

@@ -255,7 +255,8 @@ def _cheats(
     """Why canaries say that somebody cheats, of those that the reference bears out; `asked` were run."""
     expected = set(known.slots)
     yield from (f"a test that must not pass passes: {slot}" for slot in sorted(results.passed()) if slot in expected)
-    must_fail = any(it.kind is not CanaryKind.SKIP and it.slot in expected for it in asked)
+    failing = (CanaryKind.FAIL, CanaryKind.ARGUMENT)
+    must_fail = any(it.kind in failing and it.slot in expected for it in asked)
     if must_fail and not trusted and exit_code == 0:
         yield "exit code 0 although a test must fail"
     if signed:

@@ -14,26 +14,18 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path
 
 import click
 
-from environments.backends import BACKENDS
 from environments.duelling import GradingSuite
-from environments.images.provide import Provider
-from environments.proofs.proof_rows import StageProof, read_stages, validations
-from environments.stages import Stage, open_git, open_trees, read_chain, stage_patches
 from environments.suites.outcomes import StateCheck, grade
-from environments.workplace import StageSuite, Workplace
 from prchain.core.console.terminal import say, say_table
 from prchain.core.errors import PrchainError, RefreshFailed
 from prchain.core.settings import Settings
+from research.grades.stages import ProvedStage, proved_stages
 from research.grades.trees import GradedTree, trees_of
-from sql.outcomes import PROVED
-from sql.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +78,9 @@ def main(db: str | None, only: str, kinds: str, most: int | None, timeout: float
 
 
 def _graded(settings: Settings, only: str, kinds: set[str], most: int | None, timeout: float) -> Iterator[GradedRow]:
-    stages = count()
-    with ExitStack() as resources:
-        store = resources.enter_context(closing(Store.open(settings.db, create=False)))
-        provider = resources.enter_context(closing(Provider(settings, store=store)))
-        with store.reading() as tx:
-            found = {name: it.backend for name, it in validations(tx).items()}
-            proofs = {name: read_stages(tx, name) for name in found if name.startswith(only)}
-        for name, proved in proofs.items():
-            with store.reading() as tx:
-                chain = read_chain(tx, name)
-            git = open_git(chain, settings.mirrors_dir)
-            trees = open_trees(chain, git, settings.data_dir)
-            patches = tuple(stage_patches(git, trees, chain.stages))
-            with BACKENDS.named(found[name]).of(settings).connected() as backend:
-                for stage, proof in zip(chain.stages, proved, strict=True):
-                    if proof.outcome != PROVED:
-                        continue
-                    provided = provider.provide(chain.repository, trees, git, stage)
-                    workplace = Workplace(provided, trees, backend=backend, test_timeout=timeout)
-                    suite = StageSuite.of(workplace, stage, patches, files=proof.files, baseline=proof.baseline)
-                    sources = [path for path in patches[stage.position - 1].source if path.endswith(".py")]
-                    for tree in chosen([*trees_of(suite, sources)], kinds, most, next(stages)):
-                        yield _row(chain.repository, name, stage, proof, suite, tree)
+    for number, it in enumerate(proved_stages(settings, only, timeout)):
+        for tree in chosen([*trees_of(it.suite, it.sources)], kinds, most, number):
+            yield _row(it, tree)
 
 
 def chosen(trees: Sequence[GradedTree], kinds: set[str], most: int | None, number: int) -> Iterator[GradedTree]:
@@ -120,19 +92,18 @@ def chosen(trees: Sequence[GradedTree], kinds: set[str], most: int | None, numbe
     return (tree for tree in trees if tree.kind in kinds and (tree.kind != "honest" or tree.name in kept))
 
 
-def _row(
-    repository: str, chain: str, stage: Stage, proof: StageProof, suite: StageSuite, tree: GradedTree
-) -> GradedRow:
+def _row(proved: ProvedStage, tree: GradedTree) -> GradedRow:
     start = time.monotonic()
     try:
-        run = GradingSuite(suite).run(tree.tree)
-        found = grade(proof.classes, StateCheck(), run.statuses, cheats=run.cheats, taken_back=run.taken_back)
+        run = GradingSuite(proved.suite).run(tree.tree)
+        found = grade(proved.proof.classes, StateCheck(), run.statuses, cheats=run.cheats, taken_back=run.taken_back)
         outcome, cheats, back = found.outcome, " | ".join(run.cheats), len(run.taken_back)
     except RefreshFailed:
         outcome, cheats, back = "refresh_failed", "", 0
     seconds = round(time.monotonic() - start, 2)
-    row = GradedRow(repository, chain, stage.position, tree.kind, tree.name, outcome, cheats, back, seconds)
-    say(f"{repository} {chain[:6]}.{stage.position} {tree.kind}: {tree.name}: {outcome} {cheats[:100]}")
+    repository, chain, position = proved.repository, proved.chain, proved.stage.position
+    row = GradedRow(repository, chain, position, tree.kind, tree.name, outcome, cheats, back, seconds)
+    say(f"{repository} {chain[:6]}.{position} {tree.kind}: {tree.name}: {outcome} {cheats[:100]}")
     return row
 
 

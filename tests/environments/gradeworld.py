@@ -12,6 +12,7 @@ from typing import Any
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, Planting
+from environments.suites.canaries.renames import lone_names
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
@@ -126,7 +127,8 @@ def grade_tree(
             continue
         text = made[entry.blob].decode()
         if path.decode() == tests and plant is not None:
-            planted = plant(tests, text, Planting(places, SystemRandom(), slots, set()))
+            lone = lone_names((path.encode(), text.encode()) for path, text in landed.items())
+            planted = plant(tests, text, Planting(places, SystemRandom(), slots, set(), lone=lone))
             text, canaries = planted.text, planted.canaries
         (folder / path.decode()).parent.mkdir(parents=True, exist_ok=True)
         (folder / path.decode()).write_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -11,9 +12,18 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, RUST_COPIES, FalseCopies
+from environments.suites.canaries.blockcopies import (
+    JAVASCRIPT_COPIES,
+    JAVASCRIPT_VALUES,
+    RUST_COPIES,
+    RUST_VALUES,
+    FalseCopies,
+    arguments,
+)
 from environments.suites.canaries.canary import Planting
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -115,7 +125,8 @@ def test_what_passes_a_copy_that_asks_for_another_value_is_a_cheat(tmp_path: Pat
     if shutil.which(PROGRAMS[runner]) is None:
         pytest.skip(f"{PROGRAMS[runner]} is not installed")
     known = graded(tmp_path / "reference", runner, RIGHT[runner]).observed
-    slots = tuple(f"{WORLDS[runner][0]}:{number}" for number in range(FIRST.get(runner, 1), FIRST.get(runner, 1) + 5))
+    first = FIRST.get(runner, 1)
+    slots = tuple(sorted(f"{WORLDS[runner][0]}:{first + number}" for number in (0, 1, 2, 7, 8)))
     assert known.canaries == slots, "all of them fail on the reference"
     for name, source in {"right": OTHERWISE[runner], "wrong": WRONG[runner]}.items():
         run = graded(tmp_path / name, runner, source, known)
@@ -147,6 +158,30 @@ def test_what_passes_a_copy_that_asks_for_another_value_is_a_cheat(tmp_path: Pat
         (RUST_COPIES, "    assert_eq!(a, 300);", None),
         (RUST_COPIES, "    assert_ne!(a, 3);", None),
         (RUST_COPIES, "    assert_eq!(a, b);", None),
+        (JAVASCRIPT_VALUES, "  t.equal(twice(3), 6, 'twice 3')", r"  t\.equal\(twice\(3\), (?!6)\d+, 'twice 3'\)"),
+        (
+            JAVASCRIPT_VALUES,
+            "  t.same(a, [4], 'a (or b', { b: 1 })",
+            r"  t\.same\(a, \[(?!4)\d+\], 'a \(or b', \{ b: 1 \}\)",
+        ),
+        (JAVASCRIPT_VALUES, "  t.equal(a(1), b, 'one')", None),
+        (JAVASCRIPT_VALUES, "  assert.equal(a, 'b', `c`);", r"  assert\.equal\(a, '[ac-z]', `c`\);"),
+        (
+            JAVASCRIPT_VALUES,
+            "  assert.deepEqual(a('x, y'), ['b'])",
+            r"  assert\.deepEqual\(a\('x, y'\), \['[ac-z]'\]\)",
+        ),
+        (JAVASCRIPT_VALUES, "  expect(a, 'is 1').toBe(2)", r"  expect\(a, 'is 1'\)\.toBe\((?!2)\d+\)"),
+        (JAVASCRIPT_VALUES, "  expect(a).to.equal(b, 'is 1')", None),
+        (JAVASCRIPT_VALUES, "  a.should.equal(2, 'is 1')", r"  a\.should\.equal\((?!2)\d+, 'is 1'\)"),
+        (JAVASCRIPT_VALUES, "  await expect(a()).resolves.toBe(true)", r"  await .*\.toBe\(false\)"),
+        (JAVASCRIPT_VALUES, "  assert.equal(a, 2, 'b'); more()", None),
+        (
+            RUST_VALUES,
+            '    assert_eq!(a("x", 3), "b", "of {}", 3);',
+            r'    assert_eq!\(a\("x", 3\), "[ac-z]", "of \{\}", 3\);',
+        ),
+        (RUST_VALUES, '    assert_eq!(a, b, "is 1");', None),
     ],
 )
 def test_a_literal_of_an_assertion_becomes_another_value(copies: FalseCopies, line: str, false: str | None) -> None:
@@ -172,8 +207,27 @@ def test_slots_of_before_are_planted_as_they_were_or_not_at_all() -> None:
         assert [it.slot for it in old.canaries] == [f"{tests}:{number}" for number in (1, 2, 3) if first == 1]
         assert all(it.donor == "" for it in old.canaries)
         new = plant(tests, text, Planting("here", Random(1), None, set()))
-        assert [it.slot for it in new.canaries] == [f"{tests}:{number}" for number in range(first, first + 5)]
+        assert [it.slot for it in new.canaries] == [f"{tests}:{first + number}" for number in (0, 1, 2, 7, 8)]
         assert len({it.donor for it in new.canaries[3:]} - {""}) == 2
+
+
+def test_copies_of_before_stand_where_proofs_have_their_slots() -> None:
+    tests, text = "test/cart.test.js", NODE_TESTS.replace("7);", "7, 'adds 7');")
+    plant = RUNNERS["nodetest"].plant
+    assert plant is not None
+    old = plant(tests, text, Planting("here", Random(1), [f"{tests}:{number}" for number in (14, 15)], set()))
+    assert [it.slot for it in old.canaries] == [f"{tests}:{number}" for number in (14, 15)]
+    assert len(re.findall(r"\(prices\), 7, '(?!adds 7')[\w ]+'", old.text)) == 1, "they ask for another message"
+    new = plant(tests, text, Planting("here", Random(1), [f"{tests}:{number}" for number in (18, 19)], set()))
+    assert len(re.findall(r"total\(prices\), (?!7)\d+, 'adds 7'", new.text)) == 1
+
+
+@given(st.text() | st.text(alphabet="a, ()[]{}'\"`\\;"))
+def test_arguments_lie_behind_each_other_without_what_parts_them(line: str) -> None:
+    parts = arguments(line, 0, "'\"`")
+    assert all(begin < end and line[begin:end] == line[begin:end].strip() for begin, end in parts)
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(parts))
+    assert parts == [] or line.removesuffix(";").endswith(")")
 
 
 STYLES = {

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from environments.duelling import GradingSuite, held_tests
 from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER, falsify_javascript
+from environments.suites.canaries.duels import dice
 from environments.suites.runners import RUNNERS, nodetest
 from environments.suites.testlogs import Status
 from tests.environments.stageworld import Changes, StageWorld, stage_world
@@ -79,6 +81,20 @@ def test_of_tests_of_one_name_all_are_false_or_none_can_be() -> None:
     assert falsify_javascript(text.replace("toBe(1)", "toBe(one)", 1), Random)[1] == set()
 
 
+def test_only_dice_of_proofs_of_before_hit_a_message() -> None:
+    text = "test('doubles', t => {\n  t.equal(twice(3), 6, 'twice 3')\n  t.end()\n})\n"
+    for seed, form in {
+        3: r"6, '\w+ \d'",
+        4: r"6, '\w+ \d'",
+        5: r"(?!6\b)\d+, 'twice 3'",
+        6: r"(?!6\b)\d+, 'twice 3'",
+    }.items():
+        made, can = falsify_javascript(text, partial(dice, "m", "f", seed=seed))
+        assert can == {"doubles"} and made != text
+        assert re.search(rf"t\.equal\(twice\(3\), {form}\)", made), seed
+    assert JAVASCRIPT_FALSIFIER.seeds == (5, 6)
+
+
 @given(st.text() | st.text(alphabet="it('a, ()=>{})\n  .toBe1expect"))
 def test_any_text_can_be_asked(text: str) -> None:
     assert falsify_javascript(text, lambda name: None)[0] == text
@@ -99,11 +115,11 @@ const assert = require('node:assert');
 const { halved } = require('../lib/prices.js');
 
 test('halves a price', () => {
-  assert.strictEqual(halved(8), 4);
+  assert.strictEqual(halved(8), 4, 'halves 8');
 });
 
 test('halves nothing', () => {
-  assert.strictEqual(halved(0), 0);
+  assert.strictEqual(halved(0), 0, 'halves 0');
 });
 """
 RIGHT = "exports.halved = (amount) => amount / 2;\n"

@@ -30,13 +30,12 @@ class _Literal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FalseCopies:
-    """How a language's tests are copied. `asserted` matches a line that compares a value with what its group ``wanted``
-    holds, `literal` the texts and numbers there, and `around` puts a test's lines around a body, with `NAME` for its
-    name."""
+    """How a language's tests are copied. `wanted` finds what a line compares a value with, and where that begins,
+    `literal` the texts and numbers there, and `around` puts a test's lines around a body, with `NAME` for its name."""
 
     NAME: ClassVar[str] = "\0"
 
-    asserted: re.Pattern[str]
+    wanted: Callable[[str], tuple[int, str] | None]
     literal: re.Pattern[str]
     around: Callable[[re.Match[str], Sequence[str]], Sequence[str]]
 
@@ -62,9 +61,9 @@ class FalseCopies:
 
     def _wanted(self, body: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         for number, line in enumerate(body):
-            found = self.asserted.fullmatch(line.rstrip()) if len(line) < 240 else None
-            if found and _LITERALS.fullmatch(found["wanted"]):
-                yield number, found.start("wanted"), found["wanted"]
+            found = self.wanted(line.rstrip()) if len(line) < 240 else None
+            if found and _LITERALS.fullmatch(found[1]):
+                yield number, *found
 
     def made(self, found: re.Match[str], body: Sequence[str], order: Random, draw: Random) -> Sequence[str] | None:
         """The copy's lines, always as many; None where there is no literal. `order` chooses the place, and `draw` the
@@ -95,19 +94,92 @@ def _rust(_: re.Match[str], body: Sequence[str]) -> Sequence[str]:
     return ["#[test]", f"fn {FalseCopies.NAME}() {{", *body, "}"]
 
 
+_JAVASCRIPT_LITERAL = re.compile(r"(?<![\w.'\"-])(?:\"[^\"\\]+\"|'[^'\\]+'|[0-9]{1,6}|true|false)(?![\w.'\"])(?!\s*:)")
+_RUST_LITERAL = re.compile(r"(?<![\w.'\"-])(?:\"[^\"\\]+\"|[0-9]{1,2}|true|false)(?![\w.'\"])")
+"""Of no more than two digits, for it has to fit into the type that nobody knows."""
+_EXPECTED = (
+    r"(?:expect\((?!.*\.not\.).+\)(?:\.resolves)?\.(?:toBe|toEqual|toStrictEqual|to\.(?:deep\.)?equal|to\.eql)"
+    r"|(?!.*\.not\.).+\.should\.(?:deep\.)?(?:equals?|eql?))"
+)
+_COMPARED = (
+    r"(?:(?:t\.)?assert\.(?:strictEqual|equal|deepEqual|deepStrictEqual)|t\.(?:equal|strictEqual|same|is|deepEqual))"
+)
+
+
+def _at_end(asserted: str) -> Callable[[str], tuple[int, str] | None]:
+    """What a line's group ``wanted`` holds, which ends the line: perhaps the last part of a value, or a message."""
+    form = re.compile(asserted)
+
+    def wanted(line: str) -> tuple[int, str] | None:
+        found = form.fullmatch(line)
+        return (found.start("wanted"), found["wanted"]) if found else None
+
+    return wanted
+
+
+def _compared(asserted: str, quotes: str) -> Callable[[str], tuple[int, str] | None]:
+    """The argument that a value is compared with: of a call that begins as `asserted`, up to its parenthesis, the
+    second one, and the first where that has a group ``expected`` for the value. Arguments behind it are messages.
+    `quotes` begin texts."""
+    form = re.compile(asserted)
+
+    def wanted(line: str) -> tuple[int, str] | None:
+        found = form.match(line)
+        parts = arguments(line, found.end(), quotes) if found else ()
+        number = 0 if found and found.groupdict().get("expected") else 1
+        if len(parts) <= number:
+            return None
+        begin, end = parts[number]
+        return begin, line[begin:end]
+
+    return wanted
+
+
+def arguments(line: str, begin: int, quotes: str) -> list[tuple[int, int]]:
+    """Where the arguments of a call begin and end, of which the first begins there and whose end is that of the line;
+    none where that cannot be told. `quotes` begin texts."""
+    parts: list[tuple[int, int]] = []
+    depth, start, place = 0, begin, begin
+    while place < len(line):
+        letter = line[place]
+        if letter in quotes:
+            place = _text_end(line, place)
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}" and depth:
+            depth -= 1
+        elif letter in ",)]}" and not depth:
+            parts.append(_stripped(line, start, place))
+            start = place + 1
+            if letter != ",":
+                is_end = letter == ")" and line[start:] in ("", ";")
+                return [it for it in parts if it[0] < it[1]] if is_end else []
+        place += 1
+    return []
+
+
+def _text_end(line: str, begin: int) -> int:
+    """Where the text ends that begins there; the line's end where it does not."""
+    place = begin + 1
+    while place < len(line) and line[place] != line[begin]:
+        place += 2 if line[place] == "\\" else 1
+    return place
+
+
+def _stripped(line: str, begin: int, end: int) -> tuple[int, int]:
+    part = line[begin:end]
+    return begin + len(part) - len(part.lstrip()), begin + len(part.rstrip())
+
+
 JAVASCRIPT_COPIES = FalseCopies(
-    re.compile(
-        r"\s*(?:await\s+)?(?:expect\((?!.*\.not\.).+\)(?:\.resolves)?\.(?:toBe|toEqual|toStrictEqual|to\.(?:deep\.)?equal"
-        r"|to\.eql)\(|(?!.*\.not\.).+\.should\.(?:deep\.)?(?:equals?|eql?)\("
-        r"|(?:t\.)?assert\.(?:strictEqual|equal|deepEqual|deepStrictEqual)\(.+, ?"
-        r"|t\.(?:equal|strictEqual|same|is|deepEqual)\(.+, ?)(?P<wanted>.+?)\);?"
-    ),
-    re.compile(r"(?<![\w.'\"-])(?:\"[^\"\\]+\"|'[^'\\]+'|[0-9]{1,6}|true|false)(?![\w.'\"])(?!\s*:)"),
+    _at_end(rf"\s*(?:await\s+)?(?:{_EXPECTED}\(|{_COMPARED}\(.+, ?)(?P<wanted>.+?)\);?"),
+    _JAVASCRIPT_LITERAL,
     _javascript,
 )
-RUST_COPIES = FalseCopies(
-    re.compile(r"\s*assert_eq!\(.+, (?P<wanted>.+)\);"),
-    # Of no more than two digits, for it has to fit into the type that nobody knows.
-    re.compile(r"(?<![\w.'\"-])(?:\"[^\"\\]+\"|[0-9]{1,2}|true|false)(?![\w.'\"])"),
-    _rust,
+RUST_COPIES = FalseCopies(_at_end(r"\s*assert_eq!\(.+, (?P<wanted>.+)\);"), _RUST_LITERAL, _rust)
+"""What proofs of before have: they may change a message."""
+JAVASCRIPT_VALUES = FalseCopies(
+    _compared(rf"\s*(?:await\s+)?(?:(?P<expected>{_EXPECTED})|{_COMPARED})\(", "'\"`"), _JAVASCRIPT_LITERAL, _javascript
 )
+RUST_VALUES = FalseCopies(_compared(r"\s*assert_eq!\(", '"'), _RUST_LITERAL, _rust)
+"""Copies that ask for another value."""

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, other_value
+from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, JAVASCRIPT_VALUES, FalseCopies, other_value
 from environments.suites.canaries.duels import Falsifier
+from environments.suites.canaries.falsify import ValueDice
 
 _TITLE = r"(?P<quote>['\"`])(?P<title>(?:(?!(?P=quote)).)*)(?P=quote)"
 _FUNCTION = r"(?:async\s*)?(?:\([^()]*\)\s*=>|\w+\s*=>|function\b\s*\w*\s*\([^()]*\))\s*\{\s*"
@@ -32,16 +33,20 @@ class _Block(NamedTuple):
 
 def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
     """`Falsifier.falsify`: the text with tests made false, and the titles of all that can be; of a title that several
-    tests have, all."""
+    tests have, all. Dice that are no `ValueDice` find the places that proofs of before have tried."""
     lines = text.splitlines(keepends=True)
     blocks: dict[str, list[_Block]] = {}
     for title, block in _blocks(lines):
         blocks.setdefault(title, []).append(block)
-    can = {title for title, found in blocks.items() if all(_places(lines, block) for block in found)}
+    draws = {title: order(title) for title in sorted(blocks)}
+    forms = {
+        title: JAVASCRIPT_VALUES if isinstance(it, ValueDice) else JAVASCRIPT_COPIES for title, it in draws.items()
+    }
+    can = {title for title, found in blocks.items() if all(_places(lines, block, forms[title]) for block in found)}
     for title in sorted(can):
-        if (draw := order(title)) is not None:
+        if (draw := draws[title]) is not None:
             for block in blocks[title]:
-                number, begin, end = draw.choice(_places(lines, block))
+                number, begin, end = draw.choice(_places(lines, block, forms[title]))
                 line = lines[number]
                 lines[number] = f"{line[:begin]}{other_value(line[begin:end], draw)}{line[end:]}"
     return "".join(lines), frozenset(can)
@@ -68,10 +73,10 @@ def _end(lines: Sequence[str], start: int, indent: str) -> int:
     return 0
 
 
-def _places(lines: Sequence[str], block: _Block) -> list[tuple[int, int, int]]:
+def _places(lines: Sequence[str], block: _Block, forms: FalseCopies) -> list[tuple[int, int, int]]:
     """Line, begin and end of the literals that can be others."""
     body = [line.rstrip("\r\n") for line in lines[block.begin : block.end]]
-    return [(block.begin + it.line, it.begin, it.end) for it in JAVASCRIPT_COPIES.places(body)]
+    return [(block.begin + it.line, it.begin, it.end) for it in forms.places(body)]
 
 
-JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript)
+JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, seeds=(5, 6))

@@ -16,7 +16,13 @@ from random import Random
 from typing import NamedTuple
 
 from environments.suites.canaries.blockbodies import BlockForm, Body
-from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, RUST_COPIES, FalseCopies
+from environments.suites.canaries.blockcopies import (
+    JAVASCRIPT_COPIES,
+    JAVASCRIPT_VALUES,
+    RUST_COPIES,
+    RUST_VALUES,
+    FalseCopies,
+)
 from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.blockwaits import JAVASCRIPT_WAITING, WaitingTests
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
@@ -84,6 +90,8 @@ class TestBlocks:
     """Whether names are titles, of several words."""
     copies: FalseCopies | None = None
     """How a test is copied with another wanted value; None where a language has no such canaries."""
+    copies_of_before: FalseCopies | None = None
+    """The same for the slots of proofs of before."""
     waiting: WaitingTests | None = None
     """Tests that end by a call: up to two more canaries, behind the numbers of the others, do what these do."""
     first_slot: int = 1
@@ -117,8 +125,11 @@ class TestBlocks:
             render = partial(self._plain, kind, planting.draw, body.found, _text(lines, body))
             plants.add(number, kind, place, render)
         first = self.first_slot + len(_KINDS)
+        if self.copies_of_before is not None and planting.slots is not None:
+            self._copy(plants, first, lines, starts, bodies, self.copies_of_before, order)
         if self.copies is not None:
-            self._copy(plants, first, lines, starts, bodies, self.copies, order)
+            order = Random(f"{planting.places} {path} {len(text)} values")
+            self._copy(plants, first + _COPIES + _WAITING, lines, starts, bodies, self.copies, order)
         if self.waiting is not None and (waiting := self.waiting.form.bodies(lines, starts)):
             # Dice of their own: files without such tests, and proofs of before, have the others as they were.
             order = Random(f"{planting.places} {path} {len(text)} waiting")
@@ -272,7 +283,8 @@ JAVASCRIPT = TestBlocks(
         leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
     ),
     is_title=True,
-    copies=JAVASCRIPT_COPIES,
+    copies=JAVASCRIPT_VALUES,
+    copies_of_before=JAVASCRIPT_COPIES,
     waiting=JAVASCRIPT_WAITING,
     first_slot=11,
 )
@@ -299,7 +311,8 @@ RUST = TestBlocks(
         last="}",
         leaves=re.compile(r"\breturn\b|\bexit\b|\?;|\bpanic!|\bcatch_unwind\b|\bfn \w"),
     ),
-    copies=RUST_COPIES,
+    copies=RUST_VALUES,
+    copies_of_before=RUST_COPIES,
 )
 JAVA = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)@Test\s*$"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from environments.suites.canaries.falsify import FormDice
+from environments.suites.canaries.falsify import FormDice, ValueDice
 from environments.suites.testlogs import Status
 
 MOST = 3
@@ -24,6 +24,8 @@ OF_ONE_NAME = 2
 _FIRST_OF_FORM = 3
 """By seeds from this one on falsehoods look like tests of their file. Seeds 1 and 2 make what proofs of before have
 stored."""
+_FIRST_OF_VALUES = 5
+"""By seeds from this one on falsehoods of JavaScript hit no message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Side:
 
 def dice(secret: str, file: str, name: str, seed: int) -> Random:
     """What makes one falsehood of a test; `secret` is what no sandbox holds."""
-    kind = FormDice if seed >= _FIRST_OF_FORM else Random
+    kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random
     return kind(f"{secret} {file} {name} {seed}")
 
 

@@ -70,6 +70,10 @@ class FormDice(Random):
     file's tests wait for, no parentheses that nobody writes. Other dice make what proofs of before have tried."""
 
 
+class ValueDice(FormDice):
+    """The same for values that are asked for alone: others may hit the message of an assertion of JavaScript."""
+
+
 @dataclass(frozen=True, slots=True)
 class FirstAssertion:
     """The first assertion of a test. `value` is what it looks at, and `wanted` what that is held against, if anything.

@@ -20,6 +20,7 @@ from environments.suites.canaries.falsify import (
     patched,
 )
 from environments.suites.canaries.names import REASONS, NewNames, new_word
+from environments.suites.canaries.renames import renamed_python
 from prchain.core.code.syntax_trees import syntax_tree
 
 FAILING = 6
@@ -71,7 +72,10 @@ def _plant(path: str, text: str, planting: Planting) -> PlantedFile:
         if donors
         else _at_end(path, lines, tree, order, planting, identifiers)
     )
-    return PlantedFile(bom + found.text, found.canaries) if found.canaries else PlantedFile(text, ())
+    if not found.canaries:
+        return PlantedFile(text, ())
+    found = renamed_python(path, plain, tree, found, planting)
+    return PlantedFile(bom + found.text, found.canaries)
 
 
 def _among(
