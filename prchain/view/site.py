@@ -266,7 +266,14 @@ class Site:
             view = chains.chain_view(self._store, chain, options, *folders)
             with self._store.reading() as tx:
                 graphs = process_graphs.graphs_of(tx, chain) if options.reference else []
-            known = {"labels": self._labels.of_chain(chain), "labeller": self.labeller, "graphs": graphs}
+            known: dict[str, Any] = {"labels": self._labels.of_chain(chain), "labeller": self.labeller, "graphs": graphs}
+            listed = [it.id for it in self._all_chains()]
+            around = neighbours(listed, chain)
+            labelled = self._labels.labelled_by(self.labeller) if self.labeller else set()
+            unlabelled = next_unlabelled(listed, chain, labelled) if self.labeller else None
+            known["before"], known["after"], known["unlabelled"] = (
+                it and chain_page(it) for it in (*around, unlabelled)
+            )
             return self._writer.page("chain", path, view=view, **known)
         if (graph := re.fullmatch(r"graph-([A-Za-z0-9]{1,64})\.html", page)) and options.reference:
             drawn = process_graphs.process_graph_view(self._store, graph[1], chain)
