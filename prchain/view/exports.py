@@ -110,7 +110,6 @@ class _Index:
     owners: tuple[str, ...]
     """The trajectory of each row of the file; empty where its card does not tell."""
 
-
     def owner_of(self, number: int) -> str:
         """Whose a row is by the card; empty where that does not tell."""
         return self.owners[number - 1] if self.owners else ""

@@ -51,7 +51,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters = {"tone": tone, "usd": usd, "duration": duration, "mean": mean, "sureness": sureness, "known_from": known_from}
+    filters = {
+        "tone": tone,
+        "usd": usd,
+        "duration": duration,
+        "mean": mean,
+        "sureness": sureness,
+        "known_from": known_from,
+    }
     found.filters.update(filters, marked=marked, words=_words, subject=title_of)
     return found
 

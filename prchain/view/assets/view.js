@@ -361,7 +361,7 @@
     });
     const tools = make("div", { class: "tools" }, line,
       make("div", { class: "toolrow" }, measure, search, found, buttons),
-      make("div", { class: "toolrow" }, filters, make("span", { class: "keys" }, make("kbd", {}, "j"), " ", make("kbd", {}, "k"), " next and last step  ", make("kbd", {}, "/"), " search  ", make("kbd", {}, "Shift"), " with the key of a button: the one before")));
+      make("div", { class: "toolrow" }, filters, make("span", { class: "keys" }, make("kbd", {}, "j"), " ", make("kbd", {}, "k"), " next and previous step  ", make("kbd", {}, "/"), " search  ", make("kbd", {}, "Shift"), " with the key of a button: the one before")));
     box.replaceChildren(tools, data.problem ? make("p", { class: "note" }, `No diffs of steps: ${data.problem}`) : "", steps);
     nodes.slice(0, 12).forEach((_, place) => fill(place));
     nodes.forEach((node) => near.observe(node));

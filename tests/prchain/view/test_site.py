@@ -289,9 +289,7 @@ def test_a_count_of_candidates_says_what_its_outcome_means(finished_demo: Ran, s
     assert "nothing that may be a stage builds on it" in text
 
 
-def test_why_a_run_is_not_believed_stands_at_the_head_of_the_page(
-    finished_demo: Ran, pages: dict[str, bytes]
-) -> None:
+def test_why_a_run_is_not_believed_stands_at_the_head_of_the_page(finished_demo: Ran, pages: dict[str, bytes]) -> None:
     rows = finished_demo.rows(Trajectory, "id", "reason")
     [tampered] = [str(name) for name, reason in rows if "tampered" in str(reason)]
     head = pages[f"trajectories/{tampered}/index.html"].decode().partition('<div class="stages">')[0]
