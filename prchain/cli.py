@@ -21,6 +21,7 @@ from prchain import __version__
 from prchain.completion import add_shells
 from prchain.core.console.logs import logged_command, open_log
 from prchain.core.console.terminal import say, say_traceback
+from prchain.core.ending import ended_words
 from prchain.core.errors import PrchainError, SettingsError, no_room
 from prchain.core.processes.cut_off import cut_off
 from prchain.core.secrets.scrub import redact
@@ -81,6 +82,10 @@ TERMINATED = 128 + signal.SIGTERM
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM came: what it ends ends as after Ctrl-C."""
+
+
+_ENDED = "what was stored stays, run the same command again"
+"""What is said of a command that was ended and says nothing else itself (`prchain.core.ending`)."""
 
 
 class StageCommands(click.Group):
@@ -213,11 +218,11 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         say(f"prchain: error: {error.format_message()}", err=True)
         return error.exit_code
-    except Terminated:
-        click.echo("prchain: terminated; what was stored stays, run the same command again", err=True)
+    except Terminated as end:
+        click.echo(f"prchain: terminated; {ended_words(end) or _ENDED}", err=True)
         return TERMINATED
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("prchain: interrupted; what was stored stays, run the same command again", err=True)
+    except (click.Abort, KeyboardInterrupt) as end:
+        click.echo(f"prchain: interrupted; {ended_words(end) or _ENDED}", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output is gone, as with `head`. Nothing can be written any more, not even by Python's flush

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import URL, Connection, Engine, inspect, text
 
 from prchain.core.errors import StoreCorrupt, StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, reader, shown, writer
@@ -52,10 +52,15 @@ def migrate(engine: Engine, folder: Path = MIGRATIONS) -> None:
 def check_version(engine: Engine, folder: Path = MIGRATIONS) -> None:
     """Make sure that the database needs no migration. Raises as `migrate`, and `StoreTooOld` for one that does."""
     if _next_version(engine, known_versions(folder)):
-        raise StoreTooOld(
-            f"{shown(engine.url)} was written by an older prchain, or is empty; any command that opens it, such as "
-            "`prchain status`, brings it up to date"
-        )
+        raise too_old(engine.url)
+
+
+def too_old(url: URL) -> StoreTooOld:
+    """What is said of a database that would have to be migrated."""
+    return StoreTooOld(
+        f"{shown(url)} was written by an older prchain, or is empty; any command that opens it, such as "
+        "`prchain status`, brings it up to date"
+    )
 
 
 def known_versions(folder: Path = MIGRATIONS) -> list[str]:

@@ -28,7 +28,7 @@ from sqlalchemy.sql.dml import Insert
 from prchain.core.errors import StoreUnavailable
 from sql.engine import make_engine, parse_url, reader, shown, sqlite_file, writer
 from sql.failures import named_failures, named_file_failures
-from sql.migrate import check_version, migrate
+from sql.migrate import check_version, migrate, too_old
 from sql.tables import Base
 
 Row = Mapping[str, Any]
@@ -166,8 +166,12 @@ class Store:
         Raises as `open`, and `StoreTooOld` for a database that would have to be migrated.
         """
         url = parse_url(database)
-        if (file := sqlite_file(url)) and not file.exists():
-            raise StoreUnavailable(_no_database(url))
+        if file := sqlite_file(url):
+            with named_file_failures(file):
+                if not file.exists():
+                    raise StoreUnavailable(_no_database(url))
+                if not file.stat().st_size:
+                    raise too_old(url)  # SQLite would make a database of it
         return cls._opened(url, check_version)
 
     @classmethod

@@ -132,7 +132,7 @@ def print_outcome(outcome: Outcome) -> None:
         ["rollouts", "list"],
         *([["curate", "list", *graphs], ["prm", "report"]] if outcome.everything else []),
         ["status"],
-        ["view"],
+        ["view", "--export", SAMPLES],
     ):
         say(f"  {shlex.join([*program, *command])}")
     if not outcome.everything:

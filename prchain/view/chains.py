@@ -46,8 +46,8 @@ class StagePair:
     later: int
     before: tuple[DiffFile, ...]
     after: tuple[DiffFile, ...]
-    lit: bool
-    """Whether the later one removes or changes lines of the earlier one."""
+    lit: int
+    """Lines of the earlier one that the later one removes or changes, by `git blame`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ def _diffs(
     pairs = []
     for position in range(2, len(references) + 1):
         lit = trees.lit_lines(position)
-        before = diff_files(references[position - 2], lit=lit.texts, mark="+")
-        after = diff_files(references[position - 1], lit=lit.numbers, mark="-")
-        pairs.append(StagePair(position - 1, position, before, after, bool(lit.numbers)))
+        before = diff_files(references[position - 2], lit=lit.before, mark="+")
+        after = diff_files(references[position - 1], lit=lit.after, mark="-")
+        pairs.append(StagePair(position - 1, position, before, after, sum(map(len, lit.after.values()))))
     return tuple(pairs), (), trees.problem
 
 

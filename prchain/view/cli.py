@@ -70,6 +70,7 @@ def view(
     """
     from prchain.core.console.progress import open_progress
     from prchain.core.console.terminal import present, say
+    from prchain.core.ending import when_ended
     from prchain.core.errors import UsageError
     from prchain.core.settings import Settings
     from prchain.view.folder import write_site
@@ -91,7 +92,8 @@ def view(
         site = Site(store, options, *folders, settings.secrets, once=out is not None, labeller=labeller)
         site.warm()  # an unknown repository is told before anything is made
         if out is not None:
-            with open_progress(secrets=settings.secrets) as progress:
+            part = f"{out} may hold only a part of the pages, and the same command writes all of them"
+            with when_ended(part), open_progress(secrets=settings.secrets) as progress:
                 task = progress.task("pages")
                 source = SiteSource(
                     opened.url.render_as_string(hide_password=False), options, *folders, settings.secrets
@@ -104,7 +106,8 @@ def view(
         with ViewServer(site, secrets.token_urlsafe(24), host, port) as server:
             present(as_json, {"url": server.url}, say, f"{server.url}  (Ctrl-C ends it)")
             sys.stdout.flush()
-            server.serve_forever()
+            with when_ended("the pages are not served any more" + ("; labels stay" if labeller else "")):
+                server.serve_forever()
 
 
 def _print_written(written: WrittenView) -> None:

@@ -61,7 +61,7 @@ class SideRow:
     tokens_out: float | None
     usd: float | None
     links: tuple[tuple[str, str], ...]
-    """Sample and page of the trajectories that the view shows."""
+    """Id and page of the trajectories that the view shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,10 @@ class SidesView:
     """Two groups beside each other."""
 
     names: tuple[str, str]
+    shared: str
+    """What both names say; empty where they say nothing alike."""
+    apart: tuple[str, str]
+    """What each name says that the other one does not."""
     numbers: tuple[int, int]
     instances: int
     only: tuple[int, int]
@@ -156,6 +160,7 @@ class ComparePages:
         following = start + _ROWS
         return "sides", SidesView(
             (names[0], names[1]),
+            *_apart(names[0], names[1]),
             (one, other),
             measures.instances,
             (len(measures.only_one), len(measures.only_other)),
@@ -232,6 +237,14 @@ def _measures(found: Sides) -> tuple[MeasureRow, ...]:
     )
 
 
+def _apart(one: str, other: str) -> tuple[str, tuple[str, str]]:
+    """What two names of groups have in common, and what each has of its own. Pure."""
+    left, right = one.split(", "), other.split(", ")
+    shared = ", ".join(part for part in left if part in right)
+    own = (", ".join(part for part in left if part not in right), ", ".join(part for part in right if part not in left))
+    return (shared, own) if all(own) else ("", (one, other))
+
+
 def _by_instance(runs: Sequence[EvaluatedRun]) -> dict[str, list[EvaluatedRun]]:
     found: dict[str, list[EvaluatedRun]] = {}
     for it in runs:
@@ -253,7 +266,7 @@ def _side(found: Sequence[EvaluatedRun], shown: frozenset[str] | None) -> SideRo
     measured = [it.run for it in found if it.run.apart is None]
     tried = [run for run in measured if run.reached]
     links = [
-        (str(it.run.sample), trajectory_page(it.trajectory))
+        (it.trajectory, trajectory_page(it.trajectory))
         for it in sorted(found, key=lambda it: (it.run.sample, it.trajectory))
         if shown is None or it.trajectory in shown
     ]

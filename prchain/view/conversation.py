@@ -165,7 +165,7 @@ def diff_rows(files: Sequence[DiffFile]) -> list[dict[str, Any]]:
     for file in files:
         hunks = [[hunk.place, *(line.mark + line.text for line in hunk.lines)] for hunk in file.hunks]
         row = {**asdict(file), "hunks": hunks}
-        del row["lit"]
+        del row["lit"], row["lit_left_out"]
         rows.append(row)
     return rows
 

@@ -53,6 +53,8 @@ class DiffFile:
     hunks: tuple[DiffHunk, ...]
     left_out: int
     """Lines that are not shown."""
+    lit_left_out: int
+    """Those of them that would be lit."""
 
 
 def diff_files(
@@ -63,8 +65,8 @@ def diff_files(
     hidden: Collection[str] = (),
 ) -> tuple[DiffFile, ...]:
     """The files of a patch, those with lit lines first. `lit` is path to those lines with the mark `mark` that are lit,
-    by their texts, or by their numbers in the old file, whose path it then is; a line whose text is one of `hidden` is
-    not shown."""
+    by their texts, or by their numbers in the file that they stand in, whose path it is: the old one for ``-``, the new
+    one for ``+``. A line whose text is one of `hidden` is not shown."""
     room = LINES_OF_PATCH
     found = []
     for patch in patches:
@@ -79,18 +81,23 @@ def diff_files(
 def _file(patch: FilePatch, most: int, lit: Collection[str | int], mark: str, hidden: Collection[str]) -> DiffFile:
     hunks: list[DiffHunk] = []
     left = most
+    lit_lines = 0
     for hunk in patch.hunks:
-        if left <= 0:
+        if left <= 0 and not lit:
             break
-        lines = _lines(hunk, lit, mark, hidden)[:left]
+        every = _lines(hunk, lit, mark, hidden)
+        lit_lines += sum(line.lit for line in every)
+        lines = every[: max(left, 0)]
         left -= len(lines)
+        if not lines:
+            continue
         section = "" if hunk.section.strip() in hidden else hunk.section
         place = f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@ {section}".rstrip()
         hunks.append(DiffHunk(place[:_LONGEST_LINE], tuple(lines)))
     shown = sum(len(hunk.lines) for hunk in hunks)
     whole = sum(len(hunk.lines) for hunk in patch.hunks)
-    lit_lines = sum(line.lit for hunk in hunks for line in hunk.lines)
-    ending = (len(patch.added), len(patch.removed), lit_lines, tuple(hunks), whole - shown)
+    lit_shown = sum(line.lit for hunk in hunks for line in hunk.lines)
+    ending = (len(patch.added), len(patch.removed), lit_lines, tuple(hunks), whole - shown, lit_lines - lit_shown)
     return DiffFile(patch.path, patch.old_path, patch.status, patch.binary, *ending)
 
 
@@ -99,7 +106,7 @@ def _lines(hunk: Hunk, lit: Collection[str | int], lit_mark: str, hidden: Collec
     found = []
     for line in _without_keys(hunk.lines):
         mark, text = line[0], line[1:]
-        is_lit = mark == lit_mark and (text in lit or old in lit)
+        is_lit = mark == lit_mark and (text in lit or (old if mark == "-" else new) in lit)
         if text.strip() in hidden:
             text = HIDDEN
         if len(text) > _LONGEST_LINE:

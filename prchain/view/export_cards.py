@@ -20,7 +20,24 @@ _FIGURES = (
     ("turns", "Turns of the model"),
 )
 _MOST_CARD = 1 << 24
-"""Bytes; a card is some kilobytes."""
+"""Bytes; a card is some kilobytes, and some for each thousand of samples."""
+_MOST_STAND_INS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSums:
+    """What the totals of a card count."""
+
+    texts: int
+    """Of the texts of all messages: what the shares under loss are of."""
+    trained: int
+    whole: int
+    """Of all samples: also what tools there are, and what stands around messages."""
+    around: int
+    """What is not of the texts; below 0 where a template leaves texts out."""
+    per_turn: bool
+    """Whether rows are of one turn, and repeat what came before it."""
+    estimated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +58,9 @@ class CardView:
     options: tuple[tuple[str, str], ...] = ()
     text: str = ""
     """The whole card for people."""
+    sums: TokenSums | None = None
+    stand_ins: tuple[tuple[str, str, str], ...] = ()
+    """Trajectories that were left out, why, and the one that is there in their place: the first ones."""
 
 
 def read_card(file: Path, digest: str) -> CardView:
@@ -71,6 +91,15 @@ def _card(name: str, card: Mapping[str, Any], file: str, digest: str, text: str)
         ("tokens", str(card["tokens_how"])),
         ("SHA-256", str(of_file["sha256"]) if of_file else ""),
     )
+    loss, stand_ins = card["loss"], card.get("left_out_for", [])
+    sums = TokenSums(
+        int(loss["tokens"]),
+        int(loss["tokens_under_loss"]),
+        int(card["tokens"]["total"]),
+        int(card["tokens"]["total"]) - int(loss["tokens"]),
+        card["options"].get("rows") == "turns",
+        card["tokens_by"] == "estimate",
+    )
     figures = tuple(
         (title, {**dict.fromkeys(("mean", "median", "p90", "max", "total")), **card[key]}) for key, title in _FIGURES
     )
@@ -79,13 +108,15 @@ def _card(name: str, card: Mapping[str, Any], file: str, digest: str, text: str)
         problem,
         facts,
         figures,
-        loss_words(card["loss"]),
-        tuple(loss_rows(card["loss"])),
-        tuple(_loss_bar(card["loss"])),
+        loss_words(loss),
+        tuple(loss_rows(loss)),
+        tuple(_loss_bar(loss)),
         tuple((str(reason), int(count)) for reason, count in card["left_out"].items()),
         tuple((str(name), int(count)) for name, count in card["outcomes_of_all_trajectories"].items()),
         tuple((str(name), _plain(value)) for name, value in card["options"].items() if value not in (None, [], False)),
         text,
+        sums,
+        tuple((str(it["trajectory"]), str(it["reason"]), str(it["exported"])) for it in stand_ins[:_MOST_STAND_INS]),
     )
 
 
@@ -109,6 +140,18 @@ def is_per_turn(file: Path) -> bool:
     card = _json(_card_of(file)[1])
     options = card.get("options") if card else None
     return isinstance(options, dict) and options.get("rows") == "turns"
+
+
+def row_owners(file: Path, digest: str, rows: int) -> tuple[str, ...]:
+    """The trajectory of each row of a file with so many rows, by its card; empty where no card tells."""
+    card = _json(_card_of(file)[1])
+    try:
+        [of_file] = [it for it in card["files"] if it["name"] == file.name and it["sha256"] == digest] if card else []
+        counts = {str(name): count for name, count in of_file["trajectories"].items() if count > 0}
+        fits = sum(counts.values()) == rows
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ()
+    return tuple(name for name, count in counts.items() for _ in range(count)) if fits else ()
 
 
 def _json(path: Path) -> Mapping[str, Any] | None:

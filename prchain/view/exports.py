@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from prchain.core.errors import UsageError
-from prchain.view.export_cards import CardView, is_per_turn, read_card
+from prchain.view.export_cards import CardView, is_per_turn, read_card, row_owners
 from prchain.view.options import ViewOptions
 from prchain.view.places import EXPORT, FUNNEL, trajectory_page
 from prchain.view.training_rows import TokenSlice, TrainingRow, read_row, slices
@@ -40,6 +40,28 @@ class ListedRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RowSums:
+    """The rows of a file that has one page of them, added up."""
+
+    tokens: int
+    trained: int
+    turns: tuple[int, int]
+    agrees: bool
+    """Whether the card has the same tokens for the texts of all messages, and for those under loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutFor:
+    """A trajectory that was left out, and the one that is in the file in its place; pages where the view has them."""
+
+    trajectory: str
+    page: str | None
+    reason: str
+    exported: str
+    exported_page: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ExportView:
     """A page of the list; the card stands on the first one."""
 
@@ -50,6 +72,11 @@ class ExportView:
     """Rows that the view leaves out: of trajectories that it does not show, or that nobody names."""
     start: int
     card: CardView | None
+    sums: RowSums | None
+    """None where other pages hold rows, too."""
+    stand_ins: tuple[LeftOutFor, ...]
+    has_samples: bool
+    """Whether a row tells the name of its sample."""
     next: str | None
 
 
@@ -80,6 +107,12 @@ class _Index:
     place_of: Mapping[int, int]
     total: int
     digest: str
+    owners: tuple[str, ...]
+    """The trajectory of each row of the file; empty where its card does not tell."""
+
+    def owner_of(self, number: int) -> str:
+        """Whose a row is by the card; empty where that does not tell."""
+        return self.owners[number - 1] if self.owners else ""
 
 
 class ExportPages:
@@ -133,7 +166,13 @@ class ExportPages:
         last_only = is_per_turn(self._file)
         found = list(self._read(index, range(start, min(following, len(index.numbers))), last_only))
         longest = max((row.tokens for row in found), default=0) or 1
-        known = self._trajectories({row.trajectory for row in found if row.trajectory})
+        stand_ins = () if card is None else card.stand_ins
+        named = {row.trajectory for row in found} | {name for one, _, other in stand_ins for name in (one, other)}
+        known = self._trajectories(named - {""})
+
+        def page_of(trajectory: str) -> str | None:
+            return trajectory_page(trajectory) if trajectory in known else None
+
         rows = tuple(
             ListedRow(
                 TrainingRow(row.number, row.problem, row.sample, row.trajectory, row.chain, (), row.tools, row.counted),
@@ -143,13 +182,25 @@ class ExportPages:
                 tuple(slices(row)),
                 round(100 * row.tokens / longest, 2),
                 _page(row.number),
-                trajectory_page(row.trajectory) if row.trajectory in known else None,
+                page_of(row.trajectory),
             )
             for row in found
         )
         more = _after(index.numbers[following - 1]) if following < len(index.numbers) else None
         hidden = index.total - len(index.numbers)
-        return ExportView(self._file.name, rows, index.total, hidden, start, card, more)
+        whole = not start and more is None and not hidden
+        return ExportView(
+            self._file.name,
+            rows,
+            index.total,
+            hidden,
+            start,
+            card,
+            _sums(found, card) if whole and found else None,
+            tuple(LeftOutFor(one, page_of(one), why, other, page_of(other)) for one, why, other in stand_ins),
+            any(row.sample for row in found),
+            more,
+        )
 
     def _row(self, index: _Index, number: int) -> RowView:
         place = index.place_of[number]
@@ -173,7 +224,9 @@ class ExportPages:
             for place in places:
                 stream.seek(index.starts[place])
                 line = stream.readline()
-                yield read_row(index.numbers[place], line, last_only=last_only, reasoning=self._options.reasoning)
+                number = index.numbers[place]
+                row = read_row(number, line, last_only=last_only, reasoning=self._options.reasoning)
+                yield replace(row, trajectory=row.trajectory or index.owner_of(number))
 
     def _trajectories(self, wanted: set[str]) -> set[str]:
         """Those of some trajectories that have a page."""
@@ -195,26 +248,37 @@ class ExportPages:
     def _indexed(self, stamp: tuple[int, int]) -> _Index:
         shown = self._shown()
         digest = hashlib.sha256()
-        starts, numbers = [], []
-        at = total = 0
+        every: list[tuple[int, str]] = []
+        at = 0
         with self._open() as stream:
             for line in stream:
                 digest.update(line)
                 if line.strip():
-                    total += 1
-                    # A view of some trajectories alone shows no row that does not say whose it is.
-                    if shown is None or read_row(total, line).trajectory in shown:
-                        starts.append(at)
-                        numbers.append(total)
+                    every.append((at, "" if shown is None else read_row(len(every) + 1, line).trajectory))
                 at += len(line)
+        owners = row_owners(self._file, digest.hexdigest(), len(every))
+        # A view of some trajectories alone shows no row of which nobody says whose it is.
+        kept = [
+            (start, number)
+            for number, (start, told) in enumerate(every, 1)
+            if shown is None or (told or (owners[number - 1] if owners else "")) in shown
+        ]
+        starts, numbers = (tuple(part) for part in zip(*kept, strict=True)) if kept else ((), ())
         place_of = {number: place for place, number in enumerate(numbers)}
-        return _Index(stamp, tuple(starts), tuple(numbers), place_of, total, digest.hexdigest())
+        return _Index(stamp, starts, numbers, place_of, len(every), digest.hexdigest(), owners)
 
     def _open(self) -> Any:
         try:
             return self._file.open("rb")
         except OSError as error:
             raise UsageError(f"{self._file} cannot be read: {error.strerror}") from None
+
+
+def _sums(rows: Sequence[TrainingRow], card: CardView | None) -> RowSums:
+    tokens, trained = sum(row.tokens for row in rows), sum(row.trained for row in rows)
+    turns = (sum(row.turns[0] for row in rows), sum(row.turns[1] for row in rows))
+    told = card.sums if card is not None else None
+    return RowSums(tokens, trained, turns, told is not None and (told.texts, told.trained) == (tokens, trained))
 
 
 def _page(number: int) -> str:

@@ -12,6 +12,7 @@ from chains.addresses import pull_request_url
 from chains.meanings import MEANINGS
 from miner.funnel import RepositoryFunnel, funnel
 from prchain.view.places import COUNTED, FUNNEL, chain_page, forge_link, slug, trajectory_page
+from sql.chosen import LAST, resolved
 from sql.store import Store, Transaction
 from sql.tables import (
     Candidate,
@@ -220,6 +221,8 @@ class CountedRepository:
     id: int
     host: str
     row: RepositoryFunnel
+    strategy: str
+    """The one of the last build."""
 
 
 def counted_repositories(store: Store, repository: str | None) -> list[CountedRepository]:
@@ -231,8 +234,9 @@ def counted_repositories(store: Store, repository: str | None) -> list[CountedRe
             for id_, host, owner, name in tx.rows(Repository, "id", "host", "owner", "name")
             if repository is None or f"{owner}/{name}".lower() == repository.lower()
         ]
+        last = resolved(tx, LAST)
     known.sort(key=lambda it: it[2].lower())
-    return [CountedRepository(id_, host, row) for (id_, host, _), row in zip(known, rows, strict=False)]
+    return [CountedRepository(id_, host, row, last) for (id_, host, _), row in zip(known, rows, strict=False)]
 
 
 def is_numbered(facet: Facet) -> bool:

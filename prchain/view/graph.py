@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from prchain.view.texts import beginning, title_of
+from prchain.view.texts import beginning, known_from, sureness, title_of
 
 _LEFT, _STEP, _TOP, _WIDTH, _HEIGHT = 10, 330, 34, 220, 58
 _GREY_BELOW, _GREY_WIDTH, _GREY_HEIGHT = 126, 150, 40
@@ -120,8 +120,10 @@ def _neighbours(places: Mapping[int, int], edges: Sequence[ChainEdge]) -> list[i
 
 def _line(later: DrawnNode, earlier: DrawnNode, edge: ChainEdge) -> GraphLine:
     pair = f"#{edge.source} builds on #{edge.target}"
-    title = f"{pair}: {edge.relation}, {edge.confidence:.2f}, {edge.sources}, {edge.outcome}"
-    label = f"{edge.relation.replace('_', ' ')} {edge.confidence:.2f}"
+    relation = edge.relation.replace("_", " ")
+    known, outcome = known_from(edge.sources), edge.outcome.replace("_", " ")
+    title = f"{pair}: {relation}, {sureness(edge.confidence)}, known from {known}; {outcome}"
+    label = f"{relation} {edge.confidence:.2f}"
     if not (later.stage and earlier.stage):
         x1, x2 = later.x + later.width // 2, earlier.x + earlier.width // 2
         y1, y2 = (later.y + later.height, earlier.y) if later.stage else (later.y, earlier.y + earlier.height)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from prchain.view.places import ASSETS, CHAINS, COMPARE, EXPORT, FUNNEL, LABELS, MONEY, TRAJECTORIES, root_of
-from prchain.view.texts import marked, title_of
+from prchain.view.texts import known_from, marked, sureness, title_of
 from prchain.view.tones import tone
 
 if TYPE_CHECKING:
@@ -51,7 +51,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters = {"tone": tone, "usd": usd, "duration": duration, "mean": mean}
+    filters = {
+        "tone": tone,
+        "usd": usd,
+        "duration": duration,
+        "mean": mean,
+        "sureness": sureness,
+        "known_from": known_from,
+    }
     found.filters.update(filters, marked=marked, words=_words, subject=title_of)
     return found
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
+
+from sqlalchemy import func, select
 
 from prchain.view.places import FUNNEL, LABELS, chain_page, slug
 from sql.chosen import repository_ids
 from sql.label_filter import KEEP
 from sql.labels import GivenLabel, read_labels
 from sql.store import Store, Transaction
-from sql.tables import Chain
+from sql.tables import Chain, ChainStage, Landing
 from trajectories.studies.guidance.agreement import agreement_of
 
 _ROWS = 100
 """Chains on one page."""
+_STAGES = 6
+"""Pull requests of a chain that are named on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class LabelledChain:
     id: str
     page: str | None
     """None for a chain that is not there any more."""
+    stages: tuple[tuple[int, str], ...]
+    """Number and subject of its pull requests, of the first ones of a long chain."""
     labels: tuple[GivenLabel, ...]
 
 
@@ -77,12 +83,18 @@ class LabelPages:
         following = start + _ROWS
         more = _page(chains[following - 1].id) if following < len(chains) else None
         pairs = pairs_of([label for chain in chains for label in chain.labels])
-        return "labels", LabelsView(tuple(chains[start:following]), len(chains), start, tuple(pairs), more)
+        with self._store.reading() as tx:
+            shown = tuple(replace(it, stages=_stages(tx, it.id)) for it in chains[start:following])
+        return "labels", LabelsView(shown, len(chains), start, tuple(pairs), more)
 
     def of_chain(self, chain_id: str) -> list[GivenLabel]:
         """What people say of one chain."""
         with self._store.reading() as tx:
             return self._shown(read_labels(tx, chain_id))
+
+    def labelled_by(self, labeller: str) -> set[str]:
+        """The chains that somebody has labelled."""
+        return {it.id for it in self._chains() if any(label.labeller == labeller for label in it.labels)}
 
     def by_chain(self) -> Mapping[str, Sequence[str]]:
         """The labels of each chain that has some, each once."""
@@ -97,7 +109,7 @@ class LabelPages:
                     if label.chain_id in there or self._repository is None:
                         found.setdefault(label.chain_id, []).append(label)
             return [
-                LabelledChain(chain, chain_page(chain) if chain in there else None, tuple(labels))
+                LabelledChain(chain, chain_page(chain) if chain in there else None, (), tuple(labels))
                 for chain, labels in found.items()
             ]
 
@@ -110,6 +122,20 @@ class LabelPages:
     @staticmethod
     def _starts(chains: Sequence[LabelledChain]) -> dict[str, int]:
         return {FUNNEL: 0} | {_page(chains[place - 1].id): place for place in range(_ROWS, len(chains), _ROWS)}
+
+
+def neighbours(chains: Sequence[str], chain: str) -> tuple[str | None, str | None]:
+    """The chains before and after one in a list; None where there is none. Pure."""
+    if chain not in chains:
+        return None, None
+    place = chains.index(chain)
+    return chains[place - 1] if place else None, chains[place + 1] if place + 1 < len(chains) else None
+
+
+def next_unlabelled(chains: Sequence[str], chain: str, labelled: Collection[str]) -> str | None:
+    """The first chain behind one, from the end on from the beginning, that is not labelled. Pure."""
+    place = chains.index(chain) + 1 if chain in chains else 0
+    return next((it for it in (*chains[place:], *chains[:place]) if it not in labelled and it != chain), None)
 
 
 def labelled_chain(path: str) -> str | None:
@@ -129,6 +155,19 @@ def pairs_of(labels: Sequence[GivenLabel]) -> Iterator[LabellerPair]:
             found = agreement_of(both)
             same = found.windows - found.only_one - found.only_other
             yield LabellerPair(one, other, found.windows, same, found.kappa)
+
+
+def _stages(tx: Transaction, chain_id: str) -> tuple[tuple[int, str], ...]:
+    query = (
+        select(ChainStage.number, func.min(Landing.subject))
+        .join(Chain, Chain.id == ChainStage.chain_id)
+        .outerjoin(Landing, (Landing.repository_id == Chain.repository_id) & (Landing.number == ChainStage.number))
+        .where(ChainStage.chain_id == chain_id)
+        .group_by(ChainStage.position, ChainStage.number)
+        .order_by(ChainStage.position)
+        .limit(_STAGES)
+    )
+    return tuple((number, str(subject or "")) for number, subject in tx.connection.execute(query))
 
 
 def _there(tx: Transaction, repository: str | None) -> set[str]:

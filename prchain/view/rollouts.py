@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from environments.suites.outcomes import TAMPERED
 from prchain.view.conversation import (
     diff_rows,
     is_long,
@@ -21,6 +22,7 @@ from prchain.view.options import ViewOptions
 from prchain.view.trees import ChainTrees
 from sql.store import Store
 from trajectories.audit.auditing import audit
+from trajectories.audit.finding import AuditFinding
 from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import loss_decisions
 from trajectories.export.options import ExportOptions
@@ -46,6 +48,17 @@ class ToldMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class DisbelievedRun:
+    """A graded attempt whose test run is not believed."""
+
+    stage: int
+    attempt: int
+    reasons: tuple[str, ...]
+    signs: tuple[AuditFinding, ...]
+    """The steps of the stage that say so themselves."""
+
+
+@dataclass(frozen=True, slots=True)
 class TrajectoryView:
     """The page of a trajectory."""
 
@@ -53,6 +66,7 @@ class TrajectoryView:
     repository: str
     told: tuple[ToldMessage, ...]
     verdicts: tuple[Mapping[str, Any], ...]
+    disbelieved: tuple[DisbelievedRun, ...]
     exported: bool
     """Whether an export takes it by default."""
     options: tuple[tuple[str, str], ...]
@@ -71,7 +85,16 @@ def trajectory_view(report: TrajectoryReport, repository: str, options: ViewOpti
     given = tuple((name, str(value)) for name, value in sorted(report.options.items()) if value not in (None, [], {}))
     verdicts = tuple(_verdicts(report, options))
     slim = replace(report, messages=None, verdicts=(), tools=(), options={}, prompts={})
-    return TrajectoryView(slim, repository, told, verdicts, report.outcome in KEPT, given)
+    disbelieved = tuple(_disbelieved(report, repository))
+    return TrajectoryView(slim, repository, told, verdicts, disbelieved, report.outcome in KEPT, given)
+
+
+def _disbelieved(report: TrajectoryReport, repository: str) -> Iterator[DisbelievedRun]:
+    runs = [it for it in report.verdicts if it.tests == TAMPERED]
+    signs = audit(report.messages or (), project_of(repository)) if runs else ()
+    for it in runs:
+        own = tuple(sign for sign in signs if sign.position == it.position)
+        yield DisbelievedRun(it.position, it.attempt, tuple(map(str, it.grade.get("cheats") or ())), own)
 
 
 def _without_lines(conflict: Mapping[str, Any]) -> Mapping[str, Any]:

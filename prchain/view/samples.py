@@ -56,6 +56,8 @@ class Divergence:
 
     other: str
     """Its id."""
+    number: int
+    """Its place among the trajectories of the chain."""
     shared: int
     """Steps that both begin with."""
     own: ShownAct | None
@@ -67,6 +69,8 @@ class Divergence:
 class ComparedSample:
     """One trajectory of the chain."""
 
+    number: int
+    """Its place among those of the chain: trajectories of several settings may all be sample 0."""
     report: TrajectoryReport
     """Without its messages."""
     page: str
@@ -127,13 +131,14 @@ def samples_view(store: Store, chain_id: str, page: str, shown: frozenset[str] |
     )
     samples = tuple(
         ComparedSample(
+            start + place + 1,
             replace(it.report, options={}),
             trajectory_page(it.report.id),
             _anchor(it.report.id),
             label,
             it.redundant,
             tuple(it.stages.get(at) or ComparedStage(at, NOT_REACHED, None, 0, 0, None) for at in range(1, length + 1)),
-            _divergence(it, found[:place]),
+            _divergence(it, found[:place], start),
         )
         for place, (it, label) in enumerate(zip(found, labels, strict=True))
     )
@@ -170,13 +175,13 @@ def _read(store: Store, trajectory: str) -> _Read:
     return _Read(slim, acts(entries), measured(report.id, entries).redundant_share, stages)
 
 
-def _divergence(own: _Read, above: Sequence[_Read]) -> Divergence | None:
+def _divergence(own: _Read, above: Sequence[_Read], start: int) -> Divergence | None:
     found = nearest(own.acts, [it.acts for it in above])
     if found is None:
         return None
     place, shared = found
     other = above[place]
-    return Divergence(other.report.id, shared, _act(own, shared), _act(other, shared))
+    return Divergence(other.report.id, start + place + 1, shared, _act(own, shared), _act(other, shared))
 
 
 def _act(of: _Read, place: int) -> ShownAct | None:

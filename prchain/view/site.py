@@ -13,7 +13,7 @@ from prchain.view import chains, facets, funnel, html, process_graphs, proofs, s
 from prchain.view.comparisons import ComparePages
 from prchain.view.diffs import whole_text
 from prchain.view.exports import ExportPages
-from prchain.view.labels import LabelPages, labelled_chain
+from prchain.view.labels import LabelPages, labelled_chain, neighbours, next_unlabelled
 from prchain.view.money import MoneyPages
 from prchain.view.options import ViewOptions
 from prchain.view.places import (
@@ -267,7 +267,7 @@ class Site:
             with self._store.reading() as tx:
                 graphs = process_graphs.graphs_of(tx, chain) if options.reference else []
             known = {"labels": self._labels.of_chain(chain), "labeller": self.labeller, "graphs": graphs}
-            return self._writer.page("chain", path, view=view, **known)
+            return self._writer.page("chain", path, view=view, **known, **self._around(chain))
         if (graph := re.fullmatch(r"graph-([A-Za-z0-9]{1,64})\.html", page)) and options.reference:
             drawn = process_graphs.process_graph_view(self._store, graph[1], chain)
             return None if drawn is None else self._writer.page("graph", path, view=drawn)
@@ -282,6 +282,15 @@ class Site:
             return self._writer.text(proofs.all_tests(self._store, chain))
         stage = re.fullmatch(r"stage-([1-9][0-9]{0,3})\.txt", page)
         return self._writer.text(self._reference(chain, int(stage[1]))) if stage and options.reference else None
+
+    def _around(self, chain: str) -> dict[str, str | None]:
+        """The pages that a chain's page leads on to."""
+        listed = [it.id for it in self._all_chains()]
+        before, after = neighbours(listed, chain)
+        mine = None if self.labeller is None else self._labels.labelled_by(self.labeller)
+        unlabelled = None if mine is None else next_unlabelled(listed, chain, mine)
+        named = {"before": before, "after": after, "unlabelled": unlabelled}
+        return {name: None if it is None else chain_page(it) for name, it in named.items()}
 
     def _of_others(self, path: str, rest: str) -> bytes | None:
         found = self._others[path.partition("/")[0]].view(rest)

@@ -116,3 +116,24 @@ def title_of(text: str, number: int) -> str:
     begin with: the page names the number before. Pure."""
     short = text.removesuffix(f"(#{number})").removeprefix(f"Merge pull request #{number} from ").strip()
     return short or text
+
+
+_SURENESS = (
+    (0.97, "almost certain"),
+    (0.9, "very likely"),
+    (0.7, "likely"),
+    (0.5, "more likely than not"),
+    (0.3, "doubtful"),
+)
+_KNOWN_FROM = {"citation": "what people wrote", "stack": "branches", "lineage": "changed lines"}
+
+
+def sureness(confidence: float | None) -> str:
+    """A confidence in words, with its number. Pure."""
+    value = confidence or 0.0
+    return f"{next((words for least, words in _SURENESS if value >= least), 'unlikely')} ({value:.2f})"
+
+
+def known_from(sources: str) -> str:
+    """The sources of an edge, with commas between them, in words. Pure."""
+    return ", ".join(_KNOWN_FROM.get(source, source) for source in sources.replace(" ", "").split(","))

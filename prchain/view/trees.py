@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from chains.lineage.shown_lines import changed_lines
+from chains.lineage.shown_lines import ChangedLines, changed_lines
 from environments.stages import ChainStages, open_git, open_trees, read_chain
 from prchain.core.errors import GitError, TaskError
+from prchain.core.git.output import path_text
 from prchain.core.git.patches import FilePatch, read_patches
 from prchain.core.git.repository import GitRepository
 from prchain.core.git.trees import TreeStore
@@ -24,18 +26,33 @@ _DIFF = (
     *("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none"),
 )
 
+_UNKNOWN = "\ufffd"
+"""In the place of bytes of a path that are no UTF-8: nothing is found by such a name."""
+
 _HIDDEN = 4
 """Characters of a line without blanks from which on it can tell something: braces and ``else:`` are everybody's."""
 
 
 @dataclass(frozen=True, slots=True)
 class LitLines:
-    """Lines of one stage that the next one removes or changes, by the path that their files have when it begins."""
+    """Lines of one stage that the next one removes or changes, by the paths of their files."""
 
-    texts: dict[str, set[str | int]]
-    """What they say: the stage that brought them may have had them in other places."""
-    numbers: dict[str, set[str | int]]
+    before: dict[str, set[str | int]]
+    """Where they stood when the stage that brought them had landed; by what they say where nobody can tell."""
+    after: dict[str, set[str | int]]
     """Where they stand when the next stage begins."""
+
+    def add(self, hunk: ChangedLines, places: Sequence[tuple[bytes, int] | None]) -> None:
+        """Add those of a hunk; `places` are where its lines stood before, of none where that is not known."""
+        known = places if len(places) == len(hunk.removed) else [None] * len(hunk.removed)
+        for number, ((line, mine), place) in enumerate(zip(hunk.removed, known, strict=True), hunk.start):
+            if not mine:
+                continue
+            self.after.setdefault(hunk.path, set()).add(number)
+            if place is None:
+                self.before.setdefault(hunk.path, set()).add(line.decode("utf-8", "replace"))
+            else:
+                self.before.setdefault(path_text(place[0]), set()).add(place[1])
 
 
 class ChainTrees:
@@ -96,11 +113,16 @@ class ChainTrees:
         try:
             own = self._git.run("rev-list", "--first-parent", f"{earlier.base}..{earlier.landed}").split()
             owners = dict.fromkeys([*own, earlier.landed], earlier.number)
-            for hunk in changed_lines(self._git, later.base, later.landed, owners, earlier.number):
-                for number, (line, mine) in enumerate(hunk.removed, hunk.start):
-                    if mine:
-                        found.texts.setdefault(hunk.path, set()).add(line.decode("utf-8", "replace"))
-                        found.numbers.setdefault(hunk.path, set()).add(number)
+            changed = changed_lines(self._git, later.base, later.landed, owners, earlier.number)
+            for path, own_hunks in groupby(changed, lambda hunk: hunk.path):
+                hunks = list(own_hunks)
+                ranges = [(hunk.start, len(hunk.removed)) for hunk in hunks]
+                places: Sequence[tuple[bytes, int] | None] = ()
+                if _UNKNOWN not in path:
+                    places = self._git.places_before(later.base, path.encode(), ranges, earlier.landed)
+                for hunk in hunks:
+                    found.add(hunk, places[: len(hunk.removed)])
+                    places = places[len(hunk.removed) :]
         except GitError as error:
             self.problem = str(error)
         return found

@@ -112,3 +112,17 @@ def test_blame_takes_ranges(tmp_path: Path) -> None:
     first, second = world.shas([1, 2])
     assert repository.blame(second, b"-a.py") == [first, second, first]
     assert repository.blame(second, b"-a.py", [(1, 1), (2, 1)]) == [first, second]
+
+
+def test_places_of_lines_before_follow_a_file_that_moved(tmp_path: Path) -> None:
+    world = World(tmp_path / "w.git")
+    text = "".join(f"line {number}\n" for number in range(30))
+    odd = 'odd "n\u00e4me".py'
+    world.commit("main", {odd: text}, "start")
+    world.commit("main", {odd: None, "b.py": f"new\n{text}"}, "move")
+    world.commit("main", {"b.py": "new\n" + text.replace("line 3\n", "other\n")}, "more")
+    world.save()
+    first, *_, last = git(world.path, "rev-list", "--reverse", "main").split()
+    repository = GitRepository.open(world.path)
+    found = repository.places_before(last, b"b.py", [(1, 2), (5, 2)], first)
+    assert found == [None, (odd.encode(), 1), None, (odd.encode(), 5)]

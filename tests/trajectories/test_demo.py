@@ -515,7 +515,9 @@ def test_steps_that_did_not_succeed_are_named_at_the_end(capsys: pytest.CaptureF
     print_outcome(Outcome(Path("/demo"), PLAIN, funnel, 0, 1.0, ("6. Process graph",)))
     assert "What did not succeed\n6. Process graph; the lines of each step above tell why." in capsys.readouterr().out
     print_outcome(Outcome(Path("/demo"), PLAIN, funnel, 0, 1.0))
-    assert "What did not succeed" not in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "What did not succeed" not in printed
+    assert " view --export samples.jsonl\n" in printed, "without its file there is no page of the export"
 
 
 def test_scripted_runs_name_no_model_and_need_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from sql.tables import ImportedTask, LlmCall, PrmWindow, Task, Trajectory, Traje
 from trajectories.audit.report import audit_counts
 from trajectories.curation.windows.settings import settings_words
 from trajectories.export.distribution import Distribution
+from trajectories.export.duplicates import StandIn
 from trajectories.export.loss import LossCount
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
@@ -59,6 +60,10 @@ class Card:
         self.left_out: Counter[str] = Counter()
         self.trajectories: dict[str, ExportCandidate] = {}
         self.samples_of: Counter[str] = Counter()
+        self.rows_of: dict[str, Counter[str]] = {}
+        """By part: trajectory to its rows, which stand together, in the order of the file."""
+        self.stand_ins: Mapping[str, StandIn] = {}
+        """Trajectories that were left out since another one is as good, to that one."""
 
     def add(self, candidate: ExportCandidate, sample: Sample, tokens: Tokens) -> None:
         """Add a sample that is written."""
@@ -125,9 +130,11 @@ def card_of(
         "format": form,
         "files": [
             {"part": part, "name": stream.path.name, "rows": rows, "bytes": stream.bytes, "sha256": stream.sha256}
+            | _rows_of(card, part, rows)
             for part, stream, rows in files
         ],
         **card.figures(counter),
+        **_stand_ins(card),
         **({} if pairs is None else {"pairs": dict(pairs)}),
         "outcomes_of_all_trajectories": dict(outcome_counts(tx)),
         "repositories": _repositories(card, kept),
@@ -143,6 +150,23 @@ def card_of(
         "audit": _audit(tx, kept),
         "overlap": _overlap(tx, kept, overlap),
     }
+
+
+def _rows_of(card: Card, part: str, rows: int) -> dict[str, Any]:
+    """The trajectories of a part with their rows, in the order of its file; empty where it has several files."""
+    found = card.rows_of.get(part, Counter())
+    return {"trajectories": dict(found)} if found.total() == rows else {}
+
+
+def _stand_ins(card: Card) -> dict[str, Any]:
+    """Which trajectories were left out for which exported one: the first ones. Empty where there is none."""
+    found = (
+        {"trajectory": trajectory, "reason": it.reason, "exported": it.trajectory}
+        for trajectory, it in card.stand_ins.items()
+        if it.trajectory in card.trajectories
+    )
+    first = list(islice(found, _STAND_INS_SHOWN))
+    return {"left_out_for": first} if first else {}
 
 
 def options_row(options: ExportOptions) -> dict[str, Any]:
@@ -229,6 +253,7 @@ def shared_row(shared: Mapping[str, list[str]]) -> dict[str, Any]:
 
 
 _SHARED_SHOWN = 100
+_STAND_INS_SHOWN = 1_000
 
 _SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "temperature", "overflow")
 

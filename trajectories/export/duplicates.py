@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from trajectories.export.samples import Sample, SampleMessage, without_untrained_tail
 from trajectories.model import Reason
@@ -20,6 +20,13 @@ SAME_TREES = "duplicate_trees"
 SAME_CONVERSATION = "duplicate_conversation"
 EXTENDED = "extended"
 """Of a prefix: its extension is there."""
+
+
+class StandIn(NamedTuple):
+    """Why a trajectory was left out, and the one that is written in its place."""
+
+    reason: str
+    trajectory: str
 
 
 class EndState(Protocol):

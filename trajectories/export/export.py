@@ -299,13 +299,16 @@ class ExportState:
                     self.overlap.check(counted_sample)
                 self.card.add(candidate, counted_sample, tokens)
                 part = VALIDATION if candidate.id in validation else self._part
+                rows_of = self.card.rows_of.setdefault(part, Counter())
                 for row in self._sample_rows(counted_sample):
                     rows[part].write(row)
+                    rows_of[candidate.id] += 1
                 report.samples[part] += 1
             if task is not None:
                 task.advance()
         if task is not None:
             task.done(f"{sum(report.samples.values()):,} written")
+        self.card.stand_ins = self._selection.stand_ins
         report.tokens_how, report.overlap = self.counter.description, self.overlap
 
     def _sample_rows(self, sample: Sample) -> Iterator[Mapping[str, Any]]:

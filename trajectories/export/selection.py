@@ -11,7 +11,7 @@ from sql.store import Transaction
 from sql.strength import imported_chains, meets, read_strengths
 from trajectories.export.branches import BRANCH, branch_samples
 from trajectories.export.draw import NOT_DRAWN, drawn
-from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
+from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, StandIn, same_trees
 from trajectories.export.format import Format
 from trajectories.export.lengths import fit
 from trajectories.export.options import ExportOptions
@@ -94,6 +94,8 @@ class SampleSelection:
         self._held_back = {reason: count for reason, count in held_back.items() if count and only is None}
         self._groups, self._reasons = _groups(tx, found, options) if only is None else ([[it] for it in only], {})
         self._draw: _Draw | None = None
+        self.stand_ins: dict[str, StandIn] = {}
+        """Of what the iterations so far left out for another one."""
 
     def __len__(self) -> int:
         """The most samples there can be if none is split."""
@@ -142,7 +144,9 @@ class SampleSelection:
                 chosen = self.samples_of(candidate, reasons, conversations, wanted)
                 counts.update(reasons)
                 if chosen or reasons[SAME_CONVERSATION]:
-                    counts.update(self._reasons[other.id] for other in group[place:])
+                    left = {other.id: StandIn(self._reasons[other.id], candidate.id) for other in group[place:]}
+                    counts.update(it.reason for it in left.values())
+                    self.stand_ins |= left
                     break
             yield chosen
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from prchain.core.errors import GitError, GitMissing, IncompleteRepository, NotARepository, ShallowRepository
+from prchain.core.git.blame import BLAMED, read_places
 from prchain.core.git.environment import objects_only
 from prchain.core.git.line_changes import FileLines, read_line_changes
 from prchain.core.git.output import (
@@ -35,8 +36,6 @@ _ARGUMENTS = 1000
 """How many paths are handed to one git process as arguments; the system bounds their total length."""
 
 
-_BLAMED = re.compile(rb"([0-9a-f]{40}(?:[0-9a-f]{24})?) \d+ \d+(?: \d+)?\n")
-"""The line before each line of a file, as `git blame --porcelain` prints it; those of the file begin with a tab."""
 _SNIFFED = 8000
 """Bytes in which a NUL makes a file binary, as for git."""
 
@@ -265,7 +264,18 @@ class GitRepository:
         name = os.fsdecode(path)
         arguments = ("blame", "--first-parent", "--root", "-s", "-l", "--porcelain", *limits, commit, "--", name)
         with self.stream(*arguments) as output:
-            return [match[1].decode() for line in output if (match := _BLAMED.match(line))]
+            return [match[1].decode() for line in output if (match := BLAMED.match(line))]
+
+    def places_before(
+        self, commit: str, path: bytes, ranges: Iterable[tuple[int, int]], earlier: str
+    ) -> list[tuple[bytes, int] | None]:
+        """Path and line number that each line of ranges of a file had in an earlier first-parent commit; None for what
+        came later, or is not that commit's. The ranges are those of `blame`, whose errors it raises."""
+        limits = (f"-L{start},+{count}" for start, count in ranges)
+        name = os.fsdecode(path)
+        arguments = ("blame", "--first-parent", "-s", "-l", "--line-porcelain", *limits, commit, f"^{earlier}")
+        with self.stream(*arguments, "--", name) as output:
+            return list(read_places(output, earlier))
 
     def branches_with(self, commit: str, branches: Iterable[str]) -> set[str]:
         """Those of some branches, without ``refs/heads/``, whose history has a commit."""

@@ -353,20 +353,20 @@
     };
     search.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); nextHit(event.shiftKey ? -1 : 1); } });
 
-    const buttons = Object.keys(tests).filter((name) => messages.some(tests[name])).map((name) => {
-      const button = make("button", { type: "button", title: `Next ${name}; with Shift the one before` }, `${name} ↓`);
+    const keys = { e: "error", d: "edit", t: "test", v: "verdict", s: "sign" };
+    const buttons = Object.entries(keys).filter(([, name]) => messages.some(tests[name])).map(([key, name]) => {
+      const button = make("button", { type: "button", title: `Next ${name}: key ${key}; with Shift the one before`, "aria-keyshortcuts": key }, `next ${name} `, make("kbd", {}, key));
       button.addEventListener("click", (event) => jump(name, event.shiftKey ? -1 : 1));
       return button;
     });
     const tools = make("div", { class: "tools" }, line,
       make("div", { class: "toolrow" }, measure, search, found, buttons),
-      make("div", { class: "toolrow" }, filters, make("span", { class: "keys" }, make("kbd", {}, "j"), " ", make("kbd", {}, "k"), " step  ", make("kbd", {}, "e"), " error  ", make("kbd", {}, "d"), " edit  ", make("kbd", {}, "t"), " test  ", make("kbd", {}, "v"), " verdict  ", make("kbd", {}, "/"), " search")));
+      make("div", { class: "toolrow" }, filters, make("span", { class: "keys" }, make("kbd", {}, "j"), " ", make("kbd", {}, "k"), " next and previous step  ", make("kbd", {}, "/"), " search  ", make("kbd", {}, "Shift"), " with the key of a button: the one before")));
     box.replaceChildren(tools, data.problem ? make("p", { class: "note" }, `No diffs of steps: ${data.problem}`) : "", steps);
     nodes.slice(0, 12).forEach((_, place) => fill(place));
     nodes.forEach((node) => near.observe(node));
     bar();
 
-    const keys = { e: "error", d: "edit", t: "test", v: "verdict" };
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
       const key = event.key.toLowerCase();

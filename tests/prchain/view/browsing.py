@@ -22,10 +22,11 @@ ARGUMENTS = (
 READY = "html[data-ready]"
 """What the pages' own script marks at its end."""
 
-_AXE = """() => axe.run({
+_AXE = """(colours) => axe.run({
   resultTypes: ['violations'],
   runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice'],
   preload: false,
+  rules: { 'color-contrast': { enabled: colours } },
 })"""
 """Without `preload`, axe asks for no style sheet."""
 
@@ -111,13 +112,14 @@ def too_wide(page: Any, width: int) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
 
 
-def violations(page: Any) -> list[str]:
-    """What axe finds of serious and critical faults of accessibility, in the page as it is shown now."""
+def violations(page: Any, *, colours: bool = True) -> list[str]:
+    """What axe finds of serious and critical faults of accessibility, in the page as it is shown now; without `colours`
+    it does not look at their contrast, which takes it longest."""
     from axe_playwright_python.base import AXE_FILE_PATH
 
     if not page.evaluate("Boolean(window.axe)"):
         page.evaluate(Path(AXE_FILE_PATH).read_text(encoding="utf-8"))
-    found = page.evaluate(_AXE)["violations"]
+    found = page.evaluate(_AXE, colours)["violations"]
     return [
         f"{it['id']}: {it['help']}: {it['nodes'][0]['html'][:200]} ({len(it['nodes'])})"
         for it in found

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -39,6 +42,13 @@ def test_no_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run(["view", "--db", str(tmp_path / "none.db"), "--out", str(tmp_path / "out")]) == 1
     assert "there is no database at" in one_line(capsys)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_without_a_byte_stays_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "new.db").touch()
+    assert run(["view", "--db", str(tmp_path / "new.db"), "--out", str(tmp_path / "out")]) == 1
+    assert "or is empty; any command that opens it" in one_line(capsys)
+    assert [(file.name, file.stat().st_size) for file in tmp_path.iterdir()] == [("new.db", 0)]
 
 
 @pytest.mark.parametrize(("version", "words"), [("9999", "newer"), ("0001", "mine into a new database")])
@@ -84,3 +94,19 @@ def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert run(["view", "--db", file, "--port", str(taken.getsockname()[1])]) in {1, 2}
     assert "Address already in use" in one_line(capsys)
+
+
+@pytest.mark.parametrize(("sign", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+def test_a_server_that_is_ended_says_what_is_true_of_it(tmp_path: Path, sign: signal.Signals, word: str) -> None:
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from prchain.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, "view", "--db", new_database(tmp_path / "prchain.db")]
+    with subprocess.Popen(command, text=True, stdout=-1, stderr=-1) as process:
+        try:
+            assert process.stdout is not None and "Ctrl-C ends it" in process.stdout.readline()
+            process.send_signal(sign)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, told) == (128 + sign, f"prchain: {word}; the pages are not served any more\n")

@@ -110,7 +110,7 @@ def test_a_sample_that_does_the_same_and_one_that_ends_are_told(world: SampleWor
         world.trajectory(f"{sample:016x}", CHAIN, talk(*commands), sample=sample)
     world.trajectory("f" * 16, CHAIN, Talk().system().query(1).bash("ls"), sample=2)
     page = read_page(Site(world.store, ViewOptions(), Path(), Path()).render(f"chains/{CHAIN}/compare.html") or b"")
-    assert "Does the same as 0000000000, in all 2 steps." in page.text
+    assert "Does the same as No. 1, 0000000000, in all 2 steps." in page.text
     assert "ends here" in page.text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -117,9 +118,71 @@ def test_rows_of_trajectories_that_the_view_leaves_out_have_no_page(world: Sampl
     rows = [path for path in site.pages() if path.startswith("export/row-")]
     assert len(rows) == 1
     assert "1 row is not shown" in read_page(site.render("export/index.html") or b"").text
-    nameless = site_of(world, written(world, tmp_path / "open.jsonl", "openai"), limit=1)
-    assert not [path for path in nameless.pages() if path.startswith("export/row-")]
-    assert nameless.render("export/row-1.html") is None
+    nameless = written(world, tmp_path / "open.jsonl", "openai")
+    rows = [path for path in site_of(world, nameless, limit=1).pages() if path.startswith("export/row-")]
+    assert len(rows) == 1, "the card says whose each row is"
+    (tmp_path / "open.jsonl.card.json").unlink()
+    unknown = site_of(world, nameless, limit=1)
+    assert not [path for path in unknown.pages() if path.startswith("export/row-")]
+    assert unknown.render("export/row-1.html") is None
+
+
+@pytest.mark.parametrize("options", [{}, {"rows": "turns"}])
+def test_rows_that_do_not_name_their_trajectory_lead_to_it_by_the_card_of_this_very_file(
+    world: SampleWorld, tmp_path: Path, options: dict[str, object]
+) -> None:
+    def leads_to(site: Site) -> list[str]:
+        rows = sorted((path for path in site.pages() if path.startswith("export/row-")), key=len)
+        links = [read_page(site.render(path) or b"").links for path in rows]
+        found = [re.fullmatch("../trajectories/([0-9a-f]{16})/index.html", link) for it in links for link in it]
+        return [it[1] for it in found if it]
+
+    form, told = ("trl", "trl") if options else ("openai", "slime")
+    named = [row.trajectory for row in rows_of(written(world, tmp_path / "sft.jsonl", told, **options))]
+    file = written(world, tmp_path / "open.jsonl", form, **options)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    card = json.loads((tmp_path / "open.jsonl.card.json").read_text())
+    assert card["files"][0]["trajectories"] == {name: named.count(name) for name in dict.fromkeys(named)}
+    assert leads_to(site_of(world, file)) == named
+    file.write_text("".join(json.dumps({**line, "metadata": {}}) + "\n" for line in reversed(lines)))
+    assert leads_to(site_of(world, file)) == [], "of another file the card says nothing"
+
+
+def test_the_totals_of_an_export_are_one_sum(world: SampleWorld, tmp_path: Path) -> None:
+    for form, agrees in (("slime", True), ("openai", True), ("swift", False)):
+        file = written(world, tmp_path / f"{form}.jsonl", form)
+        card = json.loads((tmp_path / f"{form}.jsonl.card.json").read_text())
+        texts, trained, whole = card["loss"]["tokens"], card["loss"]["tokens_under_loss"], card["tokens"]["total"]
+        body = site_of(world, file).render("export/index.html") or b""
+        page = " ".join(read_page(body).text.split())
+        assert f"{whole:,} tokens in all samples = {texts:,} of the texts above + {whole - texts:,} of what" in page
+        rows = rows_of(file)
+        told = sum(row.tokens for row in rows), sum(row.trained for row in rows)
+        assert (told == (texts, trained)) == agrees
+        assert 'All rows</th><td class="n">{:,}</td><td class="n">{:,}</td>'.format(*told) in body.decode()
+        assert ("They add up to what the card says of the texts." in page) == agrees
+        assert ("the format writes some of them in another way" in page) != agrees
+
+
+def test_rows_of_one_turn_say_why_they_hold_more_than_the_card_counts(world: SampleWorld, tmp_path: Path) -> None:
+    site = site_of(world, written(world, tmp_path / "sft.jsonl", "trl", rows="turns"))
+    page = (site.render("export/index.html") or b"").decode()
+    assert "each row is one turn, and repeats all that came before it" in page
+
+
+def test_what_was_left_out_for_another_one_leads_to_both(tmp_path: Path) -> None:
+    with closing(open_new(tmp_path / "prchain.db")) as store:
+        world = SampleWorld(store)
+        chain = world.chain("c" * 16, length=2)
+        for sample, name in enumerate((KEPT, OTHER)):
+            world.trajectory(name, chain, talk(), sample=sample, trees=("a" * 40, "b" * 40))
+        options = ExportOptions()
+        export(store, chosen_format("openai", options), options, tmp_path / "sft.jsonl")
+        card = json.loads((tmp_path / "sft.jsonl.card.json").read_text())
+        assert card["left_out_for"] == [{"trajectory": OTHER, "reason": "duplicate_trees", "exported": KEPT}]
+        page = read_page(site_of(world, tmp_path / "sft.jsonl").render("export/index.html") or b"")
+        assert {f"../trajectories/{name}/index.html" for name in (KEPT, OTHER)} <= set(page.links)
+        assert "Left out since another one is in the file: 1" in page.text
 
 
 def test_a_file_that_changes_is_read_again(world: SampleWorld, tmp_path: Path) -> None:

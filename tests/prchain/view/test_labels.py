@@ -14,7 +14,7 @@ import pytest
 
 from prchain.cli import run
 from prchain.view import labels as label_pages
-from prchain.view.labels import pairs_of
+from prchain.view.labels import neighbours, next_unlabelled, pairs_of
 from prchain.view.options import ViewOptions
 from prchain.view.server import ViewServer
 from prchain.view.site import Site
@@ -73,6 +73,9 @@ def test_a_form_stores_a_label_and_leads_back_to_the_page(world: SampleWorld, se
     assert post(server, {"label": "drop", "note": "stage 2 <b>is</b> a clean-up"}) == (303, "index.html#labels")
     assert stored(world) == [(CHAIN, "ann", DROP, "stage 2 <b>is</b> a clean-up")]
     page = read_page(server.site.render(f"chains/{CHAIN}/index.html") or b"")
+    listed = read_page(server.site.render("labels/index.html") or b"").text
+    assert "#1" in listed and "#2" in listed, "a chain is known by its pull requests"
+    assert "Next chain that you have not labelled" in page.text or "You have labelled all other chains" in page.text
     assert "labels" in page.ids and "stage 2 <b>is</b> a clean-up" in page.text and "b" not in page.tags
     assert post(server, {"label": "keep", "note": ""})[0] == 303
     assert stored(world) == [(CHAIN, "ann", KEEP, None)]
@@ -224,3 +227,12 @@ def test_bad_input_is_one_line(
     assert run(["view", "--db", new_database(tmp_path / "prchain.db"), *options]) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("prchain: error: ")]
     assert len(lines) == 1 and words in lines[0]
+
+
+def test_a_list_of_chains_leads_on_to_those_without_a_label() -> None:
+    chains = ["a", "b", "c"]
+    assert neighbours(chains, "a") == (None, "b") and neighbours(chains, "c") == ("b", None)
+    assert neighbours(chains, "gone") == (None, None)
+    assert next_unlabelled(chains, "b", {"b"}) == "c"
+    assert next_unlabelled(chains, "c", {"a"}) == "b", "from the end on from the beginning"
+    assert next_unlabelled(chains, "a", {"b", "c"}) is None

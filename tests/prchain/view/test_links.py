@@ -72,3 +72,23 @@ def test_every_page_tells_one_number_of_lines(shop: Shop, tmp_path: Path, monkey
     assert html.count('class="l r lit"') == 6, "of the file that was renamed, too"
     lit = [int(count) for count in re.findall(r">(\d+) lit<", html.partition("Stage 1 beside")[2])]
     assert sorted(lit) == [1, 1, 5, 5], "beside each other"
+
+
+def test_lines_are_lit_on_both_sides_where_a_file_moved_between_the_stages(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    # Two lines of one text, of which the later one changes one.
+    twice = FIRST.replace("return", "log(rounded_amount_checked)\n    log(rounded_amount_checked)\n    return")
+    shop.land(1, {PRICES: module("prices", twice)}, "Round amounts")
+    rates = "src/shop/rates.py"
+    shop.land(2, {PRICES: None, rates: module("prices", twice)}, "Move prices")
+    later = SECOND.replace("return", "log(rounded_amount_checked)\n    return")
+    shop.land(3, {rates: module("prices", later)}, "Round up\n\nFollow-up to #1.")
+    with mined(tmp_path, shop) as store:
+        build(store, tmp_path / "mirrors", strategy="evidence", floor=0.0, worth=0.0)
+        [chain] = chosen(store, "evidence")
+        site = Site(store, ViewOptions(), tmp_path / "mirrors", tmp_path, once=True)
+        html = (site.render(f"chains/{chain}/index.html") or b"").decode()
+    before, after = html.partition("Stage 1 beside")[2].split('<div><h3><span class="num">#3')
+    lit = [re.findall(r'class="l [ar] lit">.*?<code>(.*?)</code>', side) for side in (before, after)]
+    assert lit[0] == lit[1] and len(lit[0]) >= 5 and lit[0].count("    log(rounded_amount_checked)") == 1
+    assert [re.findall(r">(\d+) lit<", side) for side in (before, after)] == [[str(len(lit[0]))]] * 2

@@ -93,7 +93,7 @@ def test_every_link_leads_to_a_page_and_every_page_is_linked(pages: dict[str, by
                 assert link.startswith("https://"), (path, link)
                 continue
             if link.startswith("#"):
-                assert link[1:] in page.ids or link.startswith(("#stage-", "#verdict-")), (path, link)
+                assert link[1:] in page.ids or link.startswith(("#stage-", "#verdict-", "#step-")), (path, link)
                 continue
             assert target(path, link) in pages, (path, link)
             reached.add(target(path, link))
@@ -287,3 +287,15 @@ def test_a_count_of_candidates_says_what_its_outcome_means(finished_demo: Ran, s
     page = next(filter(found.fullmatch, site.pages()))
     text = (site.render(page) or b"").decode()
     assert "nothing that may be a stage builds on it" in text
+
+
+def test_why_a_run_is_not_believed_stands_at_the_head_of_the_page(finished_demo: Ran, pages: dict[str, bytes]) -> None:
+    rows = finished_demo.rows(Trajectory, "id", "reason")
+    [tampered] = [str(name) for name, reason in rows if "tampered" in str(reason)]
+    head = pages[f"trajectories/{tampered}/index.html"].decode().partition('<div class="stages">')[0]
+    text = read_page(head.encode()).text
+    assert "Tampered: why the test run of stage 1, attempt 1 is not believed" in text
+    assert "replaced in the runner: unittest.TestCase._callTestMethod" in text
+    assert "the runner's own code is replaced" in text and 'href="#step-2"' in head
+    others = [pages[f"trajectories/{name}/index.html"] for name, _ in rows if name != tampered]
+    assert not [page for page in others if b"is not believed" in page]

@@ -7,7 +7,7 @@ import pytest
 from prchain.core.git.patches import FilePatch, Hunk
 from prchain.view.diffs import diff_files
 from prchain.view.places import forge_link, slug
-from prchain.view.texts import Cleaner, beginning, cut, marked, title_of, visible
+from prchain.view.texts import Cleaner, beginning, cut, known_from, marked, sureness, title_of, visible
 
 KEY = "ghp_" + "x7Kq2ZpW9vTnB4mR8sLdF3hJcY6uGaE5oN1i"
 
@@ -112,3 +112,20 @@ def test_links_lead_to_the_forge_that_was_mined_and_nowhere_else(url: str, host:
 )
 def test_a_title_is_shown_without_the_number_that_stands_before_it(text: str, shown: str) -> None:
     assert title_of(text, 3) == shown
+
+
+@pytest.mark.parametrize(
+    ("confidence", "words"),
+    [(1.0, "almost certain (1.00)"), (0.9, "very likely (0.90)"), (0.7, "likely (0.70)"), (0.1, "unlikely (0.10)")],
+)
+def test_a_confidence_is_told_in_words(confidence: float, words: str) -> None:
+    assert sureness(confidence) == words
+    assert known_from("citation, lineage") == "what people wrote, changed lines"
+
+
+def test_lit_lines_below_the_cut_of_a_long_file_are_counted() -> None:
+    lines = tuple(f"+line {number}" for number in range(1, 701))
+    patch = FilePatch("a.py", status="A", hunks=(Hunk(0, 0, 1, 700, "", lines),))
+    [found] = diff_files([patch], lit={"a.py": {3, 650, 651}}, mark="+")
+    assert (found.lit, found.left_out, found.lit_left_out) == (3, 100, 2)
+    assert [line.text for line in found.hunks[0].lines if line.lit] == ["line 3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from prchain.view.funnel import _Shades
 from prchain.view.tones import tone
 from tests.test_outcomes_page import names_of
 from trajectories import outcomes
@@ -40,3 +41,22 @@ def test_what_is_exported_is_good_and_what_says_nothing_of_an_agent_is_neither_g
 )
 def test_outcomes_of_other_steps_are_coloured_too(outcome: str | None, expected: str) -> None:
     assert tone(outcome) == expected
+
+
+def test_an_outcome_has_one_colour_in_every_bar_and_no_neighbour_has_it() -> None:
+    bars = [
+        [("landed", True), ("unlanded", False)],
+        [("chained", True), ("unlinked", False), ("revert", False), ("reverted", False)],
+        [("frozen", True), ("revert", False), ("reverted", False), ("unlinked", False)],
+        [("accepted", True), ("rejected", False)],
+    ]
+    shades, found = _Shades(), []
+    for bar in bars:
+        beside: set[str] = set()
+        for name, kept in bar:
+            shade = shades.of(name, kept, beside)
+            assert shade not in beside
+            beside.add(shade)
+            found.append(((name, kept), shade))
+    assert len(set(found)) == len({name for name, _ in found})
+    assert dict(found)[("rejected", False)] == "d3" and dict(found)[("unlinked", False)] == "d1"
