@@ -22,6 +22,7 @@ from sql.chosen import find_chain
 from sql.outcomes import PROVED
 from sql.store import Store
 from sql.strength import Strength, UndoingOutcome, strength_row, strength_words
+from sql.tables import BuiltImage
 
 _ALWAYS = ("f2p", "p2p", "flaky", "failing")
 """Classes whose number is told also where it is 0."""
@@ -58,6 +59,8 @@ class StageReport:
     image: str | None
     publisher: str | None
     """In whose image an imported stage was proved, where its publisher names one."""
+    packages_of: str | None
+    """The day as of which its image has packages (ISO 8601), where that was built here."""
     stage_image: str | None
     command: str | None
     files: tuple[str, ...]
@@ -68,6 +71,8 @@ class StageReport:
     """The F2P tests that only an import hid."""
     own_plugins: tuple[str, ...]
     canaries: int
+    renamed: int
+    """Tests that have other names when work is graded."""
     duels: int
     """F2P tests that a grade can hold true and false."""
     removed: tuple[str, ...]
@@ -114,6 +119,8 @@ def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofRepo
         published = published_lists(tx, chain.id, first.runner, first.classes) if first and first.files else None
         found = [run for run in read_runs(tx, chain.id) if run.side in (BEFORE, AFTER)]
         runs = sorted(found, key=lambda run: (run.side != BEFORE, run.ordinal))
+        images = tx.rows(BuiltImage, "name", "as_of", repository=chain.repository)
+        dates: dict[str, str | None] = {str(name): as_of for name, as_of in images}
     stages = tuple(
         _stage_report(
             stage.number,
@@ -121,6 +128,7 @@ def proof_report(store: Store, prefix: str, *, tests: bool = False) -> ProofRepo
             [proofs[place] for place in sorted(proofs) if place < stage.position],
             [run for run in runs if run.position == stage.position],
             whose,
+            dates,
             tests=tests,
         )
         for stage in chain.stages
@@ -135,6 +143,7 @@ def _stage_report(
     earlier: Sequence[StageProof],
     runs: Sequence[StoredRun],
     publisher: str | None,
+    dates: Mapping[str, str | None],
     *,
     tests: bool,
 ) -> StageReport:
@@ -145,11 +154,13 @@ def _stage_report(
         **{name: getattr(proof, name) for name in (*same, "files", "removed")},
         number=number,
         publisher=publisher,
+        packages_of=dates.get(proof.image or ""),
         counts=proof.classes.sizes(),
         strength=strength_row(proof.strength) | _named(proof.strength) if proof.outcome == PROVED else None,
         hidden=(proof.strength.hidden if proof.strength else ()) if tests else None,
         own_plugins=proof.baseline.own_plugins,
         canaries=sum(not is_renamed(slot) for slot in proof.baseline.slots),
+        renamed=sum(map(is_renamed, proof.baseline.slots)),
         duels=len(proof.baseline.held),
         earlier_broken=tuple(earlier_broken(proof, earlier)),
         tests=dataclasses.asdict(proof.classes) if tests else None,
@@ -236,6 +247,8 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
                 yield f"  {words}: {listed(stage.strength[name], _SHOWN)}"
     if stage.canaries:
         yield f"  {counted(stage.canaries, 'canary')} among them when work is graded"
+    if stage.renamed:
+        yield f"  {counted(stage.renamed, 'test')} by other names when work is graded"
     if stage.duels:
         yield f"  {counted(stage.duels, 'test')} can be made false when work passes"
     if stage.own_plugins:
@@ -247,6 +260,7 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
         yield f"  left out, since the runner cannot be given them: {', '.join(stage.left_out)}"
     if stage.image:
         whose = f" ({stage.publisher})" if stage.publisher else ""
+        whose += f", of packages as of {stage.packages_of[:10]}" if stage.packages_of else ""
         yield f"  in {stage.image}{whose}" + (f"; its checkout: {stage.stage_image}" if stage.stage_image else "")
     if stage.runs:
         yield "  runs: " + ", ".join(_run_words(run) for run in stage.runs)

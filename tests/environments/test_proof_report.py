@@ -12,13 +12,15 @@ import pytest
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, TESTS_UNUSABLE
 from environments.proofs.proof_report import earlier_broken, proof_report
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_strength
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.canary import PLANTING
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.cli import run
 from sql.outcomes import PROVED
 from sql.strength import Strength, UndoingKind, UndoingOutcome, Undone
-from sql.tables import Validation
+from sql.tables import BuiltImage, Validation
 from tests.environments.stageworld import StageWorld, stage_world
 
 ONE, TWO = "tests/test_a.py", "tests/test_b.py"
@@ -46,6 +48,7 @@ def failed_proof(world: StageWorld) -> ChainProof:
         recipe="python",
         files=(ONE,),
         classes=ClassifiedTests(f2p=(f"{ONE}::a", f"{ONE}::b", f"{ONE}::c"), p2p=("p",) * 1200),
+        baseline=RunnerBaseline(canaries=(f"{ONE}:r1",), planting=PLANTING),
         seconds=12.0,
     )
     second = StageProof(
@@ -59,8 +62,11 @@ def failed_proof(world: StageWorld) -> ChainProof:
         seconds=8.0,
     )
     chain = ChainProof(world.chain_id, EARLIER_BROKEN, "stage 2: ...", (first, second, StageProof(3, NOT_REACHED)), 20)
+    image = {"name": "prchain/shop--till:1", "repository": "shop/till", "recipe": "python", "outcome": "built"}
+    dated = {"as_of": "2024-05-01T12:00:00Z", "notes": [], "seconds": 1.0, "repairs": 0, "built_at": "2026-01-01"}
     with world.store.transaction() as tx:
         write_proof(tx, chain, "docker")
+        tx.upsert(BuiltImage, [image | dated])
     return chain
 
 
@@ -79,7 +85,8 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
         "stage 1 (#1): proved in 12 s",
         "  pytest, 1 test file: F2P 3, P2P 1,200, flaky 0, failing 0",
         "  proof: not_measured; `prchain environments validate --strength` does",
-        "  in prchain/shop--till:1",
+        "  1 test by other names when work is graded",
+        "  in prchain/shop--till:1, of packages as of 2024-05-01",
         "  runs: before 1 3 s (out_of_memory), after 1 3 s",
         "stage 2 (#2): earlier_broken in 8 s",
         "  1 of earlier stages' F2P: ...",
