@@ -104,9 +104,9 @@ def view(
             present(as_json, row, _print_written, written)
             return
         with ViewServer(site, secrets.token_urlsafe(24), host, port) as server:
-            present(as_json, {"url": server.url}, say, f"{server.url}  (Ctrl-C ends it)")
-            sys.stdout.flush()
             with when_ended("the pages are not served any more" + ("; labels stay" if labeller else "")):
+                present(as_json, {"url": server.url}, say, f"{server.url}  (Ctrl-C ends it)")
+                sys.stdout.flush()
                 server.serve_forever()
 
 

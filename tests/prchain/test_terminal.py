@@ -216,6 +216,7 @@ def test_nothing_is_printed_past_this_module() -> None:
         "environments/images/inside/lacking.py",  # in a container
         "environments/images/inside/node_tree.py",  # in a container
         "environments/images/inside/npm_package.py",  # in a container
+        "environments/images/inside/unmet.py",  # in a container
         "environments/images/inside/wanted.py",  # in a container
         "environments/suites/reporters/parent_reporter.py",  # in a container
     }
