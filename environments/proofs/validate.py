@@ -262,11 +262,11 @@ class ChainProver:
             found = self._tested(work, stage, before, suite, found, tell)
             last = (found, suite)
             if found.outcome in _OF_THE_IMAGE:
-                raise _failure_of_tests(found)
+                raise _failure_of_tests(found, suite)
 
         tell("repair")
         try:
-            failure = _failure_of_tests(ended[0])
+            failure = _failure_of_tests(*ended)
             self.provider.repaired(work.chain.repository, work.trees, work.git, stage, failure, proves)
         except BuildFailed:
             return ended
@@ -336,10 +336,11 @@ class ChainProver:
         return replace(found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed)
 
 
-def _failure_of_tests(found: StageProof) -> BuildFailed:
-    """A stage's tests that fail in an image, as a build that failed."""
+def _failure_of_tests(found: StageProof, suite: StageSuite) -> BuildFailed:
+    """A stage's tests that fail in an image, as a build that failed; with what was noted when that was built."""
     reason = found.reason or found.outcome
-    return BuildFailed(f"the tests: {reason}", step="tests", lines=(reason,), log=found.tail)
+    notes = [f"noted when the image was built: {note}" for note in suite.workplace.provided.notes]
+    return BuildFailed(f"the tests: {reason}", step="tests", lines=(*notes, reason), log=found.tail)
 
 
 def _with_strength_of(known: StageProof | None, stage: StageProof) -> StageProof:
