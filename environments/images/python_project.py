@@ -97,16 +97,13 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
         path.rpartition("/")[0]: toml_of(texts[path]) for path in sorted(texts) if path.endswith("/pyproject.toml")
     }
     members = {folder: table for folder, table in found.items() if _is_member(folder, pyproject)}
-    installable = (
-        bool(
-            "setup.py" in texts
-            or config.get("metadata", {}).get("name")
-            or "build-system" in pyproject
-            or project
-            or poetry.get("name")
-        )
-        and poetry.get("package-mode", True) is not False
-    )
+    installable = bool(
+        "setup.py" in texts
+        or config.get("metadata", {}).get("name")
+        or "build-system" in pyproject
+        or project
+        or poetry.get("name")
+    ) and not _is_no_package(poetry, table_of(pyproject, "build-system"))
     python = (
         project.get("requires-python")
         or poetry_specifier(str(table_of(poetry, "dependencies").get("python", "")))
@@ -138,6 +135,12 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
         tox_requirements=_tox(texts.get("tox.ini", "")),
         pins=_pins(texts),
     )
+
+
+def _is_no_package(poetry: Mapping[str, Any], build: Mapping[str, Any]) -> bool:
+    """Whether poetry is told that there is nothing to put in. Where another tool builds the project, poetry only keeps
+    its developers' environments."""
+    return poetry.get("package-mode", True) is False and "poetry" in str(build.get("build-backend", "poetry"))
 
 
 def _nested(texts: Mapping[str, str]) -> dict[str, PythonProject]:

@@ -224,6 +224,16 @@ def test_a_pyproject_with_only_tool_settings_installs_nothing_of_the_tree() -> N
 
 
 @pytest.mark.parametrize(
+    ("backend", "installable"), [("mesonpy", True), ("poetry.core.masonry.api", False), ("", False)]
+)
+def test_a_project_of_another_tool_whose_developers_use_poetry_is_put_in(backend: str, *, installable: bool) -> None:
+    """pycairo, whose tests import an extension that nobody built."""
+    build = f"[build-system]\nbuild-backend = '{backend}'\n" if backend else ""
+    text = f"[project]\nname = 'a'\n{build}[tool.poetry]\npackage-mode = false\n"
+    assert read_project({"pyproject.toml": text}).installable is installable
+
+
+@pytest.mark.parametrize(
     ("paths", "chosen"),
     [
         (["requirements.txt", "requirements-dev.txt", "requirements_test.txt"], 3),
