@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from environments.proofs.services import wanted_service
 from environments.suites.outcomes import ClassifiedTests, classify, removed_upstream
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -30,6 +31,8 @@ REFERENCE_FAILS = "reference_fails"
 """Tests of the test patch fail on M_t, and none goes from failing to passing."""
 EARLIER_BROKEN = "earlier_broken"
 """An F2P test of an earlier stage fails on M_t, or is gone though nobody touched its file."""
+NEEDS_SERVICE = "needs_service"
+"""Tests cannot run, or fail on M_t, and say that a service cannot be reached, a database say."""
 STATE_DIFFERS = "state_differs"
 """S_t with the reference carried on is not B_t."""
 
@@ -110,6 +113,8 @@ def prove(
         code = usable[1][0].exit_code
         last = last_words(usable[1][0].tail)
         if last and code not in _NONE_FOUND:
+            if service := wanted_service(usable[1][0].tail):
+                return Proof(NEEDS_SERVICE, f"{service}: {last}{without}", classes, removed)
             return Proof(TESTS_UNUSABLE, f"the run broke off: {last}{without}", classes, removed)
         why = f"no test was found in {counted(len(files), 'file')}" + (f" (exit code {code})" if code else "")
         return Proof(NOTHING_COLLECTED, why + (f"; {last}" if last else "") + without, classes, removed)
@@ -124,7 +129,10 @@ def prove(
     sizes = tally(classes.sizes()) or "no test was found"
     wrong = [test for test in (*classes.failing, *classes.broken) if _may_be_of(test, runner, files, own_files)]
     if wrong:
-        return Proof(REFERENCE_FAILS, f"{len(wrong)} fail on M_t: {listed(wrong, _SHOWN)}", classes, removed)
+        said = f"{len(wrong)} fail on M_t: {listed(wrong, _SHOWN)}"
+        if service := wanted_service(usable[1][0].tail):
+            return Proof(NEEDS_SERVICE, f"{service}: {said}", classes, removed)
+        return Proof(REFERENCE_FAILS, said, classes, removed)
     return Proof(NO_F2P, sizes + without, classes, removed)
 
 

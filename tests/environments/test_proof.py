@@ -9,6 +9,7 @@ import pytest
 
 from environments.proofs.proof import (
     EARLIER_BROKEN,
+    NEEDS_SERVICE,
     NO_F2P,
     NOTHING_COLLECTED,
     REFERENCE_FAILS,
@@ -63,6 +64,13 @@ def proved(
 )
 def test_a_stage_ends_by_what_its_tests_do(before: TestRun, after: TestRun, outcome: str) -> None:
     assert proved([before] * 3, [after] * 3) == (outcome, ())
+
+
+@pytest.mark.parametrize(("statuses", "code"), [({"a": F}, 1), ({}, 2)])
+def test_tests_that_say_that_a_service_refuses_need_it(statuses: dict[str, Status], code: int) -> None:
+    now = replace(run(**statuses), tail="Error 111 connecting to localhost:6379. Connection refused.", exit_code=code)
+    proof = prove([run(a=F)], [now], runner="pytest", files=(OWN,), own_files=(OWN,))
+    assert proof.outcome == NEEDS_SERVICE and str(proof.reason).startswith("Redis: ")
 
 
 def test_without_a_test_file_of_its_own_a_stage_is_unproved_whatever_runs() -> None:
