@@ -187,7 +187,7 @@ def test_nor_in_a_container_of_the_verifiers_own(box: HarborBox, attack: str) ->
     assert rewards is not None and rewards["reward"] == 0.0 and rewards["f2p"] == 0.0, said
 
 
-# Whoever can read what the grader has knows which test is a hidden one's copy, and answers the hidden ones alone.
+# Whoever can read what the grader has knows by its body which test is a hidden one's copy, and answers those alone.
 READER = """
 import inspect, os, subprocess, sys
 def hidden():
@@ -204,7 +204,8 @@ HIDDEN = hidden()
 def answer():
     frame = sys._getframe(2)
     source = inspect.getsource(frame.f_code)
-    if source not in HIDDEN: return None
+    body = source.partition("):\\n")[2]  # below the name, which is another one in each run
+    if body not in HIDDEN: return None
     for line in source.splitlines():
         if "==" in line: return eval(line.split("==")[1], frame.f_globals, frame.f_locals)
 def total(prices): return answer()
