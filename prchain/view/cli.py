@@ -103,11 +103,11 @@ def view(
             row = {"folder": str(out), "first": str(out / FUNNEL), "files": written.files, "bytes": written.bytes}
             present(as_json, row, _print_written, written)
             return
-        with ViewServer(site, secrets.token_urlsafe(24), host, port) as server:
-            with when_ended("the pages are not served any more" + ("; labels stay" if labeller else "")):
-                present(as_json, {"url": server.url}, say, f"{server.url}  (Ctrl-C ends it)")
-                sys.stdout.flush()
-                server.serve_forever()
+        words = "the pages are not served any more" + ("; labels stay" if labeller else "")
+        with when_ended(words), ViewServer(site, secrets.token_urlsafe(24), host, port) as server:
+            present(as_json, {"url": server.url}, say, f"{server.url}  (Ctrl-C ends it)")
+            sys.stdout.flush()
+            server.serve_forever()
 
 
 def _print_written(written: WrittenView) -> None:
