@@ -7,6 +7,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from sql.strength import Worth
+
 
 def test_every_chain_is_whole_and_each_stage_has_tests_that_show_its_work() -> None:
     with (Path(__file__).parents[2] / "research" / "proved_chains.csv").open(encoding="utf-8", newline="") as file:
@@ -16,5 +18,6 @@ def test_every_chain_is_whole_and_each_stage_has_tests_that_show_its_work() -> N
         positions[row["repository"], row["chain"]].append(int(row["position"]))
         assert re.fullmatch("[0-9a-f]{40} [0-9a-f]{40}", f"{row['base']} {row['landed']}")
         assert int(row["f2p"]) > 0 <= int(row["p2p"])
+        assert row["worth"] in {*Worth} and (row["undone"] or row["worth"] == Worth.NOT_MEASURED)
     assert all(found == list(range(1, len(found) + 1)) and len(found) > 1 for found in positions.values())
     assert len(positions) >= 15 and len({repository for repository, _ in positions}) >= 8
