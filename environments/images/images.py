@@ -43,6 +43,9 @@ BASE_PACKAGES = (
 )
 """Debian's packages that every image has."""
 
+_MOST_OF_ALL, _MOST_OF_ONE = 400_000_000, 100_000_000
+"""Bytes to fetch for all that a tree wishes for; where it is more, each package comes alone, if it is not too large."""
+
 PREPARE = f"""
 id -u {USER} > /dev/null 2>&1 || useradd --create-home --uid 1000 --shell /bin/bash {USER} 2> /dev/null \
     || useradd --create-home --shell /bin/bash {USER}
@@ -64,14 +67,20 @@ if [ -n "$missing$wished" ]; then
     install="apt-get install -q -y --no-install-recommends"
     apt-get update -q
     if [ -n "$missing" ]; then $install $missing; fi
+    # To apt what is no name is a pattern.
+    is_there() {{ apt-cache show "$1" 2> /dev/null | grep -Fx "Package: $1" > /dev/null; }}
     there=
     for package in $wished; do
-        if apt-cache show "$package" > /dev/null 2>&1; then there="$there $package"; fi
+        if is_there "$package"; then there="$there $package"; fi
     done
-    if [ -n "$there" ] && ! $install $there; then
+    to_fetch() {{ $install --print-uris "$@" 2> /dev/null | awk '{{ sum += $3 }} END {{ printf "%.0f", sum }}'; }}
+    heavier() {{ [ "$(to_fetch "${{@:2}}")" -gt "$1" ]; }}
+    if [ -n "$there" ] && {{ heavier {_MOST_OF_ALL} $there || ! $install $there; }}; then
         for package in $there; do
-            if $install "$package"; then continue; fi
-            apt-get purge -q -y "$package" || true  # half of it would fail whatever comes after
+            if ! heavier {_MOST_OF_ONE} "$package"; then
+                if $install "$package"; then continue; fi
+                apt-get purge -q -y "$package" || true  # half of it would fail whatever comes after
+            fi
             echo "without:debian:$package" >> {BUILD}/notes
             chown {USER}: {BUILD}/notes
         done

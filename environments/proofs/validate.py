@@ -231,7 +231,7 @@ class ChainProver:
                 provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage, own=own)
                 found, suite = self._in_image(work, stage, found, provided)
                 found = self._tested(work, stage, before, suite, found, tell)
-                if found.outcome == PROVED or not provided.neighbour:  # else it may be the image's fault
+                if found.outcome in MEASURED or not provided.neighbour:  # else it may be the image's fault
                     break
             if found.outcome in _OF_THE_IMAGE and self.provider.repairs:
                 found, suite = self._repaired(work, stage, before, (found, suite), tell)

@@ -17,7 +17,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -36,6 +36,7 @@ from prchain.core.git.process import run_git
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from prchain.core.settings import Settings
 from prchain.core.shares import wilson
+from research.rows import write_rows
 from sql.chosen import find_chain
 from sql.ledger import open_gateway
 from sql.store import Store
@@ -95,11 +96,7 @@ def main(folder: Path, db: str | None, judge_sees: str, timeout: float, out: Pat
         rows = list(_judged(Settings.load(db=db), _read(folder), judge_sees == "tests", timeout))
     except PrchainError as error:
         raise click.ClickException(str(error)) from None
-    if out is not None and rows:
-        with out.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in rows)
+    write_rows(out, rows)
     _say(rows)
 
 

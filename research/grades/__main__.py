@@ -9,12 +9,11 @@ not accepted.
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -26,6 +25,7 @@ from prchain.core.errors import PrchainError, RefreshFailed
 from prchain.core.settings import Settings
 from research.grades.stages import ProvedStage, proved_stages
 from research.grades.trees import GradedTree, trees_of
+from research.rows import write_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,7 @@ def main(db: str | None, only: str, kinds: str, most: int | None, timeout: float
         rows = list(_graded(Settings.load(db=db), only, set(kinds.split(",")), most, timeout))
     except PrchainError as error:
         raise click.ClickException(str(error)) from None
-    if out is not None and rows:
-        with out.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in rows)
+    write_rows(out, rows)
     counted = Counter((row.repository, row.kind, row.outcome) for row in rows)
     say_table(("repository", "kind", "outcome", "trees"), [(*key, trees) for key, trees in sorted(counted.items())])
     for row in rows:

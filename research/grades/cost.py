@@ -8,10 +8,9 @@ there once, without canaries or duels; a grade is the first one that work gets. 
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -24,6 +23,7 @@ from prchain.core.console.terminal import say, say_table
 from prchain.core.errors import PrchainError
 from prchain.core.settings import Settings
 from research.grades.stages import ProvedStage, proved_stages
+from research.rows import write_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,7 @@ def main(db: str | None, only: str, rounds: int, timeout: float, out: Path | Non
             rows.append(row)
     except PrchainError as error:
         raise click.ClickException(str(error)) from None
-    if out is not None and rows:
-        with out.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in rows)
+    write_rows(out, rows)
     table = [(f"{it.repository} {it.chain[:6]}.{it.position}", it.held, *_figures(it)) for it in rows]
     say_table(("stage", "held", "tests s", "plain s", "grade s", "ratio"), table)
     if rows:

@@ -14,20 +14,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import git
 import pytest
 
+from environments.images.building import BuildContainer
 from environments.images.buildtree import GitTree
-from environments.images.image_plan import ImagePlan
+from environments.images.image_plan import BUILD, ImagePlan
 from environments.images.image_settings import BuildSettings
-from environments.images.images import build_image, find_image, list_images, prune_images, remove_image
+from environments.images.images import PREPARE, build_image, find_image, list_images, prune_images, remove_image
 from environments.images.plans import make_plan
 from environments.images.recipes import Recipe, with_values
 from environments.sandboxes.engine import connect
 from environments.sandboxes.leftovers import OWNER
 from prchain.core.errors import BuildFailed, EngineUnavailable, ImageMissing
-from prchain.core.git.repository import GitRepository
 from prchain.core.processes.alive import this_process
+from tests.environments.committed import committer
 
 BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 REPOSITORY = "prchain-test/images"
@@ -77,19 +77,11 @@ def engine() -> Iterator[Any]:
 @pytest.fixture
 def tree(tmp_path: Path) -> Callable[..., GitTree]:
     """Makes commits of a repository, and gives their trees."""
-    repository = git.Repo.init(tmp_path / "r")
-
-    def make(**files: str) -> GitTree:
-        for name, text in files.items():
-            (tmp_path / "r" / name).write_text(text)
-        (tmp_path / "r" / "folder" / "below").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "r" / "folder" / "below" / "run").write_text("#!/bin/sh\necho ran\n")
-        (tmp_path / "r" / "folder" / "below" / "run").chmod(0o755)
-        repository.git.add("-A")
-        repository.git.execute(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x"])
-        return GitTree(GitRepository.open(tmp_path / "r"), str(repository.head.commit))
-
-    return make
+    below = tmp_path / "r" / "folder" / "below"
+    below.mkdir(parents=True)
+    (below / "run").write_text("#!/bin/sh\necho ran\n")
+    (below / "run").chmod(0o755)
+    return committer(tmp_path / "r")
 
 
 def planned(tree: GitTree, **changes: Any) -> ImagePlan:
@@ -182,6 +174,51 @@ def test_a_build_that_takes_too_long_is_ended(engine: Any, tree: Callable[..., G
     assert time.monotonic() - start < 60
     assert caught.value.lines[-1] == "begun"
     assert find_image(engine, plan.image) is None
+
+
+APT = """#!/bin/bash
+case "$*" in
+    update*) ;;
+    *--print-uris*) for package in "${@:6}"; do
+        case "$package" in big*) echo "'u' f 90000000 h" ;; huge) echo "'u' f 9000000000 h" ;; esac
+    done ;;
+    *bad*) exit 100 ;;
+    *) echo "asked: ${*: -1}" ;;
+esac
+"""
+KNOWN = """#!/bin/bash
+case "$2" in lib.+) echo "Package: libx" ;; gone) exit 100 ;; *) echo "Package: $2"; yes other | head -100000 ;; esac
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    ("wished", "installed", "noted"),
+    [
+        (("fine", "gone", "lib.+"), ["fine"], []),
+        (("bad", "fine"), ["fine"], ["bad"]),
+        (("huge", "fine"), ["fine"], ["huge"]),
+        (("big1", "big2", "big3", "big4", "big5"), ["big1", "big2", "big3", "big4", "big5"], []),
+    ],
+)
+def test_packages_that_a_tree_wishes_for_are_names_that_can_be_had_and_no_load(
+    engine: Any, tree: Callable[..., GitTree], wished: tuple[str, ...], installed: list[str], noted: list[str]
+) -> None:
+    """apt is one of the test's own, since there is no network; a pattern would bring thousands of packages."""
+    files = {"apt-get": APT.encode(), "apt-cache": KNOWN.encode()}
+    places = " ".join(f"{BUILD}/{name}" for name in files)
+    with BuildContainer(
+        engine,
+        BASE,
+        network="none",
+        deadline=time.monotonic() + 60,
+        files=files,
+        variables={"WISHED_PACKAGES": " ".join(wished), "PACKAGES": ""},
+    ) as box:
+        box.run("apt", f"cp {places} /usr/local/sbin/; chmod 755 /usr/local/sbin/apt-*", root=True)
+        printed = box.run("prepare", PREPARE, root=True)
+        assert [line.partition(": ")[2] for line in printed.splitlines() if line.startswith("asked: ")] == installed
+        assert box.read(f"{BUILD}/notes").split() == [f"without:debian:{name}" for name in noted]
 
 
 @pytest.mark.docker

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import git
 import pytest
 
 from environments.images.buildtree import GitTree
@@ -21,10 +20,10 @@ from environments.images.neighbours import next_best, serving
 from environments.images.plans import make_plan
 from environments.images.recipes import Recipe
 from environments.sandboxes.engine import connect
-from prchain.core.git.repository import GitRepository
 from sql.store import Store
 from sql.tables import BuiltImage
 from tests.databases import open_new
+from tests.environments.committed import committer
 
 BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 REPOSITORY = "prchain-test/neighbours"
@@ -60,16 +59,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Callable[..., GitTree]:
-    repository = git.Repo.init(tmp_path / "r")
-
-    def make(**files: str) -> GitTree:
-        for name, text in files.items():
-            (tmp_path / "r" / name).write_text(text)
-        repository.git.add("-A")
-        repository.git.execute(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x"])
-        return GitTree(GitRepository.open(tmp_path / "r"), str(repository.head.commit))
-
-    return make
+    return committer(tmp_path / "r")
 
 
 def planned(tree: GitTree) -> ImagePlan:
