@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random, SystemRandom
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from environments.edited_trees import EditedTrees
 from environments.suites.canaries.duels import (
@@ -63,7 +64,8 @@ class GradingSuite:
         laid = suite.overlay(tree)
         plain = trees.edit(tree, laid.changes)
         planted = suite.planted(plain, suite.baseline.slots)
-        with EditedTrees(workplace, planted.tree, suite.files, suite.baseline, curt=False, secret=True) as bench:
+        known = suite.baseline
+        with EditedTrees(workplace, planted.tree, suite.files, known, curt=False, secret=True, beside=2) as bench:
             found = bench.run(planted.tree, (), workplace.test_timeout, fresh=True, canaries=planted.canaries)
             found = replace(found, taken_back=laid.taken_back)
             # Work can bring more tests of a name, and one that fails must not spare the others their duel.
@@ -79,19 +81,49 @@ class GradingSuite:
         held = [it for it in self.suite.baseline.held if (it.file, it.name) in ids]
         chosen = drawn([it for it in held if it in self.missed] or held, self.draw)
         fought = {(file, name): ids[file, name] for file, name, _ in chosen}
-        failed, cheats = set[str](), set[str]()
-        for side in sorted(sides(chosen, self.draw), key=lambda _: self.draw.random()):
-            run = duel.run(side, [file for file, _ in fought])
-            if not run.usable:
-                return replace(run, taken_back=found.taken_back)
-            told = lies(fought, side, run.statuses)
-            cheats |= {*run.cheats, *(f"a test that was made false passes: {file}:{name}" for file, name in told)}
-            failed |= missed(fought, side, run.statuses)
+        order = {test: number for number, test in enumerate(found.statuses)}
+        named = duel.named(sorted((it for test in fought.values() for it in test), key=order.__getitem__))
+        fight = self._fight(duel, chosen, fought, named, at_once=True)
+        if named and fight.failed and not fight.cheats and fight.unusable is None:
+            # A test may need those before it, or a quiet machine.
+            fight = self._fight(duel, chosen, fought, [], at_once=False)
+        if fight.unusable is not None:
+            return replace(fight.unusable, taken_back=found.taken_back)
+        failed, cheats = fight.failed, fight.cheats
         self.missed.extend(it for it in held if failed.intersection(ids[it.file, it.name]))
         statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
         if cheats:
             statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
         return replace(found, statuses=statuses, cheats=(*found.cheats, *sorted(cheats)))
+
+    def _fight(
+        self,
+        duel: _Duel,
+        chosen: Sequence[tuple[str, str, int]],
+        ids: Mapping[Test, Sequence[str]],
+        named: Sequence[str],
+        *,
+        at_once: bool,
+    ) -> _Fight:
+        """Both sides of a duel of chosen tests: of these alone, where they are `named`, with all others of their files
+        else. A false test that passes alone is no lie where the true one does not pass alone, for both say nothing."""
+        both = sorted(sides(chosen, self.draw), key=lambda _: self.draw.random())
+        runs = duel.run_both(both, [file for file, _ in ids], named, at_once=at_once)
+        if unusable := next((run for run in runs if not run.usable), None):
+            return _Fight(set(), set(), unusable)
+        failed = {it for side, run in zip(both, runs, strict=True) for it in missed(ids, side, run.statuses)}
+        told = {it for side, run in zip(both, runs, strict=True) for it in lies(ids, side, run.statuses)}
+        believed = {it for it in told if not (named and failed.intersection(ids[it]))}
+        cheats = {it for run in runs for it in run.cheats}
+        return _Fight(failed, cheats | {f"a test that was made false passes: {file}:{name}" for file, name in believed})
+
+
+class _Fight(NamedTuple):
+    """How a duel ended: the ids of true tests that did not pass, why work is no work, and a run that says nothing."""
+
+    failed: set[str]
+    cheats: set[str]
+    unusable: TestRun | None = None
 
 
 def held_tests(
@@ -149,8 +181,27 @@ class _Duel:
         changed = suite.workplace.trees.diff(first, plain) if first != plain else ()
         self._changed = [path_text(change.path) for change in changed]
 
-    def run(self, side: Side, files: Iterable[str]) -> TestRun:
-        """One side, in a fresh process that sees nothing of another."""
+    def named(self, ids: Sequence[str]) -> list[str]:
+        """What has the runner run these tests alone, in this order; nothing where it cannot be told."""
+        return RUNNERS[self._suite.workplace.runner].named(self._suite.files, ids)
+
+    def run_both(
+        self, both: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
+    ) -> list[TestRun]:
+        """Two sides, `at_once` where the backend can have several sandboxes."""
+        given, benches = [*files], self._bench.benches() if at_once else []
+        if len(benches) != len(both):
+            return [self.run(side, given, named) for side in both]
+        with ThreadPoolExecutor(len(both)) as pool:
+            running = [
+                pool.submit(self.run, side, given, named, bench) for side, bench in zip(both, benches, strict=True)
+            ]
+            return [it.result() for it in running]
+
+    def run(
+        self, side: Side, files: Iterable[str], named: Sequence[str] = (), bench: EditedTrees | None = None
+    ) -> TestRun:
+        """One side, in a fresh process that sees nothing of another: of `files` all tests, or those that are named."""
         trees = self._suite.workplace.trees
         changes: dict[bytes, TreeEntry | None] = {}
         for file in sorted({file for file, _ in side.false}):
@@ -160,7 +211,8 @@ class _Duel:
         tree = trees.edit(self._plain, changes) if changes else self._plain
         paths = [*self._changed, *(path_text(path) for path in changes)]
         given = [*dict.fromkeys(files)]
-        return self._bench.run(tree, paths, self._suite.workplace.test_timeout, fresh=True, files=given)
+        bench = bench or self._bench
+        return bench.run(tree, paths, self._suite.workplace.test_timeout, fresh=True, files=given, named=named)
 
 
 class _TestTexts:

@@ -6,6 +6,8 @@ import logging
 import math
 import time
 from collections.abc import Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 
 from environments.checkouts.checkout import move_tree, place_repository
 from environments.sandboxes.sandbox import Sandbox
@@ -14,7 +16,14 @@ from environments.suites.canaries.canary import Canary
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import MOST_LOSSES, Workplace, unusable_run
-from prchain.core.errors import PlacementFailed, RefreshFailed, SandboxLimit, SandboxLost
+from prchain.core.errors import (
+    PlacementFailed,
+    RefreshFailed,
+    SandboxError,
+    SandboxLimit,
+    SandboxLost,
+    UsageError,
+)
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
@@ -43,6 +52,9 @@ class EditedTrees:
     With `secret` no run learns what the `files` hold in another: the repository's commit has empty ones in their place
     (git does not look whether they are changed), and where the change of a test file needs no refresh, the refresh and
     the snapshot see the empty ones, too.
+
+    While the first run goes on, so many sandboxes as `beside` says begin from the snapshot, where the backend can have
+    several: each is a bench of its own (`benches`), which others may use at the same time.
     """
 
     def __init__(
@@ -54,17 +66,20 @@ class EditedTrees:
         *,
         curt: bool = True,
         secret: bool = False,
+        beside: int = 0,
     ) -> None:
         self._workplace, self._files, self._known = workplace, tuple(files), known
         self._committed = workplace.trees.edit(tree, self._emptied(tree)) if secret else tree
         self._first = self._committed if secret and self._runs_as_it_is(self._files) else tree
         self._command = RUNNERS[workplace.runner].curtly(workplace.command) if curt else workplace.command
-        self._secret = secret
+        self._secret, self._beside = secret, beside
         self._sandbox: Sandbox | None = None
         self._snapshot = ""
         self._holds = self._first
         self._changed: Collection[str] = ()
         self._placed = self._ended = 0.0
+        self._is_fresh = False
+        self._others: list[Future[EditedTrees | None]] = []
 
     def __enter__(self) -> EditedTrees:
         return self
@@ -73,10 +88,21 @@ class EditedTrees:
         self.close()
 
     def close(self) -> None:
-        """Remove the sandbox. Never fails."""
-        if self._sandbox is not None:
-            self._sandbox.close()
+        """Remove the sandbox, and those beside it. Never fails."""
+        others, self._others = [it.result() for it in self._others], []
+        sandboxes = [it._sandbox for it in (self, *others) if it is not None and it._sandbox is not None]
         self._sandbox = None
+        if len(sandboxes) > 1:
+            with ThreadPoolExecutor(len(sandboxes)) as pool:
+                for sandbox in sandboxes:
+                    pool.submit(sandbox.close)
+        elif sandboxes:
+            sandboxes[0].close()
+
+    def benches(self) -> list[EditedTrees]:
+        """Those that began beside this one: as many as were asked for, or none. They are closed with this one."""
+        found = [it for other in self._others if (it := other.result()) is not None]
+        return found if len(found) == self._beside else []
 
     def run(
         self,
@@ -87,9 +113,10 @@ class EditedTrees:
         fresh: bool,
         files: Sequence[str] | None = None,
         canaries: Sequence[Canary] = (),
+        named: Sequence[str] = (),
     ) -> TestRun:
         """Run the tests on a tree, for `timeout` seconds at most; `paths` are the files in which it differs. `files`
-        are run in place of all, and `canaries` stand in them. Raises as `Workplace.place`.
+        are run in place of all, or what is `named` of them, and `canaries` stand in them. Raises as `Workplace.place`.
 
         What becomes of a sandbox that ends at its limits, or is lost, is as in `TestBench.run`.
         """
@@ -97,7 +124,8 @@ class EditedTrees:
         while True:
             start = time.monotonic()
             try:
-                return self._run(tree, paths, timeout, self._files if files is None else files, canaries, fresh=fresh)
+                given = self._files if files is None else files
+                return self._run(tree, paths, timeout, given, canaries, named, fresh=fresh)
             except SandboxLimit as error:
                 self.close()
                 return unusable_run(error, start)
@@ -118,6 +146,7 @@ class EditedTrees:
         timeout: float,
         files: Sequence[str],
         canaries: Sequence[Canary],
+        named: Sequence[str],
         *,
         fresh: bool,
     ) -> TestRun:
@@ -132,7 +161,15 @@ class EditedTrees:
             self._workplace.refresh(sandbox)
         self._changed = paths
         try:
-            return run_tests(sandbox, self._command, files, timeout=timeout, baseline=self._known, canaries=canaries)
+            return run_tests(
+                sandbox,
+                self._command,
+                files,
+                timeout=timeout,
+                baseline=self._known,
+                canaries=canaries,
+                named=named,
+            )
         finally:
             self._ended = time.time()
 
@@ -147,6 +184,9 @@ class EditedTrees:
             if self._secret:
                 self._hide_changes(sandbox)
             self._snapshot, self._placed = sandbox.snapshot(), time.time()
+            self._begin_others(sandbox)
+        elif self._is_fresh:
+            self._is_fresh = False
         elif fresh:
             sandbox.restore(self._snapshot)
         else:
@@ -154,6 +194,25 @@ class EditedTrees:
         # What a run made after the snapshot is gone.
         self._holds, self._changed, self._ended = self._first, (), self._placed
         return sandbox
+
+    def _begin_others(self, sandbox: Sandbox) -> None:
+        if not self._beside or self._others:
+            return
+        pool = ThreadPoolExecutor(self._beside)
+        self._others = [pool.submit(self._branched, sandbox, self._snapshot) for _ in range(self._beside)]
+        pool.shutdown(wait=False)
+
+    def _branched(self, sandbox: Sandbox, snapshot: str) -> EditedTrees | None:
+        """A bench that holds the first tree, in a sandbox of its own; None where there cannot be a second one."""
+        try:
+            other = sandbox.branch(snapshot)
+        except (SandboxError, UsageError):
+            return None
+        made = copy(self)
+        made._beside, made._others = 0, []
+        made._sandbox, made._snapshot, made._is_fresh = other, snapshot, True
+        made._holds, made._changed, made._ended = self._first, (), self._placed
+        return made
 
     def _emptied(self, tree: str) -> dict[bytes, TreeEntry | None]:
         """The changes that make the test files empty."""

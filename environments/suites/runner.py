@@ -75,6 +75,11 @@ def no_file(test: str, files: Collection[str]) -> str | None:
     return None
 
 
+def none_named(files: Sequence[str], tests: Sequence[str]) -> list[str]:
+    """None: the runner cannot be told to run some tests of a file."""
+    return []
+
+
 def none_inside(tests: Collection[str], changed: Collection[InlineTest], files: Collection[str]) -> frozenset[str]:
     """None: tests of the runner's languages do not stand inside source files."""
     return frozenset()
@@ -169,6 +174,9 @@ class Runner:
     """More of them, with which failures are not explained: a hundred explanations take longer than the tests."""
     arguments: Callable[[Sequence[str]], list[str]] = as_paths
     """From paths of test files to the arguments that have the runner run them."""
+    named: Callable[[Sequence[str], Sequence[str]], list[str]] = none_named
+    """From the paths of test files and ids of their tests to the arguments that have it run these tests alone; none
+    where an id does not tell that. Tests of one function are run together, whatever their parameters."""
     separator: str = " "
     """Between those arguments."""
     refused: str = ""

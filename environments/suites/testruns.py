@@ -111,8 +111,10 @@ def run_tests(
     workdir: str | None = None,
     baseline: RunnerBaseline | None = None,
     canaries: Sequence[Canary] = (),
+    named: Sequence[str] = (),
 ) -> TestRun:
-    """Run the tests of these files (paths from the tree's root) once; `timeout` in seconds, for all of them.
+    """Run the tests of these files (paths from the tree's root) once; `timeout` in seconds, for all of them. With
+    `named`, what the runner has for some tests of the files (`Runner.named`), these are run alone.
 
     `canaries` stand in the files (`environments.suites.canaries`). Where one of them passes that has to fail or to be
     skipped, or where a function of the runner was replaced, somebody cheats: no test passed, each pass is an error, and
@@ -125,21 +127,21 @@ def run_tests(
     runner = RUNNERS[command.runner]
     left_out = runner.left_out(files)
     files = [path for path in files if path not in left_out]
-    named = [LEFT_OUT + path for path in left_out]
+    lost = [LEFT_OUT + path for path in left_out]
     if not files:
-        return TestRun({}, "", 0.0, 0, notes=tuple(named))
+        return TestRun({}, "", 0.0, 0, notes=tuple(lost))
     known = baseline or RunnerBaseline()
     key = secrets.token_bytes(32)
-    ran, log, unread = _start(sandbox, command, files, known, key, timeout=timeout, workdir=workdir)
+    ran, log, unread = _start(sandbox, command, files, named, known, key, timeout=timeout, workdir=workdir)
     told = _signed(runner, log, key, ran, known) if command.signed else _printed(runner, log, ran)
     trusted = command.signed and runner.reports
     if not trusted:
         told.statuses, doubts = distrust(told.statuses, told.exit_code)
         told.notes += doubts
-    named += told.left_out
+    lost += told.left_out
     results = CanaryResults(canaries, told.statuses, runner.name_of, lambda test: runner.file_of(test, files))
     # What the runner refused to be given in this tree holds none that could fail.
-    not_run = {path for path in files if LEFT_OUT + " ".join(runner.given([path])) in named}
+    not_run = {path for path in files if LEFT_OUT + " ".join(runner.given([path])) in lost}
     asked = [canary for canary in canaries if canary.file not in not_run]
     cheats = (*told.cheats, *_cheats(results, asked, known, told.exit_code, command.signed, trusted))
     infra = ran.limit if ran.limit == "out_of_memory" else unread if unread == _TOO_LARGE else None
@@ -153,7 +155,7 @@ def run_tests(
         ran.timed_out,
         told.exit_code is not None,
         infra or (None if told.started else RUNNER_MISSING),
-        (*named, *told.notes),
+        (*lost, *told.notes),
         told.observed.with_canaries(results.fit()),
         cheats,
         tuple(sorted(set(results.copied(known.slots)))),
@@ -164,6 +166,7 @@ def _start(
     sandbox: Sandbox,
     command: TestCommand,
     files: Sequence[str],
+    named: Sequence[str],
     known: RunnerBaseline,
     key: bytes,
     *,
@@ -186,7 +189,7 @@ def _start(
         "hooks": known.hooks,
         "arguments": [
             *(argument.replace("{tools}", tools) for argument in command.arguments),
-            *given,
+            *(named or given),
         ],
         "files": given,
     }

@@ -1,8 +1,8 @@
 """Runs pytest or unittest and signs what becomes of every test; see `environments.suites.testlogs.events`.
 
 Runs as a script inside a sandbox. Standard input holds one JSON object: ``key`` (hex), ``report`` (path of the log),
-``runner`` (pytest or unittest), ``arguments``, ``files`` (those of them that name what is run), ``seconds``, which one
-test may take, and for pytest ``plugins`` (those that are loaded, by entry point; null: all that are installed) and
+``runner`` (pytest or unittest), ``arguments``, ``files`` (those that hold what is run), ``seconds``, which one test may
+take, and for pytest ``plugins`` (those that are loaded, by entry point; null: all that are installed) and
 ``hooks`` (files of the tree that may implement hooks; null: any). The key never stands in the
 environment, in the command line or in a file, all of which the code under test could read.
 
@@ -307,16 +307,16 @@ def run_pytest(log: Log, order: Dict[str, Any], clock: Clock) -> int:
     """Run pytest in this process."""
     import pytest
 
-    plugins, finish = session_plugins(log, order["arguments"])
+    plugins, finish = session_plugins(log, order["files"])
     autoload = os.environ.get(_AUTOLOAD)
-    planted = _digests(order["arguments"])
+    planted = _digests(order["files"])
 
     class PhaseLimits:
         """Each phase of a test has the time anew: what goes wrong outside of them would end the session. All tests
         run, in this process, whatever the project's configuration says."""
 
         def pytest_collection_finish(self) -> None:
-            if _digests(order["arguments"]) != planted:
+            if _digests(order["files"]) != planted:
                 log.say("tampered", what="test files")
 
         @pytest.hookimpl(tryfirst=True)

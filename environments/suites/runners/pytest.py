@@ -9,14 +9,14 @@ the file's name. Only files in the root are looked at.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from configparser import ConfigParser, Error
 from fnmatch import fnmatchcase
 from typing import Any
 
 from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.canaries.python import plant_python
-from environments.suites.runner import OwnNames, Runner, file_before, function_behind
+from environments.suites.runner import OwnNames, Runner, as_paths, file_before, function_behind
 from environments.suites.testlogs.pytest_text import parse_pytest
 
 CONFIG_FILES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
@@ -78,6 +78,16 @@ def _table(values: Any, name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def named(files: Sequence[str], tests: Sequence[str]) -> list[str]:
+    """See `Runner.named`: node ids without parameters. A path that pytest could take for more than a path has none."""
+    found = [test.partition("[")[0] for test in tests]
+    for it in found:
+        path, _, place = it.partition("::")
+        if path not in files or as_paths([path]) != [path] or not all(map(str.isidentifier, place.split("::"))):
+            return []
+    return list(dict.fromkeys(found))
+
+
 _GROUP = "pytest11"
 """Of entry points: plugins of pytest."""
 
@@ -136,6 +146,7 @@ RUNNER = Runner(
     files=r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$",
     parse=parse_pytest,
     file_of=file_before("::"),
+    named=named,
     steering=(
         r"conftest\.py",
         r"\.?pytest\.(?:ini|toml)",

@@ -86,6 +86,16 @@ def file_of(test: str, files: Collection[str]) -> str | None:
     return names[max(fitting, key=len)] if fitting else None
 
 
+def named(files: Sequence[str], tests: Sequence[str]) -> list[str]:
+    """See `Runner.named`: ids of tests that stand in a class of such a module."""
+    names = modules(files)
+    for it in tests:
+        place = next((it[len(name) + 1 :] for name in names if it.startswith(f"{name}.")), "")
+        if place.count(".") != 1 or not all(map(str.isidentifier, place.split("."))):
+            return []
+    return list(dict.fromkeys(tests))
+
+
 RUNNER = Runner(
     name="unittest",
     template="python {tools}/python_reporter.py",
@@ -98,6 +108,7 @@ RUNNER = Runner(
     refused=r"(?:^|/)[^/]*\.[^/]*/|\.[^/]*\.py$",
     plain_refused=r"^-",  # an option
     file_of=file_of,
+    named=named,
     steering=(r"(?:site|user)customize\.py",),
     shadows=(r"unittest/__init__\.py", r"unittest\.py"),
     plant=plant_python,
