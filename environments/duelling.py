@@ -8,13 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, cached_property, partial
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, NamedTuple
 
 from environments.edited_trees import EditedTrees
 from environments.suites.canaries.duels import (
     KEPT,
+    MOST,
     OF_ONE_NAME,
     HeldTest,
     Side,
@@ -29,6 +30,7 @@ from environments.suites.canaries.duels import (
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
+from environments.suites.testtexts import ChangedTests
 from environments.workplace import StageSuite
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
@@ -36,6 +38,8 @@ from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 if TYPE_CHECKING:  # an exported grader holds this module, and knows no runs of commands
     from prchain.core.runs import Tell
 
+_LOOKED_AT = 40
+"""Tests of which a proof looks whether B_t has them: that takes a syntax tree or two each."""
 Test = tuple[str, str]
 """A test file, and the name of a function in it."""
 
@@ -48,6 +52,10 @@ class GradingSuite:
     draw: Random = field(default_factory=SystemRandom)
     missed: list[HeldTest] = field(default_factory=list)
     """Tests that were true in the duel of an earlier run and did not pass: they are held again."""
+
+    @cached_property
+    def _changed(self) -> ChangedTests:
+        return _changed_tests(self.suite)
 
     def run(self, tree: str) -> TestRun:
         """`StageSuite.run`, and a duel of some tests that pass in it, on the same tree with the overlay.
@@ -79,7 +87,8 @@ class GradingSuite:
     def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]]) -> TestRun:
         """What a duel of the tests with these ids leaves of a run."""
         held = [it for it in self.suite.baseline.held if (it.file, it.name) in ids]
-        chosen = drawn([it for it in held if it in self.missed] or held, self.draw)
+        again = [it for it in held if it in self.missed]
+        chosen = drawn(again or held, self.draw, lambda it: self._changed(ids[it.file, it.name][0]) is False)
         fought = {(file, name): ids[file, name] for file, name, _ in chosen}
         order = {test: number for number, test in enumerate(found.statuses)}
         named = duel.named(sorted((it for test in fought.values() for it in test), key=order.__getitem__))
@@ -140,7 +149,8 @@ def held_tests(
     ids = _ids(suite, {(file, name) for file in files for name in texts.names(file)}, after)
     known = sorted(test for test, found in ids.items() if not wanted.isdisjoint(found))
     order = Random(suite.landed)
-    tried = {test: ids[test] for test in sorted(_some(known, order))}
+    changed = _changed_tests(suite)
+    tried = {test: ids[test] for test in sorted(_some(known, order, lambda it: changed(ids[it][0]) is False))}
     if not tried:
         return ()
     fits: dict[Test, list[int]] = {test: [] for test in tried}
@@ -160,11 +170,32 @@ def held_tests(
     return tuple(HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds)
 
 
-def _some(known: Sequence[Test], order: Random) -> list[Test]:
-    """At most `KEPT` of the tests, and of those whose functions have one name `OF_ONE_NAME`."""
+def _changed_tests(suite: StageSuite) -> ChangedTests:
+    """Whether M_t has a test that B_t has not, or has otherwise."""
+    trees = suite.workplace.trees
+
+    def reader(commit: str) -> Callable[[str], str | None]:
+        entries = trees.entries(commit)
+
+        def read(path: str) -> str | None:
+            entry = entries.get(path.encode("utf-8", "surrogateescape"))
+            found = trees.blobs([entry.blob]) if entry and entry.mode in (FILE, EXECUTABLE) else []
+            return found[0].decode("utf-8", "replace") if found else None
+
+        return cache(read)
+
+    old, new = reader(suite.base), reader(suite.landed)
+    return ChangedTests(suite.workplace.runner, suite.files, {path: path for path in suite.files}, old, new)
+
+
+def _some(known: Sequence[Test], order: Random, is_old: Callable[[Test], bool]) -> list[Test]:
+    """At most `KEPT` of the tests, and of those whose functions have one name `OF_ONE_NAME`; old ones last, as far as
+    that was looked at."""
     named = Counter[str]()
     chosen: list[Test] = []
-    for file, name in order.sample(known, len(known)):
+    shuffled = order.sample(known, len(known))
+    old = {it for it in shuffled[:_LOOKED_AT] if is_old(it)} if len(known) > MOST else set[Test]()
+    for file, name in sorted(shuffled, key=lambda it: it in old):
         if len(chosen) < KEPT and named[function_of(name)] < OF_ONE_NAME:
             named[function_of(name)] += 1
             chosen.append((file, name))

@@ -80,6 +80,7 @@ class EditedTrees:
         self._placed = self._ended = 0.0
         self._is_fresh = False
         self._others: list[Future[EditedTrees | None]] = []
+        self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> EditedTrees:
         return self
@@ -98,6 +99,9 @@ class EditedTrees:
                     pool.submit(sandbox.close)
         elif sandboxes:
             sandboxes[0].close()
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
 
     def benches(self) -> list[EditedTrees]:
         """Those that began beside this one: as many as were asked for, or none. They are closed with this one."""
@@ -198,9 +202,9 @@ class EditedTrees:
     def _begin_others(self, sandbox: Sandbox) -> None:
         if not self._beside or self._others:
             return
-        pool = ThreadPoolExecutor(self._beside)
-        self._others = [pool.submit(self._branched, sandbox, self._snapshot) for _ in range(self._beside)]
-        pool.shutdown(wait=False)
+        # Threads that live as long as the sandboxes: a sandbox of namespaces ends with the one that began it.
+        self._pool = ThreadPoolExecutor(self._beside)
+        self._others = [self._pool.submit(self._branched, sandbox, self._snapshot) for _ in range(self._beside)]
 
     def _branched(self, sandbox: Sandbox, snapshot: str) -> EditedTrees | None:
         """A bench that holds the first tree, in a sandbox of its own; None where there cannot be a second one."""
@@ -209,7 +213,7 @@ class EditedTrees:
         except (SandboxError, UsageError):
             return None
         made = copy(self)
-        made._beside, made._others = 0, []
+        made._beside, made._others, made._pool = 0, [], None
         made._sandbox, made._snapshot, made._is_fresh = other, snapshot, True
         made._holds, made._changed, made._ended = self._first, (), self._placed
         return made

@@ -41,6 +41,30 @@ def test_only_runners_that_there_are_have_a_log_parser_of_swebench() -> None:
     assert LOG_PARSERS.keys() <= RUNNERS.keys()
 
 
+@pytest.mark.parametrize(
+    ("runner", "tests", "arguments"),
+    [
+        ("pytest", ["t/test_a.py::test_b[x::y]", "t/test_a.py::test_b[z]"], ["t/test_a.py::test_b"]),
+        ("pytest", ["t/test_a.py::Test::test_b", "t/c.py::test_d"], ["t/test_a.py::Test::test_b", "t/c.py::test_d"]),
+        ("pytest", ["t/test_a.py::test_b", "t/other.py::test_d"], []),
+        ("pytest", ["t/test_a.py::test b"], []),
+        ("pytest", ["t/test_a.py"], []),
+        ("pytest", ["-t.py::test_b"], []),
+        ("pytest", ["t/x::y.py::test_b"], []),
+        ("unittest", ["t.test_a.Case.test_b"], ["t.test_a.Case.test_b"]),
+        ("unittest", ["t.other.Case.test_b"], []),
+        ("unittest", ["t.test_a.test_b"], []),
+        ("unittest", ["t.test_a.Case.<locals>.Case.test_b"], []),
+        ("jest", ["t/test_a.py::test_b"], []),
+    ],
+)
+def test_a_runner_is_told_to_run_some_tests_alone_where_their_ids_tell_how(
+    runner: str, tests: list[str], arguments: list[str]
+) -> None:
+    files = ["t/test_a.py", "t/c.py", "-t.py", "t/x::y.py"]
+    assert RUNNERS[runner].named(files, tests) == arguments
+
+
 NAMES_RUNNERS = {
     "environments/suites/runners/__init__.py": {DEFAULT},
     # The language of that name.

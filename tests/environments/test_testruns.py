@@ -166,6 +166,25 @@ def test_a_tree_is_left_as_it_was(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["test_till.py", "tests"]
 
 
+@pytest.mark.parametrize(
+    ("command", "named", "id_"),
+    [
+        (PYTEST, f"{FILE}::TestCase::test_two", f"{FILE}::TestCase::test_two"),
+        (UNITTEST, "tests.test_till.TestCase.test_two", "tests.test_till.TestCase.test_two"),
+    ],
+    ids=["pytest", "unittest"],
+)
+def test_what_is_named_runs_alone_and_a_test_file_that_is_changed_is_told(
+    tmp_path: Path, command: TestCommand, named: str, id_: str
+) -> None:
+    text = "import unittest\n\nclass TestCase(unittest.TestCase):\n"
+    text += "".join(f"    def test_{it}(self): pass\n" for it in ("one", "two", "three"))
+    files = {FILE: text, "tests/__init__.py": ""}
+    assert run(tmp_path, files, command, named=[named]).statuses == {id_: Status.passed}
+    rewritten = f"open({FILE!r}, 'a').write('\\n')\n{text}"
+    assert command is UNITTEST or run(tmp_path, {FILE: rewritten}, command, named=[named]).cheats
+
+
 def test_a_file_that_cannot_be_imported_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_broken.py").write_text("import nothing_of_that_name\n")

@@ -89,9 +89,15 @@ def function_of(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def drawn(held: Sequence[HeldTest], draw: Random) -> list[tuple[str, str, int]]:
-    """Those of a grade's duel, each with one of its seeds."""
+def drawn(
+    held: Sequence[HeldTest], draw: Random, is_old: Callable[[HeldTest], bool] = lambda _: False
+) -> list[tuple[str, str, int]]:
+    """Those of a grade's duel, each with one of its seeds: first of those that are not old, for B_t tells how an old
+    one is when it is true. With no more tests than are drawn nobody asks."""
     chosen = draw.sample(held, min(MOST, len(held)))
+    if len(held) > MOST:
+        old = {it for it in held if is_old(it)}
+        chosen = sorted(draw.sample(held, len(held)), key=lambda it: it in old)[:MOST]
     return [(test.file, test.name, draw.choice(test.seeds)) for test in chosen]
 
 
