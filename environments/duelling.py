@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from random import Random, SystemRandom
@@ -64,25 +65,33 @@ class GradingSuite:
         says nothing is the run's answer, which then says nothing either. Held tests that fail take no part, and spare
         the others nothing: runs that each leave some out would have no duel between them. Raises as `StageSuite.run`.
         """
+        with self.opened(tree) as run:
+            return run()
+
+    @contextmanager
+    def opened(self, tree: str) -> Iterator[Callable[[], TestRun]]:
+        """Runs of one tree, each as `run` makes it. The tree is made ready once for all of them, where that sees no
+        test."""
         suite = self.suite
-        held = suite.baseline.held
-        if not held:
-            return suite.run(tree)
-        trees, workplace = suite.workplace.trees, suite.workplace
+        if not suite.baseline.held:
+            yield partial(suite.run, tree)
+            return
         laid = suite.overlay(tree)
-        plain = trees.edit(tree, laid.changes)
+        plain = suite.workplace.trees.edit(tree, laid.changes)
+        with closing(_GradingBench(suite)) as benches:
+            yield lambda: replace(self._run(plain, benches), taken_back=laid.taken_back)
+
+    def _run(self, plain: str, benches: _GradingBench) -> TestRun:
+        suite = self.suite
         planted = suite.planted(plain, suite.baseline.slots)
-        known = suite.baseline
-        with EditedTrees(workplace, planted.tree, suite.files, known, curt=False, secret=True, beside=2) as bench:
-            found = bench.run(planted.tree, (), workplace.test_timeout, fresh=True, canaries=planted.canaries)
-            found = replace(found, taken_back=laid.taken_back)
-            # Work can bring more tests of a name, and one that fails must not spare the others their duel.
-            passing = {test: status for test, status in found.statuses.items() if status is Status.passed}
-            ids = _ids(suite, [(test.file, test.name) for test in held], passing)
-            if found.cheats or not found.usable or not ids:
-                return found
-            duel = _Duel(suite, bench, planted.tree, plain)
-            return self._fought(found, duel, ids)
+        bench = benches.holding(planted.tree)
+        found = bench.run(planted.tree, (), suite.workplace.test_timeout, fresh=True, canaries=planted.canaries)
+        # Work can bring more tests of a name, and one that fails must not spare the others their duel.
+        passing = {test: status for test, status in found.statuses.items() if status is Status.passed}
+        ids = _ids(suite, [(test.file, test.name) for test in suite.baseline.held], passing)
+        if found.cheats or not found.usable or not ids:
+            return found
+        return self._fought(found, _Duel(suite, bench, planted.tree, plain), ids)
 
     def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]]) -> TestRun:
         """What a duel of the tests with these ids leaves of a run."""
@@ -97,7 +106,7 @@ class GradingSuite:
             # A test may need those before it, or a quiet machine.
             fight = self._fight(duel, chosen, fought, [], at_once=False)
         if fight.unusable is not None:
-            return replace(fight.unusable, taken_back=found.taken_back)
+            return fight.unusable
         failed, cheats = fight.failed, fight.cheats
         self.missed.extend(it for it in held if failed.intersection(ids[it.file, it.name]))
         statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
@@ -125,6 +134,28 @@ class GradingSuite:
         believed = {it for it in told if not (named and failed.intersection(ids[it]))}
         cheats = {it for run in runs for it in run.cheats}
         return _Fight(failed, cheats | {f"a test that was made false passes: {file}:{name}" for file, name in believed})
+
+
+class _GradingBench:
+    """The bench of the runs of one tree: another one for each, where what makes the tree ready sees the tests, and so
+    could keep those of one run for the next."""
+
+    def __init__(self, suite: StageSuite) -> None:
+        self._suite = suite
+        self._bench: EditedTrees | None = None
+
+    def holding(self, tree: str) -> EditedTrees:
+        """A bench that begins with this tree, or differs from it in test files alone."""
+        if self._bench is None or not self._bench.begins_without_tests:
+            self.close()
+            workplace, files, known = self._suite.workplace, self._suite.files, self._suite.baseline
+            self._bench = EditedTrees(workplace, tree, files, known, curt=False, secret=True, beside=2)
+        return self._bench
+
+    def close(self) -> None:
+        """Remove its sandboxes. Never fails."""
+        if self._bench is not None:
+            self._bench.close()
 
 
 class _Fight(NamedTuple):

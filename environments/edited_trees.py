@@ -103,6 +103,11 @@ class EditedTrees:
             self._pool.shutdown()
             self._pool = None
 
+    @property
+    def begins_without_tests(self) -> bool:
+        """Whether its `files` are empty in what its runs begin from."""
+        return self._secret and self._first == self._committed
+
     def benches(self) -> list[EditedTrees]:
         """Those that began beside this one: as many as were asked for, or none. They are closed with this one."""
         found = [it for other in self._others if (it := other.result()) is not None]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from environments.suites.testlogs import Status
@@ -20,6 +22,10 @@ class Suite(Protocol):
     def run(self, tree: str) -> TestRun:
         """Run the stage's tests on a tree."""
 
+    def opened(self, tree: str) -> AbstractContextManager[Callable[[], TestRun]]:
+        """Runs of one tree, each as `run`."""
+        return nullcontext(partial(self.run, tree))
+
 
 def graded_run(suite: Suite, tree: str, expected: Collection[str]) -> TestRun:
     """What the tests say of a tree; nothing where the tree cannot be made ready to run.
@@ -31,12 +37,13 @@ def graded_run(suite: Suite, tree: str, expected: Collection[str]) -> TestRun:
     first shows a cheat, which stands if one of these does: by chance a value may be the one that a canary asks for.
     """
     try:
-        first = suite.run(tree)
-        if not first.cheats and first.usable and all(first.statuses.get(it) is Status.passed for it in expected):
-            return first
-        second = suite.run(tree)
-        if first.cheats:
-            return second if second.cheats else suite.run(tree)
+        with suite.opened(tree) as run:
+            first = run()
+            if not first.cheats and first.usable and all(first.statuses.get(it) is Status.passed for it in expected):
+                return first
+            second = run()
+            if first.cheats:
+                return second if second.cheats else run()
     except RefreshFailed:
         return TestRun({}, "", 0.0, None)
     return replace(second, statuses=united(first, second)) if first.usable else second

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from environments.duelling import GradingSuite, held_tests
 from environments.edited_trees import EditedTrees
+from environments.graded_runs import graded_run
 from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.sandbox import Sandbox
 from environments.suites.canaries.duels import MOST, HeldTest, Side, dice, drawn, fitting, lies, missed, sides
 from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER, falsify_python
 from environments.suites.runners import unittest
 from environments.suites.testlogs import Status
+from environments.workplace import Workplace
 from prchain.core.errors import UsageError
 from tests.environments.stageworld import PRICES, Changes, StageWorld, stage_world
 from tests.environments.stageworld import test_file as file_of_tests
@@ -198,6 +201,31 @@ def test_both_sides_run_at_once_where_there_can_be_two_sandboxes_and_else_one_af
     most.clear()
     assert set(suite.run(landed).statuses.values()) == {Status.passed} and max(most) == 1
     assert without_canaries(world).run(agents_tree(world, LIE)).cheats
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_a_tree_is_made_ready_once_for_all_runs_of_a_grade_unless_that_sees_the_tests(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, refreshed: bool
+) -> None:
+    monkeypatch.setattr(EditedTrees, "_runs_as_it_is", lambda *_: not refreshed)
+    placed, place = list[str](), Workplace.place
+
+    def counted(self: Workplace, sandbox: Sandbox, tree: str) -> None:
+        placed.append(tree)
+        place(self, sandbox, tree)
+
+    monkeypatch.setattr(Workplace, "place", counted)
+    wrong = agents_tree(world, "def halved(amount):\n    return 'half'\n")
+    run = graded_run(GradingSuite(world.suite(), Random(7)), wrong, ["tests.test_prices.Case.test_halved"])
+    assert run.statuses["tests.test_prices.Case.test_halved"] is Status.failed and not run.cheats
+    assert len(placed) == (2 if refreshed else 1)
+    flaky = agents_tree(
+        world,
+        "import pathlib\n\nMARK = pathlib.Path('mark')\n\n\ndef halved(amount):\n"
+        "    seen = MARK.exists()\n    MARK.touch()\n    return amount / 2 if seen else None\n",
+    )
+    run = graded_run(GradingSuite(world.suite(), Random(7)), flaky, ["tests.test_prices.Case.test_halved"])
+    assert Status.passed not in run.statuses.values(), "no run sees what another left"
 
 
 def test_a_test_that_needs_those_before_it_is_held_with_them(tmp_path: Path) -> None:

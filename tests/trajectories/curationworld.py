@@ -23,6 +23,7 @@ from sqlalchemy import update
 
 from environments.backends import BACKENDS
 from environments.checkouts.checkout import Extraction, extract_tree
+from environments.graded_runs import Suite
 from environments.images.provide import Provider
 from environments.sandboxes.sandbox import LaidFolder, Sandbox
 from environments.suites.testlogs import Status
@@ -101,7 +102,7 @@ class CurationPlace(GraphPlace):
 
 
 @dataclass
-class PartSuite:
+class PartSuite(Suite):
     """The tests of a stage pass where its part gives its value."""
 
     trees: TreeStore

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from environments.backends import BACKENDS
+from environments.graded_runs import Suite
 from environments.images.provide import Provider
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -106,7 +107,7 @@ def test_options_that_cannot_be_are_found_before_anything_is_graded(
 # ---- grades
 
 
-class PartSuite:
+class PartSuite(Suite):
     """The test passes where the stage's file holds its value. `ran` keeps the trees that it was asked about."""
 
     def __init__(self, trees: Any, number: int, ran: list[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from environments import graded_runs
 from environments.briefing import Briefing
 from environments.images.stage_image import StageImage
 from environments.stages import StagePatch
@@ -703,7 +704,7 @@ def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
         def suite(self, position: int) -> Any:
             place = self
 
-            class Suite:
+            class Suite(graded_runs.Suite):
                 def run(self, tree: str) -> TestRun:
                     entries = place.trees.entries(tree)
                     parts = [entry.blob for path, entry in entries.items() if path.startswith(b"src/part_")]
