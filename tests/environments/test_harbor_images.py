@@ -14,6 +14,7 @@ import tomli_w
 from chains.imports.ends import TESTS
 from chains.imports.importing import Importer
 from chains.imports.reading import read_instances
+from environments.duelling import GradingSuite
 from environments.graded_runs import graded_run
 from environments.images.images import remove_image
 from environments.images.provide import Provider
@@ -172,7 +173,7 @@ def test_a_folder_of_two_steps_is_proved_and_graded_by_its_own_tests(tmp_path: P
                 broken = trees.edit(stage.stage.landed, {b"till.py": TreeEntry("100644", trees.write_blob(b")\n"))})
                 bad = broken if stage.position == 1 else trees.tree_of(stage.stage.base)
                 for tree, outcome in ((trees.tree_of(stage.stage.landed), "passed"), (bad, "f2p_failed")):
-                    run = graded_run(suite, tree, tests.classes.f2p)
+                    run = graded_run(GradingSuite(suite), tree, tests.classes.f2p)
                     assert grade(tests.classes, StateCheck(), run.statuses).outcome == outcome, run
             with workplace.sandbox() as sandbox:
                 workplace.place(sandbox, told.stages[0].stage.base)
