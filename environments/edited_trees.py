@@ -155,7 +155,7 @@ class EditedTrees:
         timeout: float,
         files: Sequence[str],
         canaries: Sequence[Canary],
-        named: Sequence[str],
+        named: Sequence[str] = (),
         *,
         fresh: bool,
     ) -> TestRun:
