@@ -488,7 +488,7 @@ def one_in_some(line: str) -> ParameterSet:
     words = LINES[line]
     if words[0] != "prchain":
         return pytest.param(line)
-    return pytest.param(line, marks=pytest.mark.drawn(6, f"lines of {command_of(words[1:])}"))
+    return pytest.param(line, marks=pytest.mark.drawn(8, f"lines of {command_of(words[1:])}"))
 
 
 @pytest.mark.parametrize("line", [one_in_some(line) for line in LINES], ids=list(LINES))

@@ -209,7 +209,7 @@ def bench_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
 
 
 # In the order of the runners, and all of one table: `make test` builds one runner's image, and tries one attack in it.
-in_containers = pytest.mark.drawn(11, "duels in containers")
+in_containers = pytest.mark.drawn(16, "duels in containers")
 
 
 @in_containers

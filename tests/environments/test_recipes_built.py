@@ -47,7 +47,7 @@ REPOSITORY = f"prchain-test/recipes-{os.getpid()}"
 """Of this process: others may build and prune images beside it."""
 
 pytestmark = pytest.mark.docker
-recipe = pytest.mark.drawn(5, "recipes built in containers")
+recipe = pytest.mark.drawn(7, "recipes built in containers")
 
 CRATE = {
     "Cargo.toml": '[package]\nname = "small"\nversion = "0.1.0"\nedition = "2021"\n',

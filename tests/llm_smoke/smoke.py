@@ -197,6 +197,7 @@ def test_the_readers_of_windows_send_their_schema_and_end_in_a_finding_or_a_name
     gateway.close()
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("variant", "form", "ends"), [("S", "text", [5]), ("C", "text", [5, 10]), ("C", "json", [5])])
 def test_a_process_reward_model_guides_a_stage_or_its_fault_is_counted(
     settings: Settings, tmp_path: Path, variant: str, form: str, ends: list[int]

@@ -27,7 +27,7 @@ from tests.emulator import WITHHELD, Call, Emulator, Exchange, Fault, Kind, Virt
 from tests.miner.github_lab import REPOSITORY, Quiet, assert_same, facts, mine, opened, pages_fetched
 from tests.miner.lives import FORKED
 
-pytestmark = pytest.mark.drawn(8, "faults of GitHub")
+pytestmark = pytest.mark.drawn(10, "faults of GitHub")
 """All of them are one table."""
 
 

@@ -22,7 +22,7 @@ from sql.tables import CurationCandidate, LlmCall, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, CurationWorld, curation_world, said
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
 
-pytestmark = pytest.mark.drawn(4, "faults of curated runs")
+pytestmark = pytest.mark.drawn(6, "faults of curated runs")
 """All of them are one table."""
 
 

@@ -75,7 +75,7 @@ CHEATS: dict[str, Files] = {
 """By what is planted; the last one passes without canaries, which the world of this test has in no slot."""
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("what", [name for name in CHEATS if name != "what equals everything"])
 def test_what_an_agent_plants_in_the_tree_raises_no_reward(world: StageWorld, what: str) -> None:
     lay(world.folder, CHEATS[what])

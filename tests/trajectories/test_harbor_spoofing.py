@@ -12,7 +12,7 @@ from tests.environments.test_cheats import CHEATS, PLUGIN
 from tests.trajectories.harborbox import IS_ROOT, REWARDS, HarborBox
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
-planted = pytest.mark.drawn(8, "what is planted")
+planted = pytest.mark.drawn(12, "what is planted")
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from trajectories.programs import attempt
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
 
-pytestmark = pytest.mark.drawn(3, "faults of agent programs")
+pytestmark = pytest.mark.drawn(4, "faults of agent programs")
 """All of them are one table."""
 
 ALONE: dict[str, Any] = {"scaffold": "toy", "context": "stage", "refinements": 0}
