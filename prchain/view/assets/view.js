@@ -44,12 +44,13 @@
   const wide = () => {
     const told = (box) => {
       const scrolls = box.scrollWidth > box.clientWidth;
+      box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
       if (!scrolls || box.hasAttribute("tabindex")) return;
       const title = $("h1, h2", box.closest("section") || $("main"));
       for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", title ? title.textContent.trim() : "A table"]]) box.setAttribute(name, value);
     };
     const sizes = new ResizeObserver((entries) => entries.forEach((entry) => told(entry.target)));
-    $$(".wide").forEach((box) => { told(box); sizes.observe(box); });
+    $$(".wide").forEach((box) => { sizes.observe(box); box.addEventListener("scroll", () => told(box), { passive: true }); });
   };
 
   /* ---- lists: a filter, and headings that sort */
@@ -359,8 +360,14 @@
       button.addEventListener("click", (event) => jump(name, event.shiftKey ? -1 : 1));
       return button;
     });
+    const key = (kind, says) => {
+      const swatch = draw("svg", { class: "key", viewBox: "0 0 1 1", "aria-hidden": "true" });
+      swatch.append(draw("rect", { class: kind, width: 1, height: 1 }));
+      return make("span", {}, swatch, says);
+    };
+    const legend = make("span", { class: "legend dim" }, key("t", "step"), key("e", "edit"), key("x", "failure or sent back"), key("q", "query or review"));
     const tools = make("div", { class: "tools" }, line,
-      make("div", { class: "toolrow" }, measure, search, found, buttons),
+      make("div", { class: "toolrow" }, measure, legend, search, found, buttons),
       make("div", { class: "toolrow" }, filters, make("span", { class: "keys" }, make("kbd", {}, "j"), " ", make("kbd", {}, "k"), " next and previous step  ", make("kbd", {}, "/"), " search  ", make("kbd", {}, "Shift"), " with the key of a button: the one before")));
     box.replaceChildren(tools, data.problem ? make("p", { class: "note" }, `No diffs of steps: ${data.problem}`) : "", steps);
     nodes.slice(0, 12).forEach((_, place) => fill(place));
