@@ -112,6 +112,8 @@
     return JSON.parse(await new Response(stream).text());
   };
 
+  const MOST_LIT = 200; // of one text, in which a search found words
+
   const isError = (message) => Boolean(message.error || message.timed_out || (message.exit !== null && message.exit !== undefined && message.exit !== 0));
 
   const diffNode = (files) => make("div", {}, files.map((file) => {
@@ -305,8 +307,7 @@
     const off = new Set();
     const apply = () => {
       messages.forEach((message, place) => { nodes[place].hidden = off.has(message.kind); });
-      box.classList.toggle("nothoughts", off.has("thoughts"));
-      for (const node of $$(".thoughts", steps)) node.hidden = off.has("thoughts");
+      steps.classList.toggle("nothoughts", off.has("thoughts"));
     };
     const present = new Set(messages.map((message) => message.kind));
     if (messages.some((message) => message.thoughts)) present.add("thoughts");
@@ -318,6 +319,7 @@
 
     /* search */
     let needle = "";
+    let pattern = null;
     let hits = [];
     let texts = null;
     const found = make("span", { class: "dim", role: "status" });
@@ -325,15 +327,17 @@
     const lightUp = (place) => {
       const walker = document.createTreeWalker(nodes[place], NodeFilter.SHOW_TEXT);
       const wanted = [];
-      while (walker.nextNode()) if (walker.currentNode.data.toLowerCase().includes(needle)) wanted.push(walker.currentNode);
+      while (walker.nextNode()) wanted.push(walker.currentNode);
       for (const text of wanted) {
-        const at = text.data.toLowerCase().indexOf(needle);
-        const rest = text.splitText(at);
-        rest.splitText(needle.length);
-        const lit = make("mark", { class: "hit" });
-        rest.replaceWith(lit);
-        lit.append(rest);
-        for (let parent = lit.parentElement; parent && parent !== nodes[place]; parent = parent.parentElement) if (parent.tagName === "DETAILS") parent.open = true;
+        const places = [...text.data.matchAll(pattern)].slice(0, MOST_LIT);
+        for (const { index, 0: words } of places.reverse()) {
+          const rest = text.splitText(index);
+          rest.splitText(words.length);
+          const lit = make("mark", { class: "hit" });
+          rest.replaceWith(lit);
+          lit.append(rest);
+        }
+        if (places.length) for (let parent = text.parentElement; parent && parent !== nodes[place]; parent = parent.parentElement) if (parent.tagName === "DETAILS") parent.open = true;
       }
     };
     const unlight = () => { for (const lit of $$("mark.hit", steps)) { const parent = lit.parentNode; lit.replaceWith(...lit.childNodes); parent.normalize(); } };
@@ -343,6 +347,7 @@
       texts ||= messages.map(searchable);
       hits = needle.length < 2 ? [] : texts.flatMap((text, place) => (text.includes(needle) && !nodes[place].hidden ? [place] : []));
       if (needle.length < 2) needle = "";
+      pattern = new RegExp(needle.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "giu");
       found.textContent = needle ? `${count(hits.length)} ${hits.length === 1 ? "message" : "messages"}` : "";
       for (const place of hits) if (filled.has(place)) lightUp(place);
     };
