@@ -44,12 +44,14 @@
   const wide = () => {
     const told = (box) => {
       const scrolls = box.scrollWidth > box.clientWidth;
-      box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+      box.classList.toggle("before", box.scrollLeft > 2);
+      box.classList.toggle("after", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
       if (!scrolls || box.hasAttribute("tabindex")) return;
       const title = $("h1, h2", box.closest("section") || $("main"));
       for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", title ? title.textContent.trim() : "A table"]]) box.setAttribute(name, value);
     };
     const sizes = new ResizeObserver((entries) => entries.forEach((entry) => told(entry.target)));
+    for (const box of $$(".wide:has(> .process)")) box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2;
     $$(".wide").forEach((box) => { sizes.observe(box); box.addEventListener("scroll", () => told(box), { passive: true }); });
   };
 
