@@ -139,7 +139,7 @@
         make("code", { class: "path" }, file.old_path && file.old_path !== file.path ? `${file.old_path} → ${file.path}` : file.path),
         make("span", { class: "sums" }, make("span", { class: "plus" }, `+${count(file.added)}`), " ", make("span", { class: "minus" }, `−${count(file.removed)}`))),
       file.binary ? make("p", { class: "note" }, "a binary file") : "",
-      make("div", { class: "diff", tabindex: "0", role: "region", "aria-label": `Diff of ${file.path}` }, lines),
+      make("div", { class: "diff", tabindex: "0", role: "group", "aria-label": `Diff of ${file.path}` }, lines),
       file.left_out ? make("p", { class: "note" }, `${count(file.left_out)} more lines are not shown here`) : "");
   }));
 
@@ -155,8 +155,8 @@
   const verdictBody = (it) => [
     make("p", {}, make("span", { class: `badge ${it.accepted ? "good" : it.accepted === null ? "dull" : "bad"}` }, it.accepted ? "accepted" : it.accepted === null ? "unscored" : "sent back"),
       ` gate ${it.gate}`, it.score !== null ? ` · judge ${it.score}` : "", it.judge_error ? ` · judge: ${words(it.judge_error)}` : "", it.tests ? ` · tests ${words(it.tests)}` : "", it.ending ? ` · ended: ${words(it.ending)}` : ""),
-    it.comment ? [make("h4", {}, "The judge's words"), make("div", { class: "said" }, it.comment)] : "",
-    it.shown && it.shown !== it.comment ? [make("h4", {}, "What went back to the agent"), make("div", { class: "said" }, it.shown)] : "",
+    it.comment ? [make("h3", {}, "The judge's words"), make("div", { class: "said" }, it.comment)] : "",
+    it.shown && it.shown !== it.comment ? [make("h3", {}, "What went back to the agent"), make("div", { class: "said" }, it.shown)] : "",
     it.shown && it.shown === it.comment ? make("p", { class: "note" }, "All of it went back to the agent.") : "",
     it.comment && !it.shown && it.accepted === false ? make("p", { class: "note" }, "Nothing of it went back to the agent.") : "",
     namesNode("F2P tests that fail", it.f2p_failed), namesNode("P2P tests that it broke", it.p2p_broken),
@@ -179,7 +179,7 @@
         call.arguments.map(([name, text]) => [name ? make("div", { class: "arg" }, name) : "", textNode(text, text.length < 3000)])));
     }
     if (message.whole) parts.push(make("p", {}, make("a", { href: message.whole }, "The whole of this message")));
-    if (message.diff !== undefined) parts.push(make("h4", {}, "What the step changed"), diffNode(data.diffs[message.diff]));
+    if (message.diff !== undefined) parts.push(make("h3", {}, "What the step changed"), diffNode(data.diffs[message.diff]));
     return parts;
   };
 
