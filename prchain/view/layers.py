@@ -20,7 +20,7 @@ _Slot = str | tuple[Edge, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LaidOut:
     """Where all stands."""
 
     row: Mapping[str, int]
@@ -32,7 +32,7 @@ class Layout:
     width: int
 
 
-def lay_out(rows: Sequence[Sequence[str]], edges: Sequence[Edge]) -> Layout:
+def lay_out(rows: Sequence[Sequence[str]], edges: Sequence[Edge]) -> LaidOut:
     """Order each row so that lines cross less, and lead long lines past the nodes of the rows between. An edge that
     follows from others is not drawn, nor one that leads upward or to a node that is in no row. Pure."""
     row = {name: place for place, names in enumerate(rows) for name in names}
@@ -48,7 +48,7 @@ def lay_out(rows: Sequence[Sequence[str]], edges: Sequence[Edge]) -> Layout:
     _untangle(slots, links)
     middle, width = _middles(slots)
     ways = {edge: tuple((at, middle[edge, at]) for at in passed) for edge, passed in between.items()}
-    return Layout(row, {name: middle[name] - NODE // 2 for name in row}, ways, width)
+    return LaidOut(row, {name: middle[name] - NODE // 2 for name in row}, ways, width)
 
 
 def _untangle(slots: list[list[_Slot]], links: Sequence[tuple[_Slot, _Slot]]) -> None:

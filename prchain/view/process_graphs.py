@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from prchain.core.errors import UsageError
-from prchain.view.layers import NODE, Edge, Layout, lay_out
+from prchain.view.layers import NODE, Edge, LaidOut, lay_out
 from prchain.view.texts import beginning
 from sql.store import Store, Transaction
 from sql.tables import GraphRow
@@ -135,7 +135,7 @@ def _node(node: Mapping[str, Any], x: int, y: int, steps: Mapping[str, int]) -> 
     return DrawnGraphNode(str(node["name"]), str(node["kind"]), tuple(lines), words + established, x, y, step)
 
 
-def _line(laid: Layout, edge: Edge, reason: str) -> DrawnPrerequisite:
+def _line(laid: LaidOut, edge: Edge, reason: str) -> DrawnPrerequisite:
     source, target = edge
     x, y = (_LEFT + laid.x[source] + NODE // 2, _down(laid.row[source]) + _HEIGHT)
     path = f"M{x} {y}"
