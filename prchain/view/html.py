@@ -39,6 +39,11 @@ def mean(value: float | None) -> str:
     return "-" if value is None else f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
 
 
+def many(number: int, word: str, plural: str = "") -> str:
+    """A number with its word: `1 step`, `2,000 steps`."""
+    return f"{number:,} {word if number == 1 else plural or word + 's'}"
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  loaded with the first page
@@ -56,6 +61,7 @@ def _environment() -> Environment:
         "usd": usd,
         "duration": duration,
         "mean": mean,
+        "many": many,
         "sureness": sureness,
         "known_from": known_from,
     }

@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from prchain.core.errors import UsageError
+from prchain.view.layers import NODE, Edge, LaidOut, lay_out
 from prchain.view.texts import beginning
 from sql.store import Store, Transaction
 from sql.tables import GraphRow
@@ -15,7 +16,7 @@ from trajectories.curation.graphs.candidates import NodeVerdict
 from trajectories.curation.graphs.graph import ORDER
 from trajectories.curation.graphs.report import graph_page
 
-_LEFT, _TOP, _WIDTH, _HEIGHT, _ACROSS, _DOWN = 10, 8, 216, 62, 24, 40
+_LEFT, _TOP, _HEIGHT, _DOWN = 10, 8, 62, 40
 _CHARACTERS, _LINES = 33, 2
 _ACROSS_MOST = 5
 """Nodes of a level that stand in one row; the others stand in rows below it."""
@@ -101,28 +102,30 @@ def picture(
     nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]], steps: Mapping[str, int] | None = None
 ) -> GraphPicture:
     """The picture of kept nodes, level below level; `steps` says which step established a node. Pure."""
-    levels: dict[int, list[Mapping[str, Any]]] = {}
+    levels: dict[int, list[str]] = {}
     for node in nodes:
-        levels.setdefault(node["level"] or 0, []).append(node)
-    drawn: dict[str, DrawnGraphNode] = {}
-    y = _TOP
-    for _, found in sorted(levels.items()):
-        for start in range(0, len(found), _ACROSS_MOST):
-            for place, node in enumerate(found[start : start + _ACROSS_MOST]):
-                x = _LEFT + place * (_WIDTH + _ACROSS)
-                drawn[node["name"]] = _node(node, x, y, (steps or {}).get(node["name"]))
-            y += _HEIGHT + _DOWN
-    lines = [
-        _line(drawn[edge["source"]], drawn[edge["target"]], str(edge["reason"]))
-        for edge in edges
-        if edge["source"] in drawn and edge["target"] in drawn
+        levels.setdefault(node["level"] or 0, []).append(node["name"])
+    rows = [
+        found[start : start + _ACROSS_MOST]
+        for _, found in sorted(levels.items())
+        for start in range(0, len(found), _ACROSS_MOST)
     ]
-    right = max((it.x for it in drawn.values()), default=_LEFT) + _WIDTH + _LEFT
+    reasons = {(str(edge["source"]), str(edge["target"])): str(edge["reason"]) for edge in edges}
+    laid = lay_out(rows, list(reasons))
+    known = steps or {}
+    drawn = [_node(node, _LEFT + laid.x[node["name"]], _down(laid.row[node["name"]]), known) for node in nodes]
+    lines = [_line(laid, edge, reasons[edge]) for edge in laid.ways]
     kinds = tuple(dict.fromkeys(str(node["kind"]) for node in nodes))
-    return GraphPicture(right, max(y - _DOWN + _TOP, _TOP), _WIDTH, _HEIGHT, tuple(drawn.values()), tuple(lines), kinds)
+    height = max(_down(len(rows)) - _DOWN, 0) + _TOP
+    return GraphPicture(2 * _LEFT + laid.width, height, NODE, _HEIGHT, tuple(drawn), tuple(lines), kinds)
 
 
-def _node(node: Mapping[str, Any], x: int, y: int, step: int | None) -> DrawnGraphNode:
+def _down(row: int) -> int:
+    return _TOP + row * (_HEIGHT + _DOWN)
+
+
+def _node(node: Mapping[str, Any], x: int, y: int, steps: Mapping[str, int]) -> DrawnGraphNode:
+    step = steps.get(node["name"])
     text = " ".join(str(node["statement"]).split())
     lines = wrap(beginning(text, _CHARACTERS * (_LINES + 1)), _CHARACTERS)
     if len(lines) > _LINES:
@@ -132,9 +135,16 @@ def _node(node: Mapping[str, Any], x: int, y: int, step: int | None) -> DrawnGra
     return DrawnGraphNode(str(node["name"]), str(node["kind"]), tuple(lines), words + established, x, y, step)
 
 
-def _line(source: DrawnGraphNode, target: DrawnGraphNode, reason: str) -> DrawnPrerequisite:
-    x1, x2 = source.x + _WIDTH // 2, target.x + _WIDTH // 2
-    y1, y2 = source.y + _HEIGHT, target.y
-    middle = (y1 + y2) // 2
-    title = f"{source.name} before {target.name}: {'the order of milestones' if reason == ORDER else reason}"
-    return DrawnPrerequisite(f"M{x1} {y1}C{x1} {middle} {x2} {middle} {x2} {y2}", reason == ORDER, title)
+def _line(laid: LaidOut, edge: Edge, reason: str) -> DrawnPrerequisite:
+    source, target = edge
+    x, y = (_LEFT + laid.x[source] + NODE // 2, _down(laid.row[source]) + _HEIGHT)
+    path = f"M{x} {y}"
+    for row, middle in (*laid.ways[edge], (laid.row[target], laid.x[target] + NODE // 2)):
+        to_x, to_y = _LEFT + middle, _down(row)
+        path += f"C{x} {(y + to_y) // 2} {to_x} {(y + to_y) // 2} {to_x} {to_y}"
+        x, y = to_x, to_y
+        if row != laid.row[target]:
+            y += _HEIGHT
+            path += f"V{y}"
+    words = "the order of milestones" if reason == ORDER else reason
+    return DrawnPrerequisite(path, reason == ORDER, f"{source} before {target}: {words}")

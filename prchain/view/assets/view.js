@@ -44,12 +44,15 @@
   const wide = () => {
     const told = (box) => {
       const scrolls = box.scrollWidth > box.clientWidth;
+      box.classList.toggle("before", box.scrollLeft > 2);
+      box.classList.toggle("after", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
       if (!scrolls || box.hasAttribute("tabindex")) return;
       const title = $("h1, h2", box.closest("section") || $("main"));
       for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", title ? title.textContent.trim() : "A table"]]) box.setAttribute(name, value);
     };
     const sizes = new ResizeObserver((entries) => entries.forEach((entry) => told(entry.target)));
-    $$(".wide").forEach((box) => { told(box); sizes.observe(box); });
+    for (const box of $$(".wide:has(> .process)")) box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2;
+    $$(".wide").forEach((box) => { sizes.observe(box); box.addEventListener("scroll", () => told(box), { passive: true }); });
   };
 
   /* ---- lists: a filter, and headings that sort */
@@ -111,6 +114,8 @@
     return JSON.parse(await new Response(stream).text());
   };
 
+  const MOST_LIT = 200; // of one text, in which a search found words
+
   const isError = (message) => Boolean(message.error || message.timed_out || (message.exit !== null && message.exit !== undefined && message.exit !== 0));
 
   const diffNode = (files) => make("div", {}, files.map((file) => {
@@ -134,7 +139,7 @@
         make("code", { class: "path" }, file.old_path && file.old_path !== file.path ? `${file.old_path} → ${file.path}` : file.path),
         make("span", { class: "sums" }, make("span", { class: "plus" }, `+${count(file.added)}`), " ", make("span", { class: "minus" }, `−${count(file.removed)}`))),
       file.binary ? make("p", { class: "note" }, "a binary file") : "",
-      make("div", { class: "diff", tabindex: "0", role: "region", "aria-label": `Diff of ${file.path}` }, lines),
+      make("div", { class: "diff", tabindex: "0", role: "group", "aria-label": `Diff of ${file.path}` }, lines),
       file.left_out ? make("p", { class: "note" }, `${count(file.left_out)} more lines are not shown here`) : "");
   }));
 
@@ -150,8 +155,8 @@
   const verdictBody = (it) => [
     make("p", {}, make("span", { class: `badge ${it.accepted ? "good" : it.accepted === null ? "dull" : "bad"}` }, it.accepted ? "accepted" : it.accepted === null ? "unscored" : "sent back"),
       ` gate ${it.gate}`, it.score !== null ? ` · judge ${it.score}` : "", it.judge_error ? ` · judge: ${words(it.judge_error)}` : "", it.tests ? ` · tests ${words(it.tests)}` : "", it.ending ? ` · ended: ${words(it.ending)}` : ""),
-    it.comment ? [make("h4", {}, "The judge's words"), make("div", { class: "said" }, it.comment)] : "",
-    it.shown && it.shown !== it.comment ? [make("h4", {}, "What went back to the agent"), make("div", { class: "said" }, it.shown)] : "",
+    it.comment ? [make("h3", {}, "The judge's words"), make("div", { class: "said" }, it.comment)] : "",
+    it.shown && it.shown !== it.comment ? [make("h3", {}, "What went back to the agent"), make("div", { class: "said" }, it.shown)] : "",
     it.shown && it.shown === it.comment ? make("p", { class: "note" }, "All of it went back to the agent.") : "",
     it.comment && !it.shown && it.accepted === false ? make("p", { class: "note" }, "Nothing of it went back to the agent.") : "",
     namesNode("F2P tests that fail", it.f2p_failed), namesNode("P2P tests that it broke", it.p2p_broken),
@@ -174,7 +179,7 @@
         call.arguments.map(([name, text]) => [name ? make("div", { class: "arg" }, name) : "", textNode(text, text.length < 3000)])));
     }
     if (message.whole) parts.push(make("p", {}, make("a", { href: message.whole }, "The whole of this message")));
-    if (message.diff !== undefined) parts.push(make("h4", {}, "What the step changed"), diffNode(data.diffs[message.diff]));
+    if (message.diff !== undefined) parts.push(make("h3", {}, "What the step changed"), diffNode(data.diffs[message.diff]));
     return parts;
   };
 
@@ -304,8 +309,7 @@
     const off = new Set();
     const apply = () => {
       messages.forEach((message, place) => { nodes[place].hidden = off.has(message.kind); });
-      box.classList.toggle("nothoughts", off.has("thoughts"));
-      for (const node of $$(".thoughts", steps)) node.hidden = off.has("thoughts");
+      steps.classList.toggle("nothoughts", off.has("thoughts"));
     };
     const present = new Set(messages.map((message) => message.kind));
     if (messages.some((message) => message.thoughts)) present.add("thoughts");
@@ -317,6 +321,7 @@
 
     /* search */
     let needle = "";
+    let pattern = null;
     let hits = [];
     let texts = null;
     const found = make("span", { class: "dim", role: "status" });
@@ -324,15 +329,17 @@
     const lightUp = (place) => {
       const walker = document.createTreeWalker(nodes[place], NodeFilter.SHOW_TEXT);
       const wanted = [];
-      while (walker.nextNode()) if (walker.currentNode.data.toLowerCase().includes(needle)) wanted.push(walker.currentNode);
+      while (walker.nextNode()) wanted.push(walker.currentNode);
       for (const text of wanted) {
-        const at = text.data.toLowerCase().indexOf(needle);
-        const rest = text.splitText(at);
-        rest.splitText(needle.length);
-        const lit = make("mark", { class: "hit" });
-        rest.replaceWith(lit);
-        lit.append(rest);
-        for (let parent = lit.parentElement; parent && parent !== nodes[place]; parent = parent.parentElement) if (parent.tagName === "DETAILS") parent.open = true;
+        const places = [...text.data.matchAll(pattern)].slice(0, MOST_LIT);
+        for (const { index, 0: words } of places.reverse()) {
+          const rest = text.splitText(index);
+          rest.splitText(words.length);
+          const lit = make("mark", { class: "hit" });
+          rest.replaceWith(lit);
+          lit.append(rest);
+        }
+        if (places.length) for (let parent = text.parentElement; parent && parent !== nodes[place]; parent = parent.parentElement) if (parent.tagName === "DETAILS") parent.open = true;
       }
     };
     const unlight = () => { for (const lit of $$("mark.hit", steps)) { const parent = lit.parentNode; lit.replaceWith(...lit.childNodes); parent.normalize(); } };
@@ -342,6 +349,7 @@
       texts ||= messages.map(searchable);
       hits = needle.length < 2 ? [] : texts.flatMap((text, place) => (text.includes(needle) && !nodes[place].hidden ? [place] : []));
       if (needle.length < 2) needle = "";
+      pattern = new RegExp(needle.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "giu");
       found.textContent = needle ? `${count(hits.length)} ${hits.length === 1 ? "message" : "messages"}` : "";
       for (const place of hits) if (filled.has(place)) lightUp(place);
     };
@@ -359,8 +367,14 @@
       button.addEventListener("click", (event) => jump(name, event.shiftKey ? -1 : 1));
       return button;
     });
+    const key = (kind, says) => {
+      const swatch = draw("svg", { class: "key", viewBox: "0 0 1 1", "aria-hidden": "true" });
+      swatch.append(draw("rect", { class: kind, width: 1, height: 1 }));
+      return make("span", {}, swatch, says);
+    };
+    const legend = make("span", { class: "legend dim" }, key("t", "step"), key("e", "edit"), key("x", "failure or sent back"), key("q", "query or review"));
     const tools = make("div", { class: "tools" }, line,
-      make("div", { class: "toolrow" }, measure, search, found, buttons),
+      make("div", { class: "toolrow" }, measure, legend, search, found, buttons),
       make("div", { class: "toolrow" }, filters, make("span", { class: "keys" }, make("kbd", {}, "j"), " ", make("kbd", {}, "k"), " next and previous step  ", make("kbd", {}, "/"), " search  ", make("kbd", {}, "Shift"), " with the key of a button: the one before")));
     box.replaceChildren(tools, data.problem ? make("p", { class: "note" }, `No diffs of steps: ${data.problem}`) : "", steps);
     nodes.slice(0, 12).forEach((_, place) => fill(place));

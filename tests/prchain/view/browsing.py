@@ -19,6 +19,13 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+KINDS = {
+    *("funnel", "counted-index", "money-index", "money-samples", "labels-index", "export-index", "export-row"),
+    *(f"chains-{name}" for name in ("index", "one-index", "one-task", "one-proof", "one-compare", "one-graph")),
+    *(f"trajectories-{name}" for name in ("index", "one-index", "one-patch", "one-curation", "one-guidance")),
+    *("compare-index", "compare-two"),
+}
+"""The kinds of pages, as `one_of_each_kind` names them."""
 READY = "html[data-ready]"
 """What the pages' own script marks at its end."""
 

@@ -20,10 +20,12 @@ from prchain.view.server import ViewServer
 from prchain.view.site import Site
 from sql.store import Store
 from sql.tables import ChainLabel
+from tests.databases import open_new
 from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program, too_wide, violations
 from tests.prchain.view.curatedrows import add_windows
 from tests.samples import drawn
 from tests.trajectories.demoworld import Ran
+from tests.trajectories.sampleworld import SampleWorld, Talk
 
 pytestmark = [
     pytest.mark.browser,
@@ -171,4 +173,27 @@ def test_keys_search_and_the_address_lead_through_a_trajectory(running: Any, fol
                 page.keyboard.press("e")
                 with_errors += page.locator(".msg.here > header .badge.bad, .msg.here > header .badge.odd").count()
         assert with_errors >= 1
+    assert complaints.found == []
+
+
+def test_a_search_lights_up_every_place_and_what_is_hidden_stays_so_further_down(running: Any, tmp_path: Path) -> None:
+    talk = Talk().system().query(1)
+    for step in range(40):
+        talk.bash(f"cat {step}.py", "a.b İ A.B, axb\n" * 8, text="Look.", reasoning="a.b once more")
+    with closing(open_new(tmp_path / "prchain.db")) as store:
+        world = SampleWorld(store)
+        world.trajectory("b" * 16, world.chain("c" * 16), talk)
+        write_site(Site(store, ViewOptions(), tmp_path, tmp_path, once=True), tmp_path / "pages")
+    complaints = Complaints(tmp_path.as_uri())
+    with running.new_context(viewport={"width": 1400, "height": 900}) as context:
+        page = complaints.of(context.new_page())
+        open_page(page, f"{(tmp_path / 'pages' / 'trajectories' / ('b' * 16)).as_uri()}/index.html")
+        page.uncheck("text=reasoning")
+        page.fill(".tools input[type=search]", "A.b")
+        page.keyboard.press("Shift+Enter")
+        assert page.locator(".msg.here mark.hit").count() == 16
+        page.keyboard.press("Shift+Enter")
+        assert page.locator(".msg.here mark.hit").count() == 1 and page.locator(".thoughts:visible").count() == 0
+        page.fill(".tools input[type=search]", "İ")
+        assert page.locator(".tools .legend").inner_text().split("\n")[0].strip().startswith("step")
     assert complaints.found == []

@@ -20,15 +20,15 @@ from sql.json_text import JsonText, as_stored
 from sql.store import Store, Transaction
 from sql.tables import Base, Chain, ChainLabel, TrajectoryMessage
 from tests.databases import open_new
-from tests.prchain.view.browsing import Complaints, browser, one_of_each_kind, open_page, program, too_wide
+from tests.prchain.view.browsing import KINDS, Complaints, browser, one_of_each_kind, open_page, program, too_wide
 from tests.prchain.view.curatedrows import add_windows
 from tests.prchain.view.pagereader import data_of, read_page, target
 from tests.trajectories.demoworld import Ran
 from tests.trajectories.sampleworld import SampleWorld
 
 HOSTILE = (
-    "</script><script>boom()</script><img src=x onerror=boom()><svg/onload=boom()>\"'><style>*{}</style>"
-    "{{ 7 * 7 }}{% raw %}\x00\x1b[31m\u202etxt\u2066 javascript:boom() <!-- ]]> &lt;b&gt; "
+    "</script></textarea></title><script>boom()</script><img src=x onerror=boom()><svg/onload=boom()>"
+    "\"'><style>*{}</style>{{ 7 * 7 }}{% raw %}\x00\x1b[31m\u202etxt\u2066 javascript:boom() <!-- ]]> &lt;b&gt; "
 )
 LONG = HOSTILE + "w" * 30_000
 KEPT_AS_THEY_ARE = re.compile(
@@ -147,7 +147,7 @@ def test_every_kind_of_page_but_figures_alone_shows_some_of_it(spoiled: tuple[St
             [kind] = one_of_each_kind([path])
             kinds[kind] = kinds.get(kind, False) or "boom()" in read_page(body).text
     assert {kind for kind, shows in kinds.items() if not shows} == set()
-    assert {"export-index", "export-row", "trajectories-one-guidance", "trajectories-one-curation"} <= kinds.keys()
+    assert kinds.keys() >= KINDS
 
 
 def test_nothing_of_it_becomes_markup(spoiled: tuple[Store, dict[str, bytes]]) -> None:
@@ -205,6 +205,16 @@ def test_names_that_climb_out_of_the_folder_stay_in_it(tmp_path: Path) -> None:
         assert all(file.is_relative_to(tmp_path / "deep" / "out") for file in written)
         trajectories = [path for path in site.pages() if path.startswith("trajectories/x-")]
         assert trajectories and all(site.render(path) for path in trajectories)
+
+
+def test_a_form_holds_its_note_and_its_labeller_as_text(spoiled: tuple[Store, dict[str, bytes]]) -> None:
+    labeller = HOSTILE[:64]
+    site = Site(spoiled[0], ViewOptions(), Path(), Path(), once=True, labeller=labeller)
+    kinds = one_of_each_kind(list(spoiled[1]))
+    page = read_page(site.render(kinds["chains-one-index"]) or b"")
+    assert "form" in page.tags and not {"img", "style", "svg/onload=boom()"} & page.tags
+    assert not {name for name in page.attributes if name.startswith("on")} and len(page.loads) == 2
+    assert page.text.count("</textarea></title>") > 2
 
 
 @pytest.mark.browser

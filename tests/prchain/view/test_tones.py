@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from prchain.view.funnel import _Shades
+from prchain.view.html import asset
 from prchain.view.tones import tone
 from tests.test_outcomes_page import names_of
 from trajectories import outcomes
@@ -60,3 +63,12 @@ def test_an_outcome_has_one_colour_in_every_bar_and_no_neighbour_has_it() -> Non
             found.append(((name, kept), shade))
     assert len(set(found)) == len({name for name, _ in found})
     assert dict(found)[("rejected", False)] == "d3" and dict(found)[("unlinked", False)] == "d1"
+
+
+def test_dark_by_choice_is_dark_by_the_system() -> None:
+    style = asset("view.css").decode()
+    chosen, of_system = (
+        re.findall(r"[\w-]+: [^;]+;", style.partition(mark)[2].partition("}")[0])
+        for mark in (':root[data-theme="dark"] {', ':root:not([data-theme="light"]) {')
+    )
+    assert chosen == of_system and len(chosen) > 30
