@@ -53,7 +53,8 @@ def test_the_copy_ends_with_a_step_in_which_nothing_is_done(tmp_path: Path) -> N
     chain_folder(tmp_path)
     copy = drifts.cut_off(tmp_path / "task", tmp_path / "copy", 2, {b"a 'name'": b"text\n"})
     configuration = tomllib.loads((copy / "task.toml").read_text())
-    assert configuration["steps"] == [{"name": "1"}, {"name": "2"}]
+    assert [step["name"] for step in configuration["steps"]] == ["1", "2"]
+    assert all(step.keys() == {"name", "verifier"} for step in configuration["steps"]), "no reward ends the trial"
     assert (copy / "steps" / "2" / "solution" / "solve.sh").read_text() == "#!/bin/bash\n"
     place = tmp_path / "work"
     place.mkdir()
