@@ -27,6 +27,9 @@ import click
 
 from trajectories.export.tasks.harbor.export import CHAIN, SINGLE
 
+SAID = "said"
+"""The file of what Harbor prints, beside its jobs."""
+
 
 class Trial(NamedTuple):
     """One run of an agent over a task: the rewards of its steps, in order; None where a verifier gave none."""
@@ -84,13 +87,17 @@ def run(harbor: str, task: Path, agent: str) -> Trial:
         steps = len(list((task / "steps").glob("*"))) or 1
         found = list(_results(harbors_jobs(harbor, place, name, folder)))
         reasons = [why for it in found if (why := _reason(it))]
+        if not found:
+            reasons = Path(folder, SAID).read_text(encoding="utf-8", errors="replace").strip().split("\n")[-3:]
         return Trial(task.name, tuple(map(_reward, found)), steps, "; ".join(reasons))
 
 
 def harbors_jobs(harbor: str, task: Path, agent: str, folder: str) -> Path:
     """Where Harbor left its trial of a task, below a folder."""
     command = [harbor, "run", "-p", str(task), "-a", agent, "-o", f"{folder}/jobs", "-y", "-n", "1"]
-    subprocess.run(command, env={**os.environ, "HARBOR_TELEMETRY": "0"}, capture_output=True, check=False)
+    with Path(folder, SAID).open("wb") as said:
+        told = {**os.environ, "HARBOR_TELEMETRY": "0"}
+        subprocess.run(command, env=told, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False)
     return Path(folder, "jobs")
 
 
