@@ -94,3 +94,10 @@ def test_an_attack_is_that_of_root_in_a_copy_and_a_reward_of_it_fails(tmp_path: 
     assert again.output == done.output and (tmp_path / "ran").read_text() == ran
     kept.write_text(kept.read_text().replace("1.0", "0.0"))
     assert CliRunner().invoke(roots.main, arguments).exit_code == 0
+
+
+def test_in_containers_a_task_is_attacked_as_its_folder_has_it(tmp_path: Path) -> None:
+    chain_folder(tmp_path)
+    task = roots.tried(tmp_path / "task", "agent")
+    assert task.image and task.workdir == "/testbed" and task.user == "agent"
+    assert task.files_of("steps/1/solution").keys() >= {"solve.sh"} and "grader.pyz" in task.files_of("tests")
