@@ -27,6 +27,9 @@ import click
 
 from trajectories.export.tasks.harbor.export import CHAIN, SINGLE
 
+SAID = "said"
+"""The file of what Harbor prints, beside its jobs."""
+
 
 class Trial(NamedTuple):
     """One run of an agent over a task: the rewards of its steps, in order; None where a verifier gave none."""
@@ -35,6 +38,8 @@ class Trial(NamedTuple):
     rewards: tuple[float | None, ...]
     steps: int
     """How many the task has."""
+    reason: str = ""
+    """Why a verifier gave none."""
 
     def fits(self, agent: str) -> bool:
         """Whether these are the rewards that the agent has to get."""
@@ -70,7 +75,8 @@ def main(folder: Path, harbor: str, agent: str, limit: int | None, only: tuple[s
             fine = trial.fits(agent)
             failed = failed or not fine
             shown = " ".join("none" if it is None else f"{it:g}" for it in trial.rewards)
-            click.echo(f"{'ok    ' if fine else 'FAILED'} {agent} {data_set}/{trial.task}: {shown or 'nothing'}")
+            why = trial.reason and f" ({trial.reason})"
+            click.echo(f"{'ok    ' if fine else 'FAILED'} {agent} {data_set}/{trial.task}: {shown or 'nothing'}{why}")
     sys.exit(1 if failed else 0)
 
 
@@ -79,13 +85,19 @@ def run(harbor: str, task: Path, agent: str) -> Trial:
     with tempfile.TemporaryDirectory(prefix="prchain-") as folder:
         place, name = (_wronged(task, Path(folder)), "oracle") if agent == "wrong" else (task, agent)
         steps = len(list((task / "steps").glob("*"))) or 1
-        return Trial(task.name, tuple(_rewards(harbors_jobs(harbor, place, name, folder))), steps)
+        found = list(_results(harbors_jobs(harbor, place, name, folder)))
+        reasons = [why for it in found if (why := _reason(it))]
+        if not found:
+            reasons = Path(folder, SAID).read_text(encoding="utf-8", errors="replace").strip().split("\n")[-3:]
+        return Trial(task.name, tuple(map(_reward, found)), steps, "; ".join(reasons))
 
 
 def harbors_jobs(harbor: str, task: Path, agent: str, folder: str) -> Path:
     """Where Harbor left its trial of a task, below a folder."""
     command = [harbor, "run", "-p", str(task), "-a", agent, "-o", f"{folder}/jobs", "-y", "-n", "1"]
-    subprocess.run(command, env={**os.environ, "HARBOR_TELEMETRY": "0"}, capture_output=True, check=False)
+    with Path(folder, SAID).open("wb") as said:
+        told = {**os.environ, "HARBOR_TELEMETRY": "0"}
+        subprocess.run(command, env=told, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False)
     return Path(folder, "jobs")
 
 
@@ -111,11 +123,16 @@ def _wronged(task: Path, folder: Path) -> Path:
     return Path(copy)
 
 
-def _rewards(jobs: Path) -> Iterator[float | None]:
+def _results(jobs: Path) -> Iterator[dict[str, Any]]:
+    """What Harbor says of each step."""
     for place in jobs.glob("*/*/result.json"):
         result = json.loads(place.read_text(encoding="utf-8"))
-        for step in result.get("step_results") or [result]:
-            yield _reward(step)
+        yield from result.get("step_results") or [result]
+
+
+def _reason(step: dict[str, Any]) -> str:
+    failed = step.get("exception_info") or {}
+    return ": ".join(it for it in (failed.get("exception_type"), failed.get("exception_message")) if it)[:200]
 
 
 def _reward(step: dict[str, Any]) -> float | None:

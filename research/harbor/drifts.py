@@ -59,7 +59,7 @@ def cut_off(task: Path, copy: Path, step: int, mine: dict[bytes, bytes]) -> Path
     """A copy of a chain that ends with a step in which nothing is done; one step before, `mine` is laid last."""
     shutil.copytree(task, copy)
     configuration = tomllib.loads((copy / "task.toml").read_text(encoding="utf-8"))
-    configuration["steps"] = [{"name": it["name"]} for it in configuration["steps"][:step]]
+    configuration["steps"] = [{"name": it["name"], "verifier": it["verifier"]} for it in configuration["steps"][:step]]
     (copy / "task.toml").write_text(tomli_w.dumps(configuration), encoding="utf-8")
     for place in (copy / "steps").iterdir():
         if int(place.name) > step:

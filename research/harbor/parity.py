@@ -4,10 +4,11 @@
     prchain tasks import OUT/stages --images && prchain environments validate --strategy imported
     python -m research.harbor.parity --db FILE
 
-For each proved stage of a mined chain: the reference, nothing, the reference without half of its files or hunks, and
-the reference with a source file that is broken. The folder's grader runs as Harbor runs it, without Harbor: what
-`collect.py` packs in one container of the task's image, ``test.sh`` reads in another one. Where the database has the
-folder's task as an import, its tests grade the same files, too. Exit code 1 where verdicts differ.
+For each proved stage of a mined chain: the reference, nothing, the reference without half of its files or hunks, the
+reference with a source file that is broken, and a cheat (another one each stage). The folder's grader runs as Harbor
+runs it, without Harbor: what `collect.py` packs in one container of the task's image, ``test.sh`` reads in another one.
+Where the database has the folder's task as an import, its tests grade the same files, too. Exit code 1 where verdicts
+differ.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ from trajectories.export.tasks.harbor.material import ChainMaterial
 from trajectories.export.tasks.harbor.reference import reference_files, solve_script
 from trajectories.task import StageTask, read_task
 
+_STRIDE = 4
+"""From a stage's cheat to the next one's, so that a few stages have some of each kind."""
 _PYTHON = "env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 /usr/bin/python3 -I -S"
 
 
@@ -85,8 +88,8 @@ class Rig:
         return self.material(str(found[0])) if found else None
 
 
-def works(suite: StageSuite, sources: list[str]) -> Iterator[GradedTree]:
-    """The works that are graded."""
+def works(suite: StageSuite, sources: list[str], turn: int) -> Iterator[GradedTree]:
+    """The works that are graded; `turn` says which cheat is among them."""
     trees = suite.workplace.trees
     base, landed = trees.tree_of(suite.base), trees.tree_of(suite.landed)
     made = list(trees_of(suite, sources))
@@ -96,6 +99,8 @@ def works(suite: StageSuite, sources: list[str]) -> Iterator[GradedTree]:
     if chosen is not None and chosen.tree not in (base, landed):
         yield chosen
     yield from [it for it in made if it.name.startswith("syntax error in ")][:1]
+    cheats = sorted((it for it in made if it.kind == "cheat"), key=lambda it: it.name)
+    yield cheats[turn * _STRIDE % len(cheats)]
 
 
 def ours(material: ChainMaterial, stage: StageTask, suite: StageSuite, tree: str) -> Graded:
@@ -231,7 +236,7 @@ def rows(rig: Rig, only: tuple[str, ...]) -> Iterator[tuple[Row, bool, tuple[flo
                 say(f"{place}: passed over, {error.name}: {error}")
                 continue
             sources = [path for path in material.patches[stage.position - 1].source if path.endswith(".py")]
-            for work in works(suite, sources):
+            for work in works(suite, sources, len(seen)):
                 own = ours(material, stage, suite, work.tree)
                 theirs = exported(material, stage, work.tree, rig.backend.client)
                 third = again(came_back, work.tree, material.trees, stage.stage.base) if came_back else None

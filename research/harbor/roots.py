@@ -2,10 +2,12 @@
 
     prchain tasks export --format harbor --network compose --steps single --out OUT
     python -m research.harbor.roots --task OUT/stages/NAME --harbor VENV/bin/harbor
+    python -m research.harbor.roots --task OUT/stages/NAME
 
 The task's tests are pytest's, and a nop gets 0. In a copy of it Harbor's own oracle is root, and its ``solve.sh`` the
-attack; the container that grades is the verifier's own. `research.harbor.spoofs` has more, without Harbor, and both
-modes. Exit code 1 where a reward is more than 0. With ``--kept`` a run that was cut off goes on.
+attack; the container that grades is the verifier's own. Without Harbor's program the same is done in containers, in
+both modes: where tests run in the agent's own, as TRL has it, the agent is the image's user. `research.harbor.spoofs`
+has more. Exit code 1 where a reward is more than 0. With ``--kept`` a run that was cut off goes on.
 """
 
 from __future__ import annotations
@@ -14,14 +16,16 @@ import shutil
 import sys
 import tempfile
 import tomllib
+from contextlib import closing
 from pathlib import Path
 
 import click
 import tomli_w
 
+from environments.sandboxes.engine import connect, engine_failures
 from prchain.core.console.terminal import say
 from research.harbor.__main__ import keep_trial, kept_trials, run
-from research.harbor.spoofs import REWARDS, lays
+from research.harbor.spoofs import REWARDS, Tried, lays, separate, shared
 from trajectories.export.tasks.harbor.image import ARCHIVE, PLACE
 
 _FORGES = f"mkdir -p {REWARDS}; echo '{{\"reward\": 1}}' > {REWARDS}/reward.json; echo 1 > {REWARDS}/reward.txt"
@@ -81,14 +85,44 @@ def attacked(task: Path, folder: Path, attack: str) -> Path:
     return folder
 
 
+def tried(task: Path, user: str) -> Tried:
+    """A task as it is attacked in containers; `user` is its image's."""
+    environment = tomllib.loads((task / "task.toml").read_text(encoding="utf-8"))["environment"]
+    files = {str(it.relative_to(task)): it.read_bytes() for it in task.rglob("*") if it.is_file()}
+    return Tried(files, environment["docker_image"], environment["workdir"], user)
+
+
+def in_containers(task: Path) -> int:
+    """Do all attacks in both modes; how many rewards are more than 0, or, of the reference, less than 1."""
+    faults = 0
+    with closing(connect()) as client:
+        image = tomllib.loads((task / "task.toml").read_text(encoding="utf-8"))["environment"]["docker_image"]
+        with engine_failures():
+            user = client.images.get(image).attrs["Config"].get("User") or "0"
+        place = tried(task, user)
+        for name, attack in {"the reference": "bash /solution/solve.sh", **ATTACKS}.items():
+            known = name == "the reference"
+            found = {
+                "separate": separate(client, place, attack, user if known else "0"),
+                "shared": shared(client, place, attack),
+            }
+            wrong = sum(it != 1 if known else bool(it) for it in found.values())
+            shown = ", ".join(f"{mode} {'none' if it is None else f'{it:g}'}" for mode, it in found.items())
+            say(f"{'FAILED' if wrong else 'ok    '} {name}: {shown}")
+            faults += wrong
+    return faults
+
+
 @click.command(help=__doc__)
 @click.option("--task", type=click.Path(exists=True, path_type=Path), required=True, help="A task of one step.")
-@click.option("--harbor", default="harbor", show_default=True, help="Harbor's program.")
+@click.option("--harbor", help="Harbor's program; without it, in containers and both modes.")
 @click.option(
     "--kept", type=click.Path(dir_okay=False, path_type=Path), help="A file of trials, which are not repeated."
 )
-def main(task: Path, harbor: str, kept: Path | None) -> None:
+def main(task: Path, harbor: str | None, kept: Path | None) -> None:
     """See the module."""
+    if harbor is None:
+        sys.exit(1 if in_containers(task) else 0)
     raised, ended = 0, kept_trials(kept)
     for name, attack in ATTACKS.items():
         trial = ended.get((name, task.name))

@@ -4,7 +4,8 @@
 
 A copy of the database gets its proved chains again and again under other ids, until there are so many. All of the
 export is its own but for images: a stage's image is taken to be there, with the facts of a made-up one. An eighth of
-the chains is written by a process of its own, then all by another: memory must not grow.
+the chains is written by a process of its own, then all by another: memory must not grow. SQLite keeps up to 32 MB of
+pages for each of an export's two connections, which a small database never fills; here it may keep 1 MB (`--pages`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+from sqlalchemy import event
 
 from chains.tasks.export import TaskExportOptions, records
 from environments.backends import BACKENDS
@@ -96,11 +98,13 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
     return [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
-def written(db: str, out: Path) -> dict[str, float]:
+def written(db: str, out: Path, pages: int) -> dict[str, float]:
     """Write all chains of a database: how many folders, the peak of memory, and the time."""
     settings = Settings.load(db=db)
     start = time.process_time()
     with closing(Store.open(settings.db, create=False)) as store:
+        store.engine.dispose()  # what is connected from now on keeps so many pages
+        event.listen(store.engine, "connect", lambda it, _: it.execute(f"PRAGMA cache_size=-{pages * 1024}"))
         provider = Provider(settings, images=False, store=store)
         options = export.HarborOptions(network="compose")
         backend = cast(Any, BACKENDS["docker"].of(settings))
@@ -122,11 +126,12 @@ def sizes(out: Path) -> Iterator[int]:
 @click.command(help=__doc__)
 @click.option("--db", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=True)
 @click.option("--chains", type=click.IntRange(min=REDUCTION), default=1000, show_default=True)
+@click.option("--pages", type=click.IntRange(min=1), default=1, show_default=True, help="MB of a connection's pages.")
 @click.option("--out", type=click.Path(path_type=Path), hidden=True, help="Of the process that writes.")
-def main(db: Path, chains: int, out: Path | None) -> None:
+def main(db: Path, chains: int, pages: int, out: Path | None) -> None:
     """See the module."""
     if out is not None:
-        click.echo(json.dumps(written(str(db), out)))
+        click.echo(json.dumps(written(str(db), out, pages)))
         return
     found = []
     for count in (chains // REDUCTION, chains):
@@ -134,7 +139,17 @@ def main(db: Path, chains: int, out: Path | None) -> None:
             copy = Path(folder) / "many.db"
             shutil.copy(db, copy)
             multiply(copy, count)
-            command = [sys.executable, "-m", __spec__.name, "--db", str(copy), "--out", f"{folder}/out"]
+            command = [
+                sys.executable,
+                "-m",
+                __spec__.name,
+                "--db",
+                str(copy),
+                "--out",
+                f"{folder}/out",
+                "--pages",
+                str(pages),
+            ]
             ran = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
             said = json.loads(ran.stdout)
             all_sizes = sorted(sizes(Path(folder) / "out"))

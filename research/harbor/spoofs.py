@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -59,34 +59,54 @@ OF_ROOT = {
 }
 
 
-def shared(client: Any, files: Files, work: str) -> float | None:
+class Tried(NamedTuple):
+    """A task of one step that is attacked."""
+
+    files: Files
+    image: str
+    workdir: str
+    user: str
+    """The image's, whom the agent works as."""
+
+    def files_of(self, folder: str) -> Files:
+        """Those below a folder, by what follows it."""
+        return {it.removeprefix(f"{folder}/"): text for it, text in self.files.items() if it.startswith(f"{folder}/")}
+
+
+def shared(client: Any, task: Tried, work: str) -> float | None:
     """The reward where the agent worked, as TRL has it."""
-    with container_of(client, IMAGE) as box:
-        must(box, f"install -d -m 777 {REWARDS}")
-        ran(box, f"cd {WORKDIR}\n{work}", USER)
+    with container_of(client, task.image) as box:
+        must(box, f"install -d -m 777 {REWARDS} /logs/agent")
+        _work(box, task, work, task.user)
         must(box, f"find {REWARDS} -mindepth 1 -delete")
-        return _reward(box, files, USER)
+        return _reward(box, task, task.user)
 
 
-def separate(client: Any, files: Files, work: str, user: str) -> float | None:
+def separate(client: Any, task: Tried, work: str, user: str) -> float | None:
     """The reward in a container of the verifier's own."""
-    with container_of(client, IMAGE) as box:
-        must(box, f"install -d -m 777 {Path(ARCHIVE).parent}")
-        ran(box, f"cd {WORKDIR}\n{work}", user)
-        ran(box, f"/usr/bin/python3 -I -S {PLACE}/collect.py {WORKDIR} {PLACE}/listing {ARCHIVE}")
+    with container_of(client, task.image) as box:
+        must(box, f"install -d -m 777 {Path(ARCHIVE).parent} /logs/agent")
+        _work(box, task, work, user)
+        ran(box, f"/usr/bin/python3 -I -S {PLACE}/collect.py {task.workdir} {PLACE}/listing {ARCHIVE}")
         with engine_failures():
             stream, _ = box.get_archive(str(Path(ARCHIVE).parent))
             left = b"".join(stream)
-    with container_of(client, IMAGE) as box:
+    with container_of(client, task.image) as box:
         must(box, f"install -d -m 777 {REWARDS}")
         with engine_failures():
             box.put_archive("/logs", left)
-        return _reward(box, files, "0")
+        return _reward(box, task, "0")
 
 
-def _reward(box: Any, files: Files, user: str) -> float | None:
-    put(box, "/tests", {it.removeprefix("tests/"): text for it, text in files.items() if it.startswith("tests/")})
-    ran(box, f"cd {WORKDIR}; /bin/bash /tests/test.sh", user)
+def _work(box: Any, task: Tried, work: str, user: str) -> None:
+    put(box, "/solution", task.files_of("solution"))
+    ran(box, f"cd {task.workdir}\n{work}", user)
+    must(box, "rm -rf /solution")
+
+
+def _reward(box: Any, task: Tried, user: str) -> float | None:
+    put(box, "/tests", task.files_of("tests"))
+    ran(box, f"cd {task.workdir}; /bin/bash /tests/test.sh", user)
     code, said = ran(box, f"sleep 0.5; cat {REWARDS}/reward.json")
     return float(json.loads(said)["reward"]) if code == 0 else None
 
@@ -101,12 +121,13 @@ def main(base: str) -> None:
         trees = TreeStore.open(Path(folder) / "own.git")
         task = chain(trees)
         files = files_of(replace(task, steps=[replace(task.steps[0], name="")], min_reward=None))
+        tried = Tried(files, IMAGE, WORKDIR, USER)
         with image(client, trees, base):
             for name, work in {"the reference": reference, **OF_AGENTS, **OF_ROOT}.items():
                 wanted = 1.0 if work is reference else 0.0
-                found = {"separate": separate(client, files, work, "0" if name in OF_ROOT else USER)}
+                found = {"separate": separate(client, tried, work, "0" if name in OF_ROOT else USER)}
                 if name not in OF_ROOT:
-                    found["shared"] = shared(client, files, work)
+                    found["shared"] = shared(client, tried, work)
                 failed += sum(reward != wanted for reward in found.values())
                 shown = ", ".join(f"{mode} {'none' if it is None else f'{it:g}'}" for mode, it in found.items())
                 say(f"{'ok    ' if set(found.values()) == {wanted} else 'FAILED'} {name}: {shown}")

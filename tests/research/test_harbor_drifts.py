@@ -53,7 +53,8 @@ def test_the_copy_ends_with_a_step_in_which_nothing_is_done(tmp_path: Path) -> N
     chain_folder(tmp_path)
     copy = drifts.cut_off(tmp_path / "task", tmp_path / "copy", 2, {b"a 'name'": b"text\n"})
     configuration = tomllib.loads((copy / "task.toml").read_text())
-    assert configuration["steps"] == [{"name": "1"}, {"name": "2"}]
+    assert [step["name"] for step in configuration["steps"]] == ["1", "2"]
+    assert all(step.keys() == {"name", "verifier"} for step in configuration["steps"]), "no reward ends the trial"
     assert (copy / "steps" / "2" / "solution" / "solve.sh").read_text() == "#!/bin/bash\n"
     place = tmp_path / "work"
     place.mkdir()
@@ -93,3 +94,10 @@ def test_an_attack_is_that_of_root_in_a_copy_and_a_reward_of_it_fails(tmp_path: 
     assert again.output == done.output and (tmp_path / "ran").read_text() == ran
     kept.write_text(kept.read_text().replace("1.0", "0.0"))
     assert CliRunner().invoke(roots.main, arguments).exit_code == 0
+
+
+def test_in_containers_a_task_is_attacked_as_its_folder_has_it(tmp_path: Path) -> None:
+    chain_folder(tmp_path)
+    task = roots.tried(tmp_path / "task", "agent")
+    assert task.image and task.workdir == "/testbed" and task.user == "agent"
+    assert task.files_of("steps/1/solution").keys() >= {"solve.sh"} and "grader.pyz" in task.files_of("tests")

@@ -49,6 +49,17 @@ def test_who_does_nothing_has_to_get_less_and_an_error_is_no_reward() -> None:
     assert not Trial("t", (1.0,), 2).fits("oracle")
 
 
+def test_why_a_verifier_gave_no_reward_is_told(tmp_path: Path) -> None:
+    program = tmp_path / "harbor"
+    program.write_text(PROGRAM, encoding="utf-8")
+    program.chmod(0o755)
+    late = {"exception_info": {"exception_type": "VerifierTimeoutError", "exception_message": "after 600 seconds"}}
+    task(tmp_path / "out" / "chains", "two", {"step_results": [verified(1.0), late]}, 2)
+    done = CliRunner().invoke(main, ["--folder", str(tmp_path / "out"), "--harbor", str(program)])
+    assert done.exit_code == 1
+    assert done.output == "FAILED oracle chains/two: 1 none (VerifierTimeoutError: after 600 seconds)\n"
+
+
 def test_wrong_work_at_step_two_has_to_get_less_there_and_all_before() -> None:
     assert Trial("t", (1.0, 0.5), 3).fits("wrong")
     for rewards in ((1.0, 1.0, 1.0), (0.0,), (1.0,), (1.0, None), (0.5, 0.0)):

@@ -124,6 +124,13 @@ def test_a_chain_has_no_instruction_at_its_root_and_gates_its_steps() -> None:
     assert all(step["min_reward"] == {"reward": 1.0} for step in steps)
 
 
+def test_each_steps_verifier_has_the_time_that_runs_of_its_tests_take() -> None:
+    """Harbor never asks the task for it: a step without a time of its own has 600 s, whatever the task's is."""
+    of_chain, of_stage = (configuration(files_of(task)) for task in (CHAIN, SINGLE))
+    assert [step["verifier"] for step in of_chain["steps"]] == [{"timeout_sec": 3600.0}] * 2
+    assert of_stage["verifier"]["timeout_sec"] == 3600.0
+
+
 def test_tests_are_uploaded_to_a_verifier_of_their_own() -> None:
     """With an environment of the verifier's own, or a Dockerfile beside the tests, they would not be."""
     for task in (SINGLE, CHAIN):

@@ -111,7 +111,9 @@ def _configuration(task: HarborTask, *, single: bool) -> dict[str, Any]:
     if not single:
         values["multi_step_reward_strategy"] = "mean"
         gate = {} if task.min_reward is None else {"min_reward": {"reward": task.min_reward}}
-        values["steps"] = [{"name": step.name, **gate} for step in task.steps]
+        # A step's verifier has a time of its own, 600 s where none is told, and never the task's (harbor 0.26).
+        allowed = {"verifier": {"timeout_sec": values["verifier"]["timeout_sec"]}}
+        values["steps"] = [{"name": step.name, **gate, **allowed} for step in task.steps]
     return values
 
 
