@@ -14,6 +14,7 @@ reach them.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Self
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.images.buildlogs import decisive_lines
-from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
+from environments.sandboxes.sandbox import Begin, KeepsPlace, LaidFolder, ResourceLimits, Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, Planting
 from environments.suites.canaries.renames import lone_names
@@ -37,9 +38,9 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testfiles import LIMIT, choose, is_test_file
 from environments.suites.testruns import TestRun, run_tests
 from prchain.core.code.kinds import FileKind, kind_of
-from prchain.core.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
+from prchain.core.errors import PlacementFailed, RefreshFailed, SandboxError, SandboxLimit, SandboxLost
 from prchain.core.git.output import path_text
-from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
+from prchain.core.git.trees import EXECUTABLE, FILE, RAW_ATTRIBUTES, TreeEntry, TreeStore
 
 # An exported grader (`trajectories.export.tasks`) holds this module, and has no database and no engine.
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ MOST_LOSSES = 3
 """After so many sandboxes lost during the same tests, the tests are what ends them."""
 
 _MOST_LISTED = 8 << 20
+_ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _LIST_UNTRACKED = "git ls-files --others --exclude-standard --directory --no-empty-directory -z"
 _TIDY = "git diff --quiet || git checkout --quiet --force -- ."
 
@@ -74,7 +76,8 @@ class Workplace:
     """Where trees of one stage are worked on and tested; safe for threads.
 
     `provided` is what `environments.images.provide.Provider` gives for the stage. `limits` hold for every sandbox, and
-    `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run.
+    `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run. With `base`, a commit
+    of the repository, a backend that can keeps that tree placed and made ready, and places others from there.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Workplace:
         limits: ResourceLimits | None = None,
         test_timeout: float = TEST_TIMEOUT,
         labels: Mapping[str, str] | None = None,
+        base: str = "",
     ) -> None:
         self.provided = provided
         self.trees = trees
@@ -93,6 +97,7 @@ class Workplace:
         self.limits = limits or ResourceLimits()
         self.test_timeout = test_timeout
         self._labels = dict(labels or {})
+        self._base = base
         self._lock = threading.Lock()
         self._refresh_outputs: set[bytes] = set()
 
@@ -110,6 +115,8 @@ class Workplace:
         """A new sandbox of the stage's image, not started, which sees these folders; the caller closes it."""
         plan, image = self.provided.plan, self.provided.image
         backend = replace(self.backend, laid=tuple(laid)) if laid else self.backend
+        if self._base:
+            backend = replace(backend, place=self._place)
         return backend.sandbox(plan, image, limits=self.limits, labels=self._labels)
 
     def briefing(self, sandbox: Sandbox) -> Briefing:
@@ -127,11 +134,75 @@ class Workplace:
         shows the changes of an agent that went from there to `tree`. Raises `RefreshFailed`, `PlacementFailed`,
         `IncompleteRepository`, `SandboxError`.
         """
-        place_tree(sandbox, self.trees, tree, history=history)
-        if self.refresh(sandbox):
-            self._hide_refresh_outputs(sandbox)
+        if not self._place_from_base(sandbox, tree, history):
+            place_tree(sandbox, self.trees, tree, history=history)
+            self._make_ready(sandbox)
         if begun_from is not None:
             place_repository(sandbox, self.trees, begun_from, history=history)
+
+    @cached_property
+    def _place(self) -> str:
+        """What decides the content of the base's place, beside the image; see `SandboxConfig.place`."""
+        plan = self.provided.plan
+        said = [self.trees.tree_of(self._base), plan.workdir, plan.tag, sorted(plan.environment.items())]
+        return json.dumps([*said, self.backend.refreshes(plan), RAW_ATTRIBUTES])
+
+    def _place_from_base(self, sandbox: Sandbox, tree: str, history: Sequence[str]) -> bool:
+        """Place a tree by way of the stage's base, which is kept for the next; False where nothing was done: nothing
+        can be kept, or the tree cannot be made ready from there. Raises as `place`."""
+        from environments.checkouts.placed import move_placed, settle  # noqa: PLC0415  not for an exported grader
+        from environments.readiness import Readiness, readiness  # noqa: PLC0415
+
+        if not self._base or not isinstance(sandbox, KeepsPlace):
+            return False
+        began = sandbox.take_place()
+        if began is Begin.NOTHING:
+            return False
+        plan = self.provided.plan
+        scripts = self.backend.refreshes(plan)
+        left = readiness(self.trees, self._base, tree, scripts=scripts, manifests=plan.recipe.manifests)
+        if left is Readiness.ANEW:
+            if began is not Begin.EMPTY:
+                sandbox.leave_place()
+            return False
+        if began is Begin.EMPTY:
+            place_tree(sandbox, self.trees, self._base)
+            try:
+                if self._make_ready(sandbox):
+                    sandbox.keep_place(settled=False)
+            except RefreshFailed:
+                if self.trees.tree_of(tree) == self.trees.tree_of(self._base):
+                    raise
+                return False
+        else:
+            self._recall_refresh_outputs(sandbox)
+            if began is Begin.KEPT:
+                settle(sandbox)
+                sandbox.keep_place(settled=True)
+        move_placed(sandbox, self.trees, self._base, tree, history=history)
+        if left is Readiness.REFRESH:
+            self._forget_refresh_outputs(sandbox)
+            self._make_ready(sandbox)
+        return True
+
+    def _make_ready(self, sandbox: Sandbox) -> bool:
+        """Refresh, and hide from git what that makes; whether the repository then names all of that."""
+        return not self.refresh(sandbox) or self._hide_refresh_outputs(sandbox)
+
+    def _recall_refresh_outputs(self, sandbox: Sandbox) -> None:
+        """What the refresh of the kept base made: the repository there says what it hides."""
+        lines = sandbox.exec("cat .git/info/exclude 2> /dev/null || true", output_limit=_MOST_LISTED).output.split(
+            b"\n"
+        )
+        outputs = {_ESCAPED.sub(rb"\1", line.removeprefix(b"/")) for line in lines if line.startswith(b"/")}
+        with self._lock:
+            self._refresh_outputs |= outputs
+
+    def _forget_refresh_outputs(self, sandbox: Sandbox) -> None:
+        """Remove what the refresh made in the work folder."""
+        removed = sandbox.exec("git clean -ffdxq && rm -f .git/info/exclude", timeout=_GIT)
+        if removed.exit_code != 0:
+            raise PlacementFailed(f"what the refresh made cannot be removed: {removed.text.strip()[:300]}")
 
     def refresh(self, sandbox: Sandbox) -> bool:
         """Make what lies in the sandbox ready to run, as `place` does, and leave what that makes where it is; whether
@@ -148,7 +219,8 @@ class Workplace:
                 raise RefreshFailed(f"the refresh fails on the tree: {cause}", lines)
         return bool(scripts)
 
-    def _hide_refresh_outputs(self, sandbox: Sandbox) -> None:
+    def _hide_refresh_outputs(self, sandbox: Sandbox) -> bool:
+        """Whether all of it can be hidden."""
         sandbox.exec(_TIDY, timeout=_GIT)
         listed = sandbox.exec(_LIST_UNTRACKED, timeout=_GIT, output_limit=_MOST_LISTED)
         if listed.exit_code != 0 or listed.omitted:
@@ -159,6 +231,7 @@ class Workplace:
             sandbox.write(f"{sandbox.config.workdir}/.git/info/exclude", lines)
             with self._lock:
                 self._refresh_outputs |= outputs
+        return not any(b"\n" in path for path in outputs)
 
     def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
         """A_t: the tree of what lies in the sandbox, which began as `start_tree` (S_t); see `extract_tree`.

@@ -44,6 +44,7 @@ __all__ = [
     "move_tree",
     "place_repository",
     "place_tree",
+    "start_commit",
     "write_repository",
 ]
 
@@ -85,8 +86,8 @@ def place_tree(
     Raises `PlacementFailed`, `IncompleteRepository`, `GitError` for names that git refuses, `SandboxError`.
     """
     workdir = workdir or sandbox.config.workdir
-    commit = store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
-    owner = _owner(sandbox)
+    commit = start_commit(store, tree, history)
+    owner = owner_of(sandbox)
     # Two files: an engine's client has to know the length of what it sends.
     with tempfile.TemporaryFile() as repository, tempfile.TemporaryFile() as files:
         write_repository(store, commit, repository, owner)
@@ -114,8 +115,8 @@ def place_repository(
     Returns that commit. Raises as `place_tree`.
     """
     workdir = workdir or sandbox.config.workdir
-    commit = store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
-    owner = _owner(sandbox)
+    commit = start_commit(store, tree, history)
+    owner = owner_of(sandbox)
     with tempfile.TemporaryFile() as repository:
         write_repository(store, commit, repository, owner)
         repository.seek(0)
@@ -159,7 +160,7 @@ def move_tree(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, wo
         if not target or b"\0" in target:
             raise PlacementFailed(f"{path_text(path)!r} is a link to a name that cannot be")
     with tempfile.TemporaryFile() as archive:
-        _write_files(store, files, sorted(folders), archive, _owner(sandbox))
+        _write_files(store, files, sorted(folders), archive, owner_of(sandbox))
         archive.seek(0)
         _feed(sandbox, workdir, _REMOVE, sorted(removed))
         _feed(sandbox, workdir, _MAKE_WAY, sorted(folders))
@@ -171,6 +172,11 @@ def move_tree(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, wo
             raise PlacementFailed(f"{workdir} cannot be made to hold the tree: {error}") from None
     # Not in the archive: an engine refuses links that lead out of the folder.
     _feed(sandbox, workdir, _LINK, [name for path, target in targets.items() for name in (path, target)])
+
+
+def start_commit(store: TreeStore, tree: str, history: Sequence[str] = ()) -> str:
+    """The commit that a stage's repository begins with; `history` as in `place_tree`."""
+    return store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
 
 
 def linear_history(store: TreeStore, commits: Sequence[str]) -> list[str]:
@@ -190,7 +196,7 @@ def linear_history(store: TreeStore, commits: Sequence[str]) -> list[str]:
     return parents
 
 
-def _owner(sandbox: Sandbox) -> tuple[int, int]:
+def owner_of(sandbox: Sandbox) -> tuple[int, int]:
     """The ids of user and group that commands run as; git refuses another user's repository."""
     ids = sandbox.exec('echo "$(id -u) $(id -g)"', cwd="/").text.split()
     if len(ids) != 2 or not all(word.isdecimal() for word in ids):
