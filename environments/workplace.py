@@ -111,11 +111,12 @@ class Workplace:
         """The runner of the tests, a name of `environments.suites.runners`."""
         return self.provided.plan.runner
 
-    def sandbox(self, laid: Sequence[LaidFolder] = ()) -> Sandbox:
-        """A new sandbox of the stage's image, not started, which sees these folders; the caller closes it."""
+    def sandbox(self, laid: Sequence[LaidFolder] = (), *, from_base: bool = True) -> Sandbox:
+        """A new sandbox of the stage's image, not started, which sees these folders; the caller closes it. It may hold
+        the stage's base when it starts, but for `from_base`."""
         plan, image = self.provided.plan, self.provided.image
         backend = replace(self.backend, laid=tuple(laid)) if laid else self.backend
-        if self._base:
+        if self._base and from_base:
             backend = replace(backend, place=self._place)
         return backend.sandbox(plan, image, limits=self.limits, labels=self._labels)
 

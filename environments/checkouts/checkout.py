@@ -13,9 +13,9 @@ import shlex
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from environments.checkouts.extraction import Extraction, extract_tree, folders_above
 from environments.checkouts.tarball import copy_owned
@@ -47,6 +47,9 @@ __all__ = [
     "start_commit",
     "write_repository",
 ]
+
+Put = Callable[[str, BinaryIO], None]
+"""Unpacks a tar below a folder; see `Sandbox.put`."""
 
 _PATIENCE = 600.0
 """Seconds for emptying a folder, or for git to read every file of it once."""
@@ -131,11 +134,14 @@ def place_repository(
     return commit
 
 
-def move_tree(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, workdir: str | None = None) -> None:
+def move_tree(
+    sandbox: Sandbox, store: TreeStore, before: str, after: str, *, workdir: str | None = None, put: Put | None = None
+) -> None:
     """Change the files in the sandbox's `workdir` from the tree `before`, which it holds, to the tree `after`.
 
     Only paths that differ are written or removed, and folders that this leaves empty go. Files that neither tree holds
     stay, unless a path of `after` needs their place; so do the folder's repository and what is in submodules' folders.
+    `put` unpacks files in place of `Sandbox.put`.
     Raises `PlacementFailed`, `IncompleteRepository`, `GitError`, `SandboxError`.
     """
     workdir = workdir or sandbox.config.workdir
@@ -167,7 +173,7 @@ def move_tree(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, wo
         _feed(sandbox, workdir, _REMOVE_EMPTY, sorted(left, reverse=True))
         try:
             if files or folders:
-                sandbox.put(workdir, archive)
+                (put or sandbox.put)(workdir, archive)
         except SandboxFileError as error:
             raise PlacementFailed(f"{workdir} cannot be made to hold the tree: {error}") from None
     # Not in the archive: an engine refuses links that lead out of the folder.
