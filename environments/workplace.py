@@ -26,7 +26,7 @@ from random import SystemRandom
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
+from environments.checkouts.checkout import Extraction, extract_tree, place_by_git, place_repository, place_tree
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.images.buildlogs import decisive_lines
 from environments.sandboxes.sandbox import Begin, KeepsPlace, LaidFolder, ResourceLimits, Sandbox
@@ -135,8 +135,10 @@ class Workplace:
         shows the changes of an agent that went from there to `tree`. Raises `RefreshFailed`, `PlacementFailed`,
         `IncompleteRepository`, `SandboxError`.
         """
-        if not self._place_from_base(sandbox, tree, history):
-            place_tree(sandbox, self.trees, tree, history=history)
+        began = sandbox.take_place() if self._base and isinstance(sandbox, KeepsPlace) else Begin.NOTHING
+        if began is Begin.NOTHING or not self._place_from_base(sandbox, began, tree, history):
+            put_in_place = place_tree if began is Begin.NOTHING else place_by_git
+            put_in_place(sandbox, self.trees, tree, history=history)
             self._make_ready(sandbox)
         if begun_from is not None:
             place_repository(sandbox, self.trees, begun_from, history=history)
@@ -148,17 +150,12 @@ class Workplace:
         said = [self.trees.tree_of(self._base), plan.workdir, plan.tag, sorted(plan.environment.items())]
         return json.dumps([*said, self.backend.refreshes(plan), RAW_ATTRIBUTES])
 
-    def _place_from_base(self, sandbox: Sandbox, tree: str, history: Sequence[str]) -> bool:
-        """Place a tree by way of the stage's base, which is kept for the next; False where nothing was done: nothing
-        can be kept, or the tree cannot be made ready from there. Raises as `place`."""
+    def _place_from_base(self, sandbox: KeepsPlace, began: Begin, tree: str, history: Sequence[str]) -> bool:
+        """Place a tree by way of the stage's base, which is kept for the next; False where the sandbox has to begin
+        without, since the tree cannot be made ready from there. Raises as `place`."""
         from environments.checkouts.placed import move_placed, settle  # noqa: PLC0415  not for an exported grader
         from environments.readiness import Readiness, readiness  # noqa: PLC0415
 
-        if not self._base or not isinstance(sandbox, KeepsPlace):
-            return False
-        began = sandbox.take_place()
-        if began is Begin.NOTHING:
-            return False
         plan = self.provided.plan
         scripts = self.backend.refreshes(plan)
         left = readiness(self.trees, self._base, tree, scripts=scripts, manifests=plan.recipe.manifests)
@@ -167,14 +164,16 @@ class Workplace:
                 sandbox.leave_place()
             return False
         if began is Begin.EMPTY:
-            place_tree(sandbox, self.trees, self._base)
+            place_by_git(sandbox, self.trees, self._base)
             try:
                 if self._make_ready(sandbox):
                     sandbox.keep_place(settled=False)
             except RefreshFailed:
                 if self.trees.tree_of(tree) == self.trees.tree_of(self._base):
                     raise
-                return False
+                place_tree(sandbox, self.trees, tree, history=history)
+                self._make_ready(sandbox)
+                return True
         else:
             self._recall_refresh_outputs(sandbox)
             if began is Begin.KEPT:

@@ -42,6 +42,7 @@ __all__ = [
     "extract_tree",
     "linear_history",
     "move_tree",
+    "place_by_git",
     "place_repository",
     "place_tree",
     "start_commit",
@@ -66,6 +67,12 @@ _CONFIG = """\
 
 _EMPTY = 'mkdir -p -- {0} && cd -P -- {0} && chown "$(id -u):$(id -g)" . && shopt -s dotglob nullglob && rm -rf -- ./*'
 """The folder itself must belong to our user: git refuses to work in another user's."""
+
+_CHECK_OUT = (
+    "umask 022; GIT_CONFIG_NOSYSTEM=1 HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "
+    "git -c core.protectNTFS=false -c core.protectHFS=false -c core.symlinks=true read-tree --reset -u HEAD"
+)
+"""No configuration of the image decides what lies there, and the repository's attributes outrank the tree's."""
 
 _FORGET = "if [ -d .git ]; then find .git -mindepth 1 -maxdepth 1 ! -name info -exec rm -rf {} +; fi"
 """The folder info stays: it lists the files that the refresh made."""
@@ -107,6 +114,24 @@ def place_tree(
     if checked.exit_code != 0:
         raise PlacementFailed(f"{workdir} does not hold what was put there: {checked.text.strip()[:300]}")
     return commit
+
+
+def place_by_git(sandbox: Sandbox, store: TreeStore, tree: str, *, history: Sequence[str] = ()) -> str:
+    """As `place_tree`, in less time, where nobody but us has used the sandbox: its git writes the files, from the pack.
+
+    What its git does not take, `place_tree` places.
+    """
+    workdir = sandbox.config.workdir
+    commit = start_commit(store, tree, history)
+    with tempfile.TemporaryFile() as repository:
+        write_repository(store, commit, repository, owner_of(sandbox))
+        repository.seek(0)
+        emptied = sandbox.exec(_EMPTY.format(shlex.quote(workdir)), cwd="/", timeout=_PATIENCE)
+        if emptied.exit_code == 0:
+            sandbox.put(workdir, repository)
+            if sandbox.exec(_CHECK_OUT, cwd=workdir, timeout=_PATIENCE).exit_code == 0:
+                return commit
+    return place_tree(sandbox, store, tree, history=history)
 
 
 def place_repository(

@@ -102,10 +102,14 @@ def bound_places(client: Any, most_bytes: int) -> list[str]:
         return [place.name for place in gone if _remove(client, place)]
 
 
-def drop_places(client: Any, below: str | None = None) -> Mapping[str, bool]:
-    """Remove the places on an image, or all; returns the name of each, and whether it is gone. Raises
-    `EngineUnavailable`, `ImageError`."""
-    return {place.name: _remove(client, place) for place in _places(client) if below in (None, place.below)}
+def drop_places(client: Any, below: str | None = None, *, named: str | None = None) -> Mapping[str, bool]:
+    """Remove the places on an image, or the one of a name, or all; returns the name of each, and whether it is gone.
+    Raises `EngineUnavailable`, `ImageError`."""
+    return {
+        place.name: _remove(client, place)
+        for place in _places(client)
+        if below in (None, place.below) and named in (None, place.name)
+    }
 
 
 def place_bytes(client: Any) -> int:

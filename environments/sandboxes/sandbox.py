@@ -231,7 +231,7 @@ class Begin(StrEnum):
 
 
 @runtime_checkable
-class KeepsPlace(Protocol):
+class KeepsPlace(Sandbox, Protocol):
     """A sandbox that may begin with what an earlier one was made to hold (`SandboxConfig.place`)."""
 
     def take_place(self) -> Begin:

@@ -5,6 +5,7 @@ The sandbox is a folder of this machine.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from environments.checkouts.checkout import place_tree
+from environments.checkouts.checkout import place_by_git, place_tree
 from environments.checkouts.placed import move_placed
 from environments.readiness import Readiness, readiness
 from prchain.core.errors import PlacementFailed
@@ -75,6 +76,36 @@ def check_moved(folder: Path, before: Mapping[bytes, Content], after: Mapping[by
     commit = move_placed(sandbox, store, old, new, history=history)
     assert place_tree(anew, store, new, history=history) == commit
     assert state(sandbox.folder) == state(anew.folder)
+
+
+def contents(folder: Path) -> dict[str, tuple[int, str]]:
+    """All that lies in a folder beside its repository: whether it can be run, and what it holds."""
+    found = {}
+    for path in folder.rglob("*"):
+        name = os.fsdecode(path.relative_to(folder))
+        if name.split("/")[0] != ".git":
+            content = os.readlink(path) if path.is_symlink() else "" if path.is_dir() else repr(path.read_bytes())
+            found[name] = (path.lstat().st_mode & 0o170100, content)
+    return found
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TREES)
+def test_git_writes_what_is_placed_as_an_archive(files: Mapping[bytes, Content]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = new_store(Path(folder))
+        attributes = "* text eol=crlf ident\n*.txt filter=lfs working-tree-encoding=UTF-16\n"
+        tree = plant(store, {".gitattributes": attributes, "a.txt": "$Id$\n", **files})  # type: ignore[dict-item]
+        anew = placed(Path(folder) / "anew", store, tree)
+        (Path(folder) / "by" / "testbed").mkdir(parents=True)
+        by_git = FolderSandbox(Path(folder) / "by" / "testbed")
+        calls: list[str] = []
+        execute = by_git.exec
+        by_git.exec = lambda command, **options: (calls.append(command), execute(command, **options))[1]  # type: ignore[method-assign]
+        place_by_git(by_git, store, tree)
+        assert not any("update-index" in call for call in calls)  # place_tree has not been needed
+        assert state(by_git.folder) == state(anew.folder)
+        assert contents(by_git.folder) == contents(anew.folder)
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
