@@ -67,7 +67,7 @@ def _shows(change: TreeChange, manifest_text: str, compiles: bool) -> bool:
     if any(entry is not None and entry.mode not in (FILE, EXECUTABLE) for entry in (change.old, change.new)):
         return False
     folder, _, name = path.rpartition("/")
-    if not folder:
+    if not folder or name.startswith(".git"):
         return False
     stem = name.partition(".")[0]
     word = folder.rpartition("/")[2] if stem == "__init__" else stem

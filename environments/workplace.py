@@ -14,7 +14,6 @@ reach them.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -26,27 +25,29 @@ from random import SystemRandom
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from environments.checkouts.checkout import Extraction, extract_tree, place_by_git, place_repository, place_tree
+from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.images.buildlogs import decisive_lines
-from environments.sandboxes.sandbox import Begin, KeepsPlace, LaidFolder, ResourceLimits, Sandbox
+from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, Planting
 from environments.suites.canaries.renames import lone_names
+from environments.suites.chosen_files import chosen_files
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
-from environments.suites.testfiles import LIMIT, choose, is_test_file
+from environments.suites.testfiles import LIMIT
 from environments.suites.testruns import TestRun, run_tests
 from prchain.core.code.kinds import FileKind, kind_of
-from prchain.core.errors import PlacementFailed, RefreshFailed, SandboxError, SandboxLimit, SandboxLost
+from prchain.core.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
 from prchain.core.git.output import path_text
-from prchain.core.git.trees import EXECUTABLE, FILE, RAW_ATTRIBUTES, TreeEntry, TreeStore
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 
 # An exported grader (`trajectories.export.tasks`) holds this module, and has no database and no engine.
 if TYPE_CHECKING:
     from environments.backend import Backend
     from environments.briefing import Briefing
     from environments.images.stage_image import StageImage
+    from environments.kept_bases import KeptBase
     from environments.stages import Stage, StagePatch
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,6 @@ MOST_LOSSES = 3
 """After so many sandboxes lost during the same tests, the tests are what ends them."""
 
 _MOST_LISTED = 8 << 20
-_ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _LIST_UNTRACKED = "git ls-files --others --exclude-standard --directory --no-empty-directory -z"
 _TIDY = "git diff --quiet || git checkout --quiet --force -- ."
 
@@ -116,8 +116,8 @@ class Workplace:
         the stage's base when it starts, but for `from_base`."""
         plan, image = self.provided.plan, self.provided.image
         backend = replace(self.backend, laid=tuple(laid)) if laid else self.backend
-        if self._base and from_base:
-            backend = replace(backend, place=self._place)
+        if self._kept_base is not None and from_base:
+            backend = replace(backend, place=self._kept_base.key())
         return backend.sandbox(plan, image, limits=self.limits, labels=self._labels)
 
     def briefing(self, sandbox: Sandbox) -> Briefing:
@@ -135,74 +135,29 @@ class Workplace:
         shows the changes of an agent that went from there to `tree`. Raises `RefreshFailed`, `PlacementFailed`,
         `IncompleteRepository`, `SandboxError`.
         """
-        began = sandbox.take_place() if self._base and isinstance(sandbox, KeepsPlace) else Begin.NOTHING
-        if began is Begin.NOTHING or not self._place_from_base(sandbox, began, tree, history):
-            put_in_place = place_tree if began is Begin.NOTHING else place_by_git
-            put_in_place(sandbox, self.trees, tree, history=history)
-            self._make_ready(sandbox)
+        if self._kept_base is None or not self._kept_base.place(sandbox, tree, history):
+            place_tree(sandbox, self.trees, tree, history=history)
+            self.make_ready(sandbox)
         if begun_from is not None:
             place_repository(sandbox, self.trees, begun_from, history=history)
 
     @cached_property
-    def _place(self) -> str:
-        """What decides the content of the base's place, beside the image; see `SandboxConfig.place`."""
-        plan = self.provided.plan
-        said = [self.trees.tree_of(self._base), plan.workdir, plan.tag, sorted(plan.environment.items())]
-        return json.dumps([*said, self.backend.refreshes(plan), RAW_ATTRIBUTES])
+    def _kept_base(self) -> KeptBase | None:
+        if not self._base:
+            return None
+        from environments.kept_bases import KeptBase  # noqa: PLC0415  not for an exported grader
 
-    def _place_from_base(self, sandbox: KeepsPlace, began: Begin, tree: str, history: Sequence[str]) -> bool:
-        """Place a tree by way of the stage's base, which is kept for the next; False where the sandbox has to begin
-        without, since the tree cannot be made ready from there. Raises as `place`."""
-        from environments.checkouts.placed import move_placed, settle  # noqa: PLC0415  not for an exported grader
-        from environments.readiness import Readiness, readiness  # noqa: PLC0415
+        return KeptBase(self, self._base)
 
-        plan = self.provided.plan
-        scripts = self.backend.refreshes(plan)
-        left = readiness(self.trees, self._base, tree, scripts=scripts, manifests=plan.recipe.manifests)
-        if left is Readiness.ANEW:
-            if began is not Begin.EMPTY:
-                sandbox.leave_place()
-            return False
-        if began is Begin.EMPTY:
-            place_by_git(sandbox, self.trees, self._base)
-            try:
-                if self._make_ready(sandbox):
-                    sandbox.keep_place(settled=False)
-            except RefreshFailed:
-                if self.trees.tree_of(tree) == self.trees.tree_of(self._base):
-                    raise
-                place_tree(sandbox, self.trees, tree, history=history)
-                self._make_ready(sandbox)
-                return True
-        else:
-            self._recall_refresh_outputs(sandbox)
-            if began is Begin.KEPT:
-                settle(sandbox)
-                sandbox.keep_place(settled=True)
-        move_placed(sandbox, self.trees, self._base, tree, history=history)
-        if left is Readiness.REFRESH:
-            self._forget_refresh_outputs(sandbox)
-            self._make_ready(sandbox)
-        return True
-
-    def _make_ready(self, sandbox: Sandbox) -> bool:
-        """Refresh, and hide from git what that makes; whether the repository then names all of that."""
+    def make_ready(self, sandbox: Sandbox) -> bool:
+        """Refresh, and hide from git what that makes; whether the repository then names all of that. Raises as
+        `refresh`."""
         return not self.refresh(sandbox) or self._hide_refresh_outputs(sandbox)
 
-    def _recall_refresh_outputs(self, sandbox: Sandbox) -> None:
-        """What the refresh of the kept base made: the repository there says what it hides."""
-        lines = sandbox.exec("cat .git/info/exclude 2> /dev/null || true", output_limit=_MOST_LISTED).output.split(
-            b"\n"
-        )
-        outputs = {_ESCAPED.sub(rb"\1", line.removeprefix(b"/")) for line in lines if line.startswith(b"/")}
+    def remember_outputs(self, paths: Collection[bytes]) -> None:
+        """Take these paths for what a refresh made."""
         with self._lock:
-            self._refresh_outputs |= outputs
-
-    def _forget_refresh_outputs(self, sandbox: Sandbox) -> None:
-        """Remove what the refresh made in the work folder."""
-        removed = sandbox.exec("git clean -ffdxq && rm -f .git/info/exclude", timeout=_GIT)
-        if removed.exit_code != 0:
-            raise PlacementFailed(f"what the refresh made cannot be removed: {removed.text.strip()[:300]}")
+            self._refresh_outputs |= set(paths)
 
     def refresh(self, sandbox: Sandbox) -> bool:
         """Make what lies in the sandbox ready to run, as `place` does, and leave what that makes where it is; whether
@@ -229,8 +184,7 @@ class Workplace:
         if outputs:
             lines = b"".join(b"/%b\n" % _pattern(path) for path in sorted(outputs) if b"\n" not in path)
             sandbox.write(f"{sandbox.config.workdir}/.git/info/exclude", lines)
-            with self._lock:
-                self._refresh_outputs |= outputs
+            self.remember_outputs(outputs)
         return not any(b"\n" in path for path in outputs)
 
     def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
@@ -511,36 +465,6 @@ class StageSuite:
         return replace(run, taken_back=laid.taken_back)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenFiles:
-    """The test files of a stage: those that its runs hold, and of its own test patch those that M_t has."""
-
-    files: tuple[str, ...]
-    own: tuple[str, ...]
-
-
-def chosen_files(
-    runner: str, trees: TreeStore, stage: Stage, patches: Sequence[StagePatch], *, limit: int = LIMIT
-) -> ChosenFiles:
-    """The test files that a stage's runs hold, by `environments.suites.testfiles.choose`; `patches` as in
-    `StageSuite.of`. Nothing need be built for that. Raises `IncompleteRepository`."""
-    own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
-    entries = trees.entries(stage.landed)
-    present = {path_text(path) for path in entries}
-    patterns = _patterns(runner, trees, entries)
-    files = choose(
-        runner,
-        present,
-        test_patch=own.test,
-        source_patch=own.source,
-        earlier=dict.fromkeys(path for patch in earlier for path in patch.test),
-        patterns=patterns,
-        limit=limit,
-    )
-    is_own = (path for path in dict.fromkeys(own.test) if path in present and is_test_file(path, runner, patterns))
-    return ChosenFiles(files, tuple(is_own))
-
-
 def unusable_run(error: SandboxError, start: float) -> TestRun:
     """The run of a sandbox that ended with this error; `start` is of `time.monotonic`."""
     return TestRun({}, str(error), time.monotonic() - start, None, complete=False, infra=error.name)
@@ -549,14 +473,3 @@ def unusable_run(error: SandboxError, start: float) -> TestRun:
 def _pattern(path: bytes) -> bytes:
     """A path as a pattern of gitignore(5) that means it alone."""
     return re.sub(rb"([\\*?\[ ])", rb"\\\1", path)
-
-
-def _patterns(runner: str, trees: TreeStore, entries: Mapping[bytes, TreeEntry]) -> tuple[str, ...]:
-    """The repository's own patterns for the runner's test files; symbolic links are not followed."""
-    own = RUNNERS[runner].own_names
-    if own is None:
-        return ()
-    found = {name: entries[name.encode()] for name in own.files if name.encode() in entries}
-    regular = {name: entry for name, entry in found.items() if entry.mode in (FILE, EXECUTABLE)}
-    blobs = trees.blobs([entry.blob for entry in regular.values()])
-    return own.patterns({name: blob.decode("utf-8", "replace") for name, blob in zip(regular, blobs, strict=True)})

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +18,7 @@ import docker.errors
 import pytest
 
 from environments.backends import BACKENDS
+from environments.checkouts.checkout import start_commit
 from environments.images.images import list_images
 from environments.images.stage_image import StageImage
 from environments.sandboxes import leftovers
@@ -30,7 +34,7 @@ from environments.sandboxes.kept_places import (
     place_bytes,
     place_name,
 )
-from environments.sandboxes.sandbox import Begin, Sandbox
+from environments.sandboxes.sandbox import Begin, Sandbox, SandboxConfig
 from environments.workplace import Workplace
 from prchain.core.git.trees import FILE, TreeEntry, TreeStore
 from tests.environments.stageworld import RECIPE, StageWorld, stage_world
@@ -235,6 +239,13 @@ def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done
             if turn == 3:  # the next stage in the same sandbox does not count on what it began with
                 workplace.place(sandbox, kept_world.base)
                 assert sandbox.exec(_LOOK).text.split() == expected
+    with workplace.sandbox() as sandbox:
+        workplace.place(sandbox, kept_world.base)
+        others = "--exclude-dir=proc --exclude-dir=sys --exclude-dir=usr"
+        assert sandbox.exec(f"grep -rlsF -e hostile -e {kept_world.world.folder} {others} /").text == ""
+        own = sandbox.exec("git cat-file --batch-all-objects --batch-check='%(objectname)'").text.split()
+    with trees.stream("rev-list", "--objects", start_commit(trees, kept_world.base)) as output:
+        assert sorted(own) == sorted(line.split()[0].decode() for line in output)
     assert len(kept_world.kept) == 1
     assert not any(PLACES in image.name for image in list_images(kept_world.client))
 
@@ -285,3 +296,43 @@ def test_a_bound_of_nothing_keeps_nothing_and_what_is_kept_goes_with_its_image(k
     below = kept_world.client.images.get(kept_world.provided.image).id
     assert all(drop_places(kept_world.client, below).values())
     assert kept_world.kept == set()
+
+
+_KILLED = """
+import os, signal, sys
+from environments.sandboxes import docker, kept_places
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.sandbox import SandboxConfig
+
+when = sys.argv[2]
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+if when == "before the bound":
+    docker.bound_places = die
+sandbox = DockerSandbox(SandboxConfig(sys.argv[1], place="killed"), most_kept=1 << 40)
+sandbox.start()
+print(sandbox.name, flush=True)
+if when == "before":
+    die()
+sandbox.keep_place(settled=False)
+die()
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("when", ["before", "before the bound", "after"])
+def test_what_a_killed_process_kept_is_whole_or_not_there_and_its_container_is_found(
+    kept_world: KeptWorld, when: str
+) -> None:
+    image = str(kept_world.provided.image)
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, image, when], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    found = [item for item in leftovers.find(kept_world.client) if item.name == killed.stdout.strip()]
+    assert [item.kind for item in found] == ["container"] and leftovers.remove(kept_world.client, found) == []
+    assert len(kept_world.kept) == (0 if when == "before" else 1)
+    config = SandboxConfig(image, place="killed")
+    with DockerSandbox(config, client=kept_world.client, most_kept=1 << 40) as sandbox:
+        assert sandbox.take_place() is (Begin.EMPTY if when == "before" else Begin.KEPT)
+        assert sandbox.take_place() is Begin.NOTHING
