@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from environments.checkouts.checkout import place_by_git, place_tree
 from environments.checkouts.placed import move_placed, settle
@@ -16,7 +16,9 @@ from prchain.core.errors import PlacementFailed, RefreshFailed
 from prchain.core.git.trees import RAW_ATTRIBUTES
 
 if TYPE_CHECKING:
-    from environments.workplace import Workplace
+    from environments.backend import Backend
+    from environments.images.stage_image import StageImage
+    from prchain.core.git.trees import TreeStore
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +29,22 @@ _told: set[str] = set()
 """Backends of which it was said that they keep nothing."""
 
 
+class BaseMaker(Protocol):
+    """What is needed of a workplace (`environments.workplace`)."""
+
+    provided: StageImage
+    trees: TreeStore
+    backend: Backend
+
+    def make_ready(self, sandbox: Sandbox) -> bool: ...
+
+    def remember_outputs(self, paths: Collection[bytes]) -> None: ...
+
+
 class KeptBase:
     """The base of a workplace's stage, the commit B_t. Trees of agents are never kept."""
 
-    def __init__(self, workplace: Workplace, base: str) -> None:
+    def __init__(self, workplace: BaseMaker, base: str) -> None:
         self._workplace = workplace
         self._base = workplace.trees.tree_of(base)
 

@@ -119,7 +119,7 @@ def place_bytes(client: Any) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _StoredPlace:
     name: str
     below: str
     images: tuple[str, ...]
@@ -134,7 +134,7 @@ def _images(client: Any, **filters: Any) -> list[dict[str, Any]]:
         return found
 
 
-def _places(client: Any) -> list[_Place]:
+def _places(client: Any) -> list[_StoredPlace]:
     groups: dict[str, list[dict[str, Any]]] = {}
     for item in _images(client, label=PLACE):
         labels = item.get("Labels") or {}
@@ -144,14 +144,14 @@ def _places(client: Any) -> list[_Place]:
     return [_place(name, items) for name, items in groups.items()]
 
 
-def _place(name: str, items: Iterable[Mapping[str, Any]]) -> _Place:
+def _place(name: str, items: Iterable[Mapping[str, Any]]) -> _StoredPlace:
     newest = sorted(items, key=lambda item: (item["Created"], bool(item.get("RepoTags"))), reverse=True)
     is_tagged = any(f"{PLACES}:{name}" in (item.get("RepoTags") or ()) for item in newest)
     is_lost = not is_tagged and newest[0]["Created"] < time.time() - _MAKING
-    return _Place(name, newest[0]["Labels"].get(PLACE_BASE, ""), tuple(item["Id"] for item in newest), is_lost)
+    return _StoredPlace(name, newest[0]["Labels"].get(PLACE_BASE, ""), tuple(item["Id"] for item in newest), is_lost)
 
 
-def _last_use(client: Any, place: _Place) -> datetime:
+def _last_use(client: Any, place: _StoredPlace) -> datetime:
     try:
         with engine_failures():
             return _used(client.api.inspect_image(f"{PLACES}:{place.name}"))
@@ -165,7 +165,7 @@ def _used(image: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(said[:19] + "+00:00")
 
 
-def _remove(client: Any, place: _Place) -> bool:
+def _remove(client: Any, place: _StoredPlace) -> bool:
     """Whether it is gone."""
     gone = [_tried(partial(client.api.remove_image, image, noprune=True)) for image in place.images]
     return all(gone)
