@@ -18,6 +18,7 @@ import docker.errors
 import pytest
 
 from environments.backends import BACKENDS
+from environments.backends.docker import DockerBackend
 from environments.checkouts.checkout import start_commit
 from environments.images.images import list_images
 from environments.images.stage_image import StageImage
@@ -51,7 +52,9 @@ class Engine:
         self.held: dict[str, dict[str, Any]] = {}
         self.in_use: set[str] = set()
 
-    def add(self, name: str, size: int, used: float = OLD, *, below: str = "", tag: bool = True, **labels: str) -> str:
+    def add(
+        self, name: str, size: int, used: float = OLD, *, below: str = "", tag: bool = True, labels: Any = None
+    ) -> str:
         """An image; with `below` it is the place of that name."""
         mine = {PLACE: name, PLACE_BASE: below} if below else {}
         when = datetime.fromtimestamp(used, UTC).isoformat()
@@ -60,7 +63,7 @@ class Engine:
             "Id": identity,
             "Created": int(used),
             "Size": size,
-            "Labels": {**mine, **labels},
+            "Labels": {**mine, **(labels or {})},
             "RepoTags": [f"{PLACES}:{name}" if below else name] if tag else None,
             "Metadata": {"LastTagTime": when},
         }
@@ -152,8 +155,8 @@ class TestBound:
         assert drop_places(three.engine, other) == {"d": True}
 
     def test_snapshots_and_images_that_inherit_the_label_are_no_places(self, three: ThreePlaces) -> None:
-        three.engine.add("x", 110, below=three.base, **{leftovers.SNAPSHOT: "snapshot-1"})
-        three.engine.add("y", 110, below=three.base, **{IMAGE_LABEL: "{}"})
+        three.engine.add("x", 110, below=three.base, labels={leftovers.SNAPSHOT: "snapshot-1"})
+        three.engine.add("y", 110, below=three.base, labels={IMAGE_LABEL: "{}"})
         assert drop_places(three.engine).keys() == {"a", "b", "c"}
 
 
@@ -179,7 +182,9 @@ class KeptWorld:
         return self.world.chain.stages[0].base
 
     def workplace(self, most: int = 1 << 40) -> Workplace:
-        backend = replace(BACKENDS["docker"], client=self.client, most_kept=most)
+        docker_backend = BACKENDS["docker"]
+        assert isinstance(docker_backend, DockerBackend)
+        backend = replace(docker_backend, client=self.client, most_kept=most)
         return Workplace(self.provided, self.trees, backend=backend, test_timeout=60, base=self.base)
 
     def begun(self, sandbox: Sandbox) -> Begin:
