@@ -88,8 +88,9 @@ def bound_places(client: Any, most_bytes: int) -> list[str]:
     """Remove places until they take at most so many bytes, and those of images that are gone; returns the names of
     what was removed. One that a container or a snapshot stands on stays. Raises `EngineUnavailable`, `ImageError`."""
     with _bounding:
-        known = _places(client)
-        sizes = {item["Id"]: int(item["Size"]) for item in _images(client)}
+        images = _images(client)
+        known = _places(images)
+        sizes = {item["Id"]: int(item["Size"]) for item in images}
         gone = [place for place in known if place.below not in sizes or place.is_lost]
         left = [place for place in known if place not in gone]
         taken = {place: max(sizes[it] for it in place.images) - sizes[place.below] for place in left}
@@ -107,15 +108,16 @@ def drop_places(client: Any, below: str | None = None, *, named: str | None = No
     Raises `EngineUnavailable`, `ImageError`."""
     return {
         place.name: _remove(client, place)
-        for place in _places(client)
+        for place in _places(_images(client))
         if below in (None, place.below) and named in (None, place.name)
     }
 
 
 def place_bytes(client: Any) -> int:
     """Bytes that all places take beyond the images that they stand on. Raises `EngineUnavailable`, `ImageError`."""
-    sizes = {item["Id"]: int(item["Size"]) for item in _images(client)}
-    return sum(max(sizes[it] for it in place.images) - sizes.get(place.below, 0) for place in _places(client))
+    images = _images(client)
+    sizes = {item["Id"]: int(item["Size"]) for item in images}
+    return sum(max(sizes[it] for it in place.images) - sizes.get(place.below, 0) for place in _places(images))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +130,15 @@ class _StoredPlace:
     """Whether no tag leads to it, for longer than making it takes."""
 
 
-def _images(client: Any, **filters: Any) -> list[dict[str, Any]]:
+def _images(client: Any) -> list[dict[str, Any]]:
     with engine_failures():
-        found: list[dict[str, Any]] = client.api.images(all=True, filters=filters or None)
+        found: list[dict[str, Any]] = client.api.images(all=True)
         return found
 
 
-def _places(client: Any) -> list[_StoredPlace]:
+def _places(images: Iterable[dict[str, Any]]) -> list[_StoredPlace]:
     groups: dict[str, list[dict[str, Any]]] = {}
-    for item in _images(client, label=PLACE):
+    for item in images:
         labels = item.get("Labels") or {}
         # What is made of a place, a snapshot say, inherits its labels.
         if labels.get(PLACE) and not labels.get(SNAPSHOT) and not labels.get(IMAGE_LABEL):
