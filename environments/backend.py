@@ -55,6 +55,8 @@ class Backend(ABC):
     """Where it needs images: a `docker.DockerClient`, while it is `connected`."""
     laid: tuple[LaidFolder, ...] = ()
     """Folders that its sandboxes see."""
+    place: str = ""
+    """As `SandboxConfig.place`, of its sandboxes; a backend that keeps no places has no use for it."""
 
     def of(self, settings: Settings) -> Self:
         """The backend with its values from the settings."""

@@ -32,9 +32,10 @@ from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, Planting
 from environments.suites.canaries.renames import lone_names
+from environments.suites.chosen_files import chosen_files
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
-from environments.suites.testfiles import LIMIT, choose, is_test_file
+from environments.suites.testfiles import LIMIT
 from environments.suites.testruns import TestRun, run_tests
 from prchain.core.code.kinds import FileKind, kind_of
 from prchain.core.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from environments.backend import Backend
     from environments.briefing import Briefing
     from environments.images.stage_image import StageImage
+    from environments.kept_bases import KeptBase
     from environments.stages import Stage, StagePatch
 
 log = logging.getLogger(__name__)
@@ -74,7 +76,8 @@ class Workplace:
     """Where trees of one stage are worked on and tested; safe for threads.
 
     `provided` is what `environments.images.provide.Provider` gives for the stage. `limits` hold for every sandbox, and
-    `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run.
+    `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run. With `base`, a commit
+    of the repository, a backend that can keeps that tree placed and made ready, and places others from there.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Workplace:
         limits: ResourceLimits | None = None,
         test_timeout: float = TEST_TIMEOUT,
         labels: Mapping[str, str] | None = None,
+        base: str = "",
     ) -> None:
         self.provided = provided
         self.trees = trees
@@ -93,6 +97,7 @@ class Workplace:
         self.limits = limits or ResourceLimits()
         self.test_timeout = test_timeout
         self._labels = dict(labels or {})
+        self._base = base
         self._lock = threading.Lock()
         self._refresh_outputs: set[bytes] = set()
 
@@ -106,10 +111,13 @@ class Workplace:
         """The runner of the tests, a name of `environments.suites.runners`."""
         return self.provided.plan.runner
 
-    def sandbox(self, laid: Sequence[LaidFolder] = ()) -> Sandbox:
-        """A new sandbox of the stage's image, not started, which sees these folders; the caller closes it."""
+    def sandbox(self, laid: Sequence[LaidFolder] = (), *, from_base: bool = True) -> Sandbox:
+        """A new sandbox of the stage's image, not started, which sees these folders; the caller closes it. It may hold
+        the stage's base when it starts, but for `from_base`."""
         plan, image = self.provided.plan, self.provided.image
         backend = replace(self.backend, laid=tuple(laid)) if laid else self.backend
+        if self._kept_base is not None and from_base:
+            backend = replace(backend, place=self._kept_base.key())
         return backend.sandbox(plan, image, limits=self.limits, labels=self._labels)
 
     def briefing(self, sandbox: Sandbox) -> Briefing:
@@ -127,11 +135,29 @@ class Workplace:
         shows the changes of an agent that went from there to `tree`. Raises `RefreshFailed`, `PlacementFailed`,
         `IncompleteRepository`, `SandboxError`.
         """
-        place_tree(sandbox, self.trees, tree, history=history)
-        if self.refresh(sandbox):
-            self._hide_refresh_outputs(sandbox)
+        if self._kept_base is None or not self._kept_base.place(sandbox, tree, history):
+            place_tree(sandbox, self.trees, tree, history=history)
+            self.make_ready(sandbox)
         if begun_from is not None:
             place_repository(sandbox, self.trees, begun_from, history=history)
+
+    @cached_property
+    def _kept_base(self) -> KeptBase | None:
+        if not self._base:
+            return None
+        from environments.kept_bases import KeptBase  # noqa: PLC0415  not for an exported grader
+
+        return KeptBase(self, self._base)
+
+    def make_ready(self, sandbox: Sandbox) -> bool:
+        """Refresh, and hide from git what that makes; whether the repository then names all of that. Raises as
+        `refresh`."""
+        return not self.refresh(sandbox) or self._hide_refresh_outputs(sandbox)
+
+    def remember_outputs(self, paths: Collection[bytes]) -> None:
+        """Take these paths for what a refresh made."""
+        with self._lock:
+            self._refresh_outputs |= set(paths)
 
     def refresh(self, sandbox: Sandbox) -> bool:
         """Make what lies in the sandbox ready to run, as `place` does, and leave what that makes where it is; whether
@@ -148,7 +174,8 @@ class Workplace:
                 raise RefreshFailed(f"the refresh fails on the tree: {cause}", lines)
         return bool(scripts)
 
-    def _hide_refresh_outputs(self, sandbox: Sandbox) -> None:
+    def _hide_refresh_outputs(self, sandbox: Sandbox) -> bool:
+        """Whether all of it can be hidden."""
         sandbox.exec(_TIDY, timeout=_GIT)
         listed = sandbox.exec(_LIST_UNTRACKED, timeout=_GIT, output_limit=_MOST_LISTED)
         if listed.exit_code != 0 or listed.omitted:
@@ -157,8 +184,8 @@ class Workplace:
         if outputs:
             lines = b"".join(b"/%b\n" % _pattern(path) for path in sorted(outputs) if b"\n" not in path)
             sandbox.write(f"{sandbox.config.workdir}/.git/info/exclude", lines)
-            with self._lock:
-                self._refresh_outputs |= outputs
+            self.remember_outputs(outputs)
+        return not any(b"\n" in path for path in outputs)
 
     def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
         """A_t: the tree of what lies in the sandbox, which began as `start_tree` (S_t); see `extract_tree`.
@@ -438,36 +465,6 @@ class StageSuite:
         return replace(run, taken_back=laid.taken_back)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenFiles:
-    """The test files of a stage: those that its runs hold, and of its own test patch those that M_t has."""
-
-    files: tuple[str, ...]
-    own: tuple[str, ...]
-
-
-def chosen_files(
-    runner: str, trees: TreeStore, stage: Stage, patches: Sequence[StagePatch], *, limit: int = LIMIT
-) -> ChosenFiles:
-    """The test files that a stage's runs hold, by `environments.suites.testfiles.choose`; `patches` as in
-    `StageSuite.of`. Nothing need be built for that. Raises `IncompleteRepository`."""
-    own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
-    entries = trees.entries(stage.landed)
-    present = {path_text(path) for path in entries}
-    patterns = _patterns(runner, trees, entries)
-    files = choose(
-        runner,
-        present,
-        test_patch=own.test,
-        source_patch=own.source,
-        earlier=dict.fromkeys(path for patch in earlier for path in patch.test),
-        patterns=patterns,
-        limit=limit,
-    )
-    is_own = (path for path in dict.fromkeys(own.test) if path in present and is_test_file(path, runner, patterns))
-    return ChosenFiles(files, tuple(is_own))
-
-
 def unusable_run(error: SandboxError, start: float) -> TestRun:
     """The run of a sandbox that ended with this error; `start` is of `time.monotonic`."""
     return TestRun({}, str(error), time.monotonic() - start, None, complete=False, infra=error.name)
@@ -476,14 +473,3 @@ def unusable_run(error: SandboxError, start: float) -> TestRun:
 def _pattern(path: bytes) -> bytes:
     """A path as a pattern of gitignore(5) that means it alone."""
     return re.sub(rb"([\\*?\[ ])", rb"\\\1", path)
-
-
-def _patterns(runner: str, trees: TreeStore, entries: Mapping[bytes, TreeEntry]) -> tuple[str, ...]:
-    """The repository's own patterns for the runner's test files; symbolic links are not followed."""
-    own = RUNNERS[runner].own_names
-    if own is None:
-        return ()
-    found = {name: entries[name.encode()] for name in own.files if name.encode() in entries}
-    regular = {name: entry for name, entry in found.items() if entry.mode in (FILE, EXECUTABLE)}
-    blobs = trees.blobs([entry.blob for entry in regular.values()])
-    return own.patterns({name: blob.decode("utf-8", "replace") for name, blob in zip(regular, blobs, strict=True)})

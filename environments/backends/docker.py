@@ -20,6 +20,7 @@ from environments.programs.volumes import clear_volumes, install_in_volume, volu
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
+from environments.sandboxes.kept_places import bound_places, drop_places
 from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox, SandboxConfig
 from prchain.core.errors import PrchainError
 
@@ -35,10 +36,17 @@ class DockerBackend(Backend):
     """The engine's URL; None: the one that DOCKER_HOST names."""
     base_image: str = NAME
     """The base of images; our own (`environments.images.base_image`) works, too."""
+    most_kept: int = 20_000_000_000
+    """Bytes of kept places (`environments.sandboxes.kept_places`)."""
 
     def of(self, settings: Settings) -> Self:
         """See `Backend.of`."""
-        return replace(self, engine=settings.environments_engine, base_image=settings.environments_base_image)
+        return replace(
+            self,
+            engine=settings.environments_engine,
+            base_image=settings.environments_base_image,
+            most_kept=int(settings.environments_kept_gigabytes * 1e9),
+        )
 
     @contextmanager
     def connected(self) -> Iterator[Self]:
@@ -57,8 +65,15 @@ class DockerBackend(Backend):
             labels=labels,
             environment=dict(plan.environment),
             laid=self.laid,
+            place=self.place,
         )
-        return DockerSandbox(config, client=self.client, engine=self.engine, relay_image=self._relay_image)
+        return DockerSandbox(
+            config,
+            client=self.client,
+            engine=self.engine,
+            relay_image=self._relay_image,
+            most_kept=self.most_kept,
+        )
 
     def _relay_image(self, client: Any) -> str:
         """What has a python3: the base image with the tools of every build, or one whose base image has them."""
@@ -93,8 +108,10 @@ class DockerBackend(Backend):
             found = leftovers.find(backend.client, everybody=everybody)
             kept = leftovers.remove(backend.client, found)
             client = backend.client
+            places = drop_places(client) if everybody else dict.fromkeys(bound_places(client, self.most_kept), True)
             volumes = clear_volumes(client, lambda: self._relay_image(client), everybody=everybody)
         gone = {f"{item.kind} {item.name}": item not in kept for item in found}
+        gone |= {f"place {name}": is_gone for name, is_gone in places.items()}
         return gone | {f"volume {name}": is_gone for name, is_gone in volumes.items()}
 
     def usable(self) -> Usable:

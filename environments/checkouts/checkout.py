@@ -13,9 +13,9 @@ import shlex
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from environments.checkouts.extraction import Extraction, extract_tree, folders_above
 from environments.checkouts.tarball import copy_owned
@@ -42,10 +42,15 @@ __all__ = [
     "extract_tree",
     "linear_history",
     "move_tree",
+    "place_by_git",
     "place_repository",
     "place_tree",
+    "start_commit",
     "write_repository",
 ]
+
+Put = Callable[[str, BinaryIO], None]
+"""Unpacks a tar below a folder; see `Sandbox.put`."""
 
 _PATIENCE = 600.0
 """Seconds for emptying a folder, or for git to read every file of it once."""
@@ -62,6 +67,12 @@ _CONFIG = """\
 
 _EMPTY = 'mkdir -p -- {0} && cd -P -- {0} && chown "$(id -u):$(id -g)" . && shopt -s dotglob nullglob && rm -rf -- ./*'
 """The folder itself must belong to our user: git refuses to work in another user's."""
+
+_CHECK_OUT = (
+    "umask 022; GIT_CONFIG_NOSYSTEM=1 HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "
+    "git -c core.protectNTFS=false -c core.protectHFS=false -c core.symlinks=true read-tree --reset -u HEAD"
+)
+"""No configuration of the image decides what lies there, and the repository's attributes outrank the tree's."""
 
 _FORGET = "if [ -d .git ]; then find .git -mindepth 1 -maxdepth 1 ! -name info -exec rm -rf {} +; fi"
 """The folder info stays: it lists the files that the refresh made."""
@@ -85,8 +96,8 @@ def place_tree(
     Raises `PlacementFailed`, `IncompleteRepository`, `GitError` for names that git refuses, `SandboxError`.
     """
     workdir = workdir or sandbox.config.workdir
-    commit = store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
-    owner = _owner(sandbox)
+    commit = start_commit(store, tree, history)
+    owner = owner_of(sandbox)
     # Two files: an engine's client has to know the length of what it sends.
     with tempfile.TemporaryFile() as repository, tempfile.TemporaryFile() as files:
         write_repository(store, commit, repository, owner)
@@ -105,6 +116,24 @@ def place_tree(
     return commit
 
 
+def place_by_git(sandbox: Sandbox, store: TreeStore, tree: str, *, history: Sequence[str] = ()) -> str:
+    """As `place_tree`, in less time, where nobody but us has used the sandbox: its git writes the files, from the pack.
+
+    What its git does not take, `place_tree` places.
+    """
+    workdir = sandbox.config.workdir
+    commit = start_commit(store, tree, history)
+    with tempfile.TemporaryFile() as repository:
+        write_repository(store, commit, repository, owner_of(sandbox))
+        repository.seek(0)
+        emptied = sandbox.exec(_EMPTY.format(shlex.quote(workdir)), cwd="/", timeout=_PATIENCE)
+        if emptied.exit_code == 0:
+            sandbox.put(workdir, repository)
+            if sandbox.exec(_CHECK_OUT, cwd=workdir, timeout=_PATIENCE).exit_code == 0:
+                return commit
+    return place_tree(sandbox, store, tree, history=history)
+
+
 def place_repository(
     sandbox: Sandbox, store: TreeStore, tree: str, *, workdir: str | None = None, history: Sequence[str] = ()
 ) -> str:
@@ -114,8 +143,8 @@ def place_repository(
     Returns that commit. Raises as `place_tree`.
     """
     workdir = workdir or sandbox.config.workdir
-    commit = store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
-    owner = _owner(sandbox)
+    commit = start_commit(store, tree, history)
+    owner = owner_of(sandbox)
     with tempfile.TemporaryFile() as repository:
         write_repository(store, commit, repository, owner)
         repository.seek(0)
@@ -130,11 +159,14 @@ def place_repository(
     return commit
 
 
-def move_tree(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, workdir: str | None = None) -> None:
+def move_tree(
+    sandbox: Sandbox, store: TreeStore, before: str, after: str, *, workdir: str | None = None, put: Put | None = None
+) -> None:
     """Change the files in the sandbox's `workdir` from the tree `before`, which it holds, to the tree `after`.
 
     Only paths that differ are written or removed, and folders that this leaves empty go. Files that neither tree holds
     stay, unless a path of `after` needs their place; so do the folder's repository and what is in submodules' folders.
+    `put` unpacks files in place of `Sandbox.put`.
     Raises `PlacementFailed`, `IncompleteRepository`, `GitError`, `SandboxError`.
     """
     workdir = workdir or sandbox.config.workdir
@@ -159,18 +191,23 @@ def move_tree(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, wo
         if not target or b"\0" in target:
             raise PlacementFailed(f"{path_text(path)!r} is a link to a name that cannot be")
     with tempfile.TemporaryFile() as archive:
-        _write_files(store, files, sorted(folders), archive, _owner(sandbox))
+        _write_files(store, files, sorted(folders), archive, owner_of(sandbox))
         archive.seek(0)
         _feed(sandbox, workdir, _REMOVE, sorted(removed))
         _feed(sandbox, workdir, _MAKE_WAY, sorted(folders))
         _feed(sandbox, workdir, _REMOVE_EMPTY, sorted(left, reverse=True))
         try:
             if files or folders:
-                sandbox.put(workdir, archive)
+                (put or sandbox.put)(workdir, archive)
         except SandboxFileError as error:
             raise PlacementFailed(f"{workdir} cannot be made to hold the tree: {error}") from None
     # Not in the archive: an engine refuses links that lead out of the folder.
     _feed(sandbox, workdir, _LINK, [name for path, target in targets.items() for name in (path, target)])
+
+
+def start_commit(store: TreeStore, tree: str, history: Sequence[str] = ()) -> str:
+    """The commit that a stage's repository begins with; `history` as in `place_tree`."""
+    return store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
 
 
 def linear_history(store: TreeStore, commits: Sequence[str]) -> list[str]:
@@ -190,7 +227,7 @@ def linear_history(store: TreeStore, commits: Sequence[str]) -> list[str]:
     return parents
 
 
-def _owner(sandbox: Sandbox) -> tuple[int, int]:
+def owner_of(sandbox: Sandbox) -> tuple[int, int]:
     """The ids of user and group that commands run as; git refuses another user's repository."""
     ids = sandbox.exec('echo "$(id -u) $(id -g)"', cwd="/").text.split()
     if len(ids) != 2 or not all(word.isdecimal() for word in ids):

@@ -24,6 +24,7 @@ from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_plan import BUILD, ImagePlan
 from environments.images.image_settings import BuildSettings
 from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, LAYER_LABEL, disk_usage, engine_failures, pull
+from environments.sandboxes.kept_places import drop_places
 from environments.sandboxes.leftovers import SNAPSHOT
 from environments.sandboxes.sandbox import WORKDIR
 from prchain.core.errors import BuildFailed, DiskFull, ImageError, ImageMissing, IndexUnreachable
@@ -349,6 +350,7 @@ def remove_listed(engine: Any, images: Sequence[Image], before: datetime | None 
         if before is not None and datetime.fromisoformat(image.created) >= before:
             continue
         try:
+            drop_places(engine, image.id)
             with engine_failures():
                 engine.images.remove(image.id if image.name == "<none>" else image.name)
         except (ImageError, ImageMissing):
@@ -360,6 +362,9 @@ def remove_listed(engine: Any, images: Sequence[Image], before: datetime | None 
 def remove_image(engine: Any, name: str) -> None:
     """Remove an image of ours; it need not be there."""
     try:
+        with engine_failures():
+            found = str(engine.images.get(name).id)
+        drop_places(engine, found)
         with engine_failures():
             engine.images.remove(name, force=True)
     except ImageMissing:

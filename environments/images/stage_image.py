@@ -46,3 +46,5 @@ class StageImage:
     """In words, where the image was built for another stage whose manifests say something else."""
     publisher: str = ""
     """What became of the image that a publisher names for the stage; empty where none is named."""
+    base: str = ""
+    """The commit that the stage starts from, where what is placed of it is to be kept (`environments.workplace`)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from environments.stages import ChainStages, Stage, StagePatch, stage_patches
-from environments.workplace import chosen_files
+from environments.suites.chosen_files import chosen_files
 from prchain.core.console.terminal import counted
 from prchain.core.errors import IncompleteRepository, NoRecipe
 from prchain.core.git.repository import GitRepository

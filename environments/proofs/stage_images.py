@@ -47,7 +47,7 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     if _label(client, name) == digest:
         return name
-    sandbox = workplace.sandbox()
+    sandbox = workplace.sandbox(from_base=False)
     if not isinstance(sandbox, DockerSandbox):
         raise ImageError("images of checkouts are made in docker only")
     with sandbox:

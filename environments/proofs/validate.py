@@ -47,9 +47,10 @@ from environments.proofs.strength_runs import StrengthMeter
 from environments.sandboxes.engine import engine_failures
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
+from environments.suites.chosen_files import chosen_files
 from environments.suites.plaincommands import plain_command, plain_files
 from environments.suites.runners import RUNNERS
-from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace, chosen_files
+from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace
 from prchain.core.code.inline_tests import InlineTest
 from prchain.core.console.terminal import counted
 from prchain.core.errors import BuildFailed, IncompleteRepository, NoRecipe, StateError

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
@@ -15,19 +17,23 @@ from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
 from environments.sandboxes.engine import connect
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
+from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_place, keep_place, place_name
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
 from environments.sandboxes.relaying import relay_command
-from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
+from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
 from environments.sandboxes.server import SCRIPT
 from environments.sandboxes.streams import ChannelledStream
 from prchain.core.errors import (
     EngineUnavailable,
+    ImageError,
     ImageMissing,
     OutOfMemory,
     SandboxError,
     SandboxFileError,
     SandboxLost,
 )
+
+log = logging.getLogger(__name__)
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 """What root in a container keeps, and another user does not get: without it root cannot write what the image's users
@@ -46,6 +52,7 @@ class DockerSandbox(ChannelledSandbox):
     `client` is a `docker.DockerClient`; without one the sandbox makes its own (thread-safe: one client a sandbox), to
     the engine at the URL `engine`, or the one that DOCKER_HOST names. `relay_image` names one that has a
     python3, for `listen`; `beside` is a container whose network the sandbox shares instead of having one of its own.
+    `most_kept` bounds the bytes of all kept places (`environments.sandboxes.kept_places`); 0: none is kept or used.
     """
 
     def __init__(
@@ -57,6 +64,7 @@ class DockerSandbox(ChannelledSandbox):
         family: SnapshotFamily | None = None,
         relay_image: Callable[[Any], str] | None = None,
         beside: str | None = None,
+        most_kept: int = 0,
     ) -> None:
         super().__init__(config)
         if config.image is None:
@@ -72,6 +80,9 @@ class DockerSandbox(ChannelledSandbox):
         self._relay_image = relay_image
         self._beside = beside
         self._companion: DockerSandbox | None = None
+        self._most_kept = most_kept
+        self._place_name = ""
+        self._began = Begin.NOTHING
 
     def start(self) -> None:
         """See `Sandbox.start`."""
@@ -92,10 +103,19 @@ class DockerSandbox(ChannelledSandbox):
             self._client = None
 
     def _make(self) -> ExecTransport:
+        from docker import errors  # noqa: PLC0415  loaded with the first engine
+
         if self._client is None:
             self._client = connect(self._engine)
         with engine_errors("starting a sandbox"):
-            self._container = self._create()
+            self._begin_with_place()
+            try:
+                self._container = self._create()
+            except errors.ImageNotFound:
+                if self._began not in (Begin.KEPT, Begin.SETTLED):
+                    raise
+                self._image, self._began = str(self.config.image), Begin.EMPTY  # another process dropped it just now
+                self._container = self._create()
             self._container.start()
             most = str(self.config.limits.processes)
             command = ["bash", "--noprofile", "--norc", "-c", SCRIPT, "prchain", "1", "/tmp/.prchain", most]
@@ -104,6 +124,48 @@ class DockerSandbox(ChannelledSandbox):
                 self._container.id, command, stdin=True, user=self.config.user or "", workdir="/"
             )
             return ExecTransport(api.exec_start(execution["Id"], socket=True), 2 * PATIENCE)
+
+    def take_place(self) -> Begin:
+        """See `KeepsPlace`."""
+        began, self._began = self._began, Begin.NOTHING
+        return began
+
+    def _begin_with_place(self) -> None:
+        """Take the kept place for the image, where there is one and the sandbox begins."""
+        self._place_name, self._began = "", Begin.NOTHING
+        if not self.config.place or not self._most_kept or self._image != self.config.image:
+            return
+        below = self._client.api.inspect_image(self._image)
+        if len(below["RootFS"]["Layers"]) > MOST_BELOW:
+            return
+        self._place_name = place_name(below["Id"], self.config.user, self.config.place)
+        self._began = Begin.EMPTY
+        with contextlib.suppress(ImageError):
+            found = find_place(self._client, self._place_name)
+            if found is not None:
+                self._image, self._began = found.image, Begin.SETTLED if found.settled else Begin.KEPT
+
+    def keep_place(self, *, settled: bool) -> None:
+        """See `KeepsPlace`: an image of the container's layer, and others go where there is too much of them."""
+        self._running()
+        if not self._place_name:
+            return
+        try:
+            with engine_errors("keeping a place"):
+                known = find_place(self._client, self._place_name)
+                if known is None or settled > known.settled:
+                    below = str(self._client.api.inspect_image(self.config.image)["Id"])
+                    keep_place(self._client, self._container, self._place_name, below, settled=settled)
+                    bound_places(self._client, self._most_kept)
+        except ImageError as error:
+            log.warning("a stage's base is not kept, the next sandbox is set up anew: %s", error)
+
+    def leave_place(self) -> None:
+        """See `KeepsPlace`: a new container in place of the one that began there."""
+        self._stop()
+        self.config = replace(self.config, place="")
+        self._image = str(self.config.image)
+        self.start()
 
     def _create(self) -> Any:
         from docker.types import LogConfig, Mount, Ulimit  # noqa: PLC0415  loaded with the first container
@@ -300,6 +362,7 @@ class DockerSandbox(ChannelledSandbox):
             engine=self._engine,
             family=self._family,
             relay_image=self._relay_image,
+            most_kept=self._most_kept,
         )
         other._image = image
         started = False

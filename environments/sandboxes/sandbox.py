@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self, runtime_checkable
 
@@ -57,6 +58,9 @@ class SandboxConfig:
     labels: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     laid: tuple[LaidFolder, ...] = ()
+    place: str = ""
+    """What decides the content of the place that the sandbox may begin with, beside image and user; empty: it begins
+    with its image. See `KeepsPlace`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,3 +216,29 @@ class Sandbox(Protocol):
         Its disk is freed once no sandbox that began with it runs and no later snapshot stands on it; those go on
         working. Never fails: what cannot be removed goes with the family (see `close`).
         """
+
+
+class Begin(StrEnum):
+    """What a sandbox holds of its place when it begins."""
+
+    NOTHING = "nothing"
+    """It has none, or somebody has used it since."""
+    EMPTY = "empty"
+    """It holds its image; the place can be kept."""
+    KEPT = "kept"
+    SETTLED = "settled"
+    """It is the kept place. Settled: git knows the times of its files as they are in a sandbox."""
+
+
+@runtime_checkable
+class KeepsPlace(Sandbox, Protocol):
+    """A sandbox that may begin with what an earlier one was made to hold (`SandboxConfig.place`)."""
+
+    def take_place(self) -> Begin:
+        """What it began with; asked once, before it is used: from then on, and after `restore`, that is `NOTHING`."""
+
+    def keep_place(self, *, settled: bool) -> None:
+        """Keep what it holds for those to come, if that is possible; nobody but us may have used it."""
+
+    def leave_place(self) -> None:
+        """Begin anew with the image alone."""

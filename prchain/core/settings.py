@@ -181,6 +181,9 @@ class Settings(BaseSettings):
     """Whether a stage may be proved in an image that was built for a neighbour in time and holds all that it asks for;
     false: each has an image of its own, or shares one with stages whose manifests agree."""
 
+    environments_kept_gigabytes: float = Field(default=20, ge=0)
+    """How much an engine keeps of stages that were set up, so that their next sandboxes begin there; 0: nothing."""
+
     environments_build_variables: dict[str, str] = {}
     """Variables of builds, e.g. ``GOPROXY`` or ``npm_config_registry``; they do not reach the image."""
 

@@ -7,22 +7,29 @@ The comparison is what most harnesses do: clone the repository, with its objects
 from __future__ import annotations
 
 import random
+import secrets
 import shlex
 import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 
+from environments.backends import BACKENDS
 from environments.checkouts.checkout import extract_tree, place_tree
 from environments.checkouts.state import next_state
 from environments.checkouts.tracking import Tracker
+from environments.images.image_plan import ImagePlan
+from environments.images.recipes import shipped_recipes
+from environments.images.stage_image import StageImage
 from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.kept_places import drop_places
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
+from environments.workplace import Workplace
 from prchain.core.git.process import GitStream, only, run_git
 from prchain.core.git.trees import FILE, SUBMODULE, TreeEntry, TreeStore
 from research.bench.measures import Measure
@@ -118,6 +125,8 @@ def _placing(image: str, bench_trees: BenchTrees, name: str, turns: int) -> list
             ),
         )
         seconds["clone"].append(_clone(image, bench_trees))
+        for label, call in _by_base(image, bench_trees, agent):
+            timed(label, call)
         with DockerSandbox(SandboxConfig(image, limits=ResourceLimits(memory_bytes=2 << 30))) as sandbox:
             timed("placed", partial(place_tree, sandbox, bench_trees.store, bench_trees.base))
             timed("next", partial(place_tree, sandbox, bench_trees.store, bench_trees.landed))
@@ -135,16 +144,56 @@ def _placing(image: str, bench_trees: BenchTrees, name: str, turns: int) -> list
                 timed("changed", tracker.take)
     medians = {label: median(values) for label, values in seconds.items()}
     bench = f"a stage on {name}, median of {turns}"
+    large = medians["clone"] > 1.0  # a clone of few files takes less than a command by the engine
     return [
         Measure(bench, "S_t's tree id, by merge", medians["id"] * 1000, "ms"),
         Measure(bench, "our set-up in a new container", medians["placed"], "s"),
         Measure(bench, "our set-up of the next stage in it", medians["next"], "s"),
         Measure(bench, "clone from a mounted mirror, and checkout", medians["clone"], "s"),
         Measure(bench, "clone and checkout / our set-up", medians["clone"] / medians["placed"], "x"),
+        *(
+            Measure(
+                bench, f"{words} / clone and checkout", medians[label] / medians["clone"], "x", goal if large else None
+            )
+            for label, words, goal in _KEPT
+        ),
+        *(Measure(bench, words, medians[label], "s") for label, words, _ in _KEPT),
         Measure(bench, "a full extraction", medians["extracted"], "s"),
         Measure(bench, "the tree after a step that changed nothing", medians["idle"] * 1000, "ms"),
         Measure(bench, f"the tree after a step that changed {CHANGED} files", medians["changed"] * 1000, "ms"),
     ]
+
+
+_KEPT = (
+    ("first", "the base's first set-up, which is kept", 1.0),
+    ("second", "its second one", None),
+    ("later", "its later ones", 0.15),
+    ("moved", f"a tree of an agent with {CHANGED} changed files, later", 0.15),
+)
+"""Label of the times, what they are of, and the goal beside clone and checkout."""
+
+
+def _by_base(image: str, bench_trees: BenchTrees, agent: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Set-ups by way of a base that is kept, as stages of rollouts and their tests are set up: each in a new container,
+    whose start does not count, as that of the clone does not."""
+    (recipe,) = (recipe for recipe in shipped_recipes() if recipe.name == "python")
+    # A base of this turn's own; nothing is installed, as nothing is beside the clone.
+    own = {"PRCHAIN_BENCH": secrets.token_hex(8)}
+    recipe = recipe.model_copy(update={"refresh": ()})
+    plan = ImagePlan("bench/bench", recipe, image, (), {}, {}, own, recipe.runner, "")
+    base, trees = bench_trees.store.commit(bench_trees.base), bench_trees.store
+    with BACKENDS["docker"].connected() as backend:
+        place = Workplace(StageImage(plan, image), trees, backend=backend, base=base)
+        for label, tree in (("first", base), ("second", base), ("later", base), ("moved", agent)):
+            with place.sandbox() as sandbox:
+                assert isinstance(sandbox, DockerSandbox)
+                yield label, partial(place.place, sandbox, tree)
+                assert (
+                    sandbox.exec("git status --porcelain && git rev-parse HEAD^{tree}").text
+                    == f"{trees.tree_of(tree)}\n"
+                )
+                name = sandbox._place_name
+        drop_places(backend.client, named=name)
 
 
 def _agents_tree(bench_trees: BenchTrees) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -322,7 +323,7 @@ class Shelf(FakeEngine):
             )
         ]
         self.names += ["<none>", "prchain/shop--till:2-0a1b2c3d"]
-        self.api = self  # type: ignore[assignment]
+        self.api = SimpleNamespace(df=self.df, images=lambda **named: [])  # type: ignore[assignment]
         self.images = self
 
     def df(self) -> dict[str, Any]:

@@ -107,6 +107,7 @@ class ChainContext:
             with waiting_for("the image"):
                 provided = self._provider.provide(chain.repository, self.trees, self.git, stage.stage)
             self._images[stage.position] = provided.image
+            provided = replace(provided, base=stage.stage.base)
             self._workplaces[stage.position] = self._make_workplace(provided, self.trees)
         return self._workplaces[stage.position]
 

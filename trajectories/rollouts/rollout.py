@@ -281,6 +281,7 @@ def _workplace_maker(context: RunContext, name: str) -> MakeWorkplace:
             limits=context.limits,
             test_timeout=options.test_timeout,
             labels={"prchain.trajectory": name},
+            base=provided.base,
         )
 
     return make

@@ -280,12 +280,15 @@ class TreeStore(GitRepository):
         if self.missing(entry.blob for path, entry in self.entries(tree).items() if path_text(path) in paths):
             raise IncompleteRepository(f"the repository does not hold all files of {tree} that are to be patched")
 
-    def pack(self, commit: str, folder: Path) -> str:
-        """Write one pack, and its index, of the commit and all that it reaches into `folder`; returns its hash."""
+    def pack(self, commit: str, folder: Path, *, without: Sequence[str] = ()) -> str:
+        """Write one pack, and its index, of the commit and all that it reaches into `folder`, but for what is in the
+        trees `without` or those of such commits; returns its hash."""
         # git writes among its objects and renames, which `folder` may be on the wrong file system for.
         with tempfile.TemporaryDirectory(prefix="pack-", dir=self.path.absolute()) as own:
             arguments = ("pack-objects", "--quiet", "--revs", "--window=0", "--delta-base-offset", f"{own}/pack")
-            with self.stream(*arguments, lines=[commit]) as output:
+            lines = [commit, *(f"^{other}^{{tree}}" for other in without)]
+            # It goes into a sandbox: nothing is lost with it.
+            with self.stream(*arguments, lines=lines, config={"core.fsync": "none"}) as output:
                 name = output.read().decode().strip()
             for ending in ("pack", "idx"):
                 shutil.move(f"{own}/pack-{name}.{ending}", folder)

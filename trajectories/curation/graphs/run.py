@@ -150,7 +150,7 @@ class GraphContext:
 
         def make(provided: StageImage, trees: TreeStore) -> Workplace:
             labels = {"prchain.chain": task.chain.id}
-            return Workplace(provided, trees, backend=self.backend, labels=labels)
+            return Workplace(provided, trees, backend=self.backend, labels=labels, base=provided.base)
 
         return ChainContext(
             task,

@@ -147,7 +147,7 @@ class PatchGrading:
         return found.outcome, bool(found.earlier_broken)
 
     def _workplace(self, provided: StageImage, trees: TreeStore) -> Workplace:
-        return Workplace(provided, trees, backend=self._backend)
+        return Workplace(provided, trees, backend=self._backend, base=provided.base)
 
 
 def _applied(trees: TreeStore, base: str, patch: str) -> str:

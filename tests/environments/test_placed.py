@@ -1,0 +1,181 @@
+"""A placed tree becomes another, with its repository; and when an install that is there already may stand.
+
+The sandbox is a folder of this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from environments.checkouts.checkout import place_by_git, place_tree
+from environments.checkouts.placed import move_placed
+from environments.readiness import Readiness, readiness
+from prchain.core.errors import PlacementFailed
+from prchain.core.git.trees import LINK, TreeStore
+from tests.environments.folder_sandbox import FolderSandbox
+from tests.environments.test_moving import TREES
+from tests.prchain.treeworld import Content, new_store, plant
+
+EDITABLE = ("uv pip install --editable .",)
+PROJECT: Mapping[str | bytes, Content] = {
+    "pyproject.toml": '[project]\nname = "shop"\n[tool.setuptools.dynamic]\nversion = {attr = "shop.about.V"}\n',
+    "src/shop/__init__.py": "",
+    "src/shop/about.py": "V = '1'\n",
+    "src/shop/till.py": "",
+    "src/shop/tools/__init__.py": "",
+    "tests/test_till.py": "",
+    "setup_tools.sh": "",
+}
+
+
+def state(folder: Path) -> dict[str, str]:
+    """What a repository is: its names, its objects, and how its files differ from it."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+    found = {
+        "head": git("rev-parse", "--symbolic-full-name", "HEAD"),
+        "refs": git("for-each-ref"),
+        "objects": "\n".join(
+            sorted(git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)").splitlines())
+        ),
+        "status": git("status", "--porcelain", "--ignored"),
+        "index": git("ls-files", "--stage"),
+        "log": git("log", "--format=%H %T %s"),
+        "reflogs": git("reflog", "--all"),
+        "names": "\n".join(sorted(path.name for path in (folder / ".git").iterdir())),
+        "left out": git("count-objects", "-v").partition("in-pack")[0],
+    }
+    for name in ("config", "info/attributes"):
+        found[name] = (folder / ".git" / name).read_text(encoding="utf-8")
+    return found
+
+
+def placed(folder: Path, store: TreeStore, tree: str) -> FolderSandbox:
+    (folder / "testbed").mkdir(parents=True)
+    sandbox = FolderSandbox(folder / "testbed")
+    place_tree(sandbox, store, tree)
+    return sandbox
+
+
+def check_moved(folder: Path, before: Mapping[bytes, Content], after: Mapping[bytes, Content]) -> None:
+    store = new_store(folder)
+    old, new = (plant(store, {"kept.txt": "kept\n", **tree}) for tree in (before, after))  # type: ignore[dict-item]
+    history = [store.commit(plant(store, {"old.txt": text}), (), text) for text in ("second", "first")][
+        : len(before) % 3
+    ]
+    sandbox, anew = placed(folder / "moved", store, old), placed(folder / "anew", store, old)
+    commit = move_placed(sandbox, store, old, new, history=history)
+    assert place_tree(anew, store, new, history=history) == commit
+    assert state(sandbox.folder) == state(anew.folder)
+
+
+def contents(folder: Path) -> dict[str, tuple[int, str]]:
+    """All that lies in a folder beside its repository: whether it can be run, and what it holds."""
+    found = {}
+    for path in folder.rglob("*"):
+        name = os.fsdecode(path.relative_to(folder))
+        if name.split("/")[0] != ".git":
+            content = os.readlink(path) if path.is_symlink() else "" if path.is_dir() else repr(path.read_bytes())
+            found[name] = (path.lstat().st_mode & 0o170100, content)
+    return found
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TREES)
+def test_git_writes_what_is_placed_as_an_archive(files: Mapping[bytes, Content]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = new_store(Path(folder))
+        attributes = "* text eol=crlf ident\n*.txt filter=lfs working-tree-encoding=UTF-16\n"
+        tree = plant(store, {".gitattributes": attributes, "a.txt": "$Id$\n", **files})  # type: ignore[dict-item]
+        anew = placed(Path(folder) / "anew", store, tree)
+        (Path(folder) / "by" / "testbed").mkdir(parents=True)
+        by_git = FolderSandbox(Path(folder) / "by" / "testbed")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delattr("environments.checkouts.checkout.place_tree")  # it is not needed
+            place_by_git(by_git, store, tree)
+        assert state(by_git.folder) == state(anew.folder)
+        assert contents(by_git.folder) == contents(anew.folder)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TREES, TREES)
+def test_a_moved_repository_is_the_one_that_is_placed_anew(
+    before: Mapping[bytes, Content], after: Mapping[bytes, Content]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        check_moved(Path(folder), before, after)
+
+
+def test_nothing_of_the_tree_before_is_left_in_the_repository(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    before, after = (plant(store, {"a.py": text, "b.py": "same\n"}) for text in ("reference\n", "own\n"))
+    sandbox = placed(tmp_path / "x", store, before)
+    move_placed(sandbox, store, before, after)
+    reference = store.name_of("blob", b"reference\n")
+    assert sandbox.exec(f"git cat-file -e {reference}").exit_code != 0
+    assert sandbox.exec("cat a.py b.py; git status --porcelain").text == "own\nsame\n"
+
+
+def test_files_that_are_not_those_of_the_tree_are_told(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    before, after = (plant(store, {"a.py": text, "b.py": "same\n"}) for text in ("one\n", "two\n"))
+    sandbox = placed(tmp_path / "x", store, before)
+    (sandbox.folder / "b.py").write_text("other\n")
+    with pytest.raises(PlacementFailed):
+        move_placed(sandbox, store, before, after)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, Readiness.READY),
+        ({"src/shop/till.py": "changed"}, Readiness.READY),
+        ({"tests/test_till.py": "changed", "tests/test_new.py": "new"}, Readiness.READY),
+        ({"tests/data.json": "{}"}, Readiness.READY),
+        ({"src/shop/new.py": "new"}, Readiness.REFRESH),
+        ({"src/shop/till.py": None}, Readiness.REFRESH),
+        ({"src/shop/about.py": "V = '2'"}, Readiness.REFRESH),
+        ({"src/shop/_version.py": "2"}, Readiness.REFRESH),
+        ({"src/shop/__init__.py": "changed"}, Readiness.REFRESH),
+        ({"src/shop/tools/__init__.py": "changed"}, Readiness.READY),
+        ({"src/shop/fast.pyx": "changed"}, Readiness.REFRESH),
+        ({"new.py": "new"}, Readiness.REFRESH),
+        ({"src/shop/till.py": (LINK, "about.py")}, Readiness.REFRESH),
+        ({"pyproject.toml": "changed"}, Readiness.ANEW),
+        ({"docs/setup.py": "new"}, Readiness.ANEW),
+        ({"requirements.txt": "new"}, Readiness.ANEW),
+    ],
+)
+def test_an_install_stands_only_where_the_change_shows_as_it_lies(
+    tmp_path: Path, changed: Mapping[str | bytes, Content | None], expected: Readiness
+) -> None:
+    store = new_store(tmp_path)
+    base = plant(store, PROJECT)
+    files = {path: content for path, content in {**PROJECT, **changed}.items() if content is not None}
+    tree = plant(store, files)
+    assert readiness(store, base, tree, scripts=EDITABLE, manifests=["requirements*.txt"]) is expected
+
+
+def test_source_that_may_be_compiled_is_built_again(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    project = {**PROJECT, "setup.py": "from mypyc.build import mypycify\n"}
+    base, tree = plant(store, project), plant(store, {**project, "src/shop/till.py": "changed"})
+    assert readiness(store, base, tree, scripts=EDITABLE, manifests=[]) is Readiness.REFRESH
+
+
+def test_other_scripts_than_an_editable_install_run_again_and_where_there_are_none_nothing_does(
+    tmp_path: Path,
+) -> None:
+    store = new_store(tmp_path)
+    base, tree = plant(store, PROJECT), plant(store, {**PROJECT, "src/shop/till.py": "changed"})
+    assert readiness(store, base, tree, scripts=["make"], manifests=[]) is Readiness.REFRESH
+    assert readiness(store, base, tree, scripts=[], manifests=[]) is Readiness.READY
