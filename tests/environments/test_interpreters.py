@@ -446,7 +446,8 @@ class Stacked:
     def __init__(self, **images: tuple[str, list[str]]) -> None:
         self.stacks = {name: stack for name, (_, stack) in images.items()}
         self.labels = {name: label for name, (label, _) in images.items()}
-        self.images = self.api = self
+        self.images = self
+        self.api = SimpleNamespace(df=self.df, images=lambda **_: [])
 
     def df(self) -> dict[str, Any]:
         common = {"Created": 1_700_000_000, "Size": 10, "SharedSize": 4}

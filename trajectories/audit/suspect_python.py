@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trajectories.audit.encoded import runs_encoded
 from trajectories.audit.equalities import equals_everything
 from trajectories.audit.python_names import NamesMet, for_types_alone, functions_of, joined, run_at_import
 from trajectories.audit.python_text import dotted, literals, parsed, text_of, unparsed
@@ -126,6 +127,8 @@ def _places(tree: ast.Module, *, at_import: bool) -> Iterator[_Place]:
                 yield _Place(SuspicionRule.PROCESS_ENDED, node)
     for node in equals_everything(nodes):
         yield _Place(SuspicionRule.EQUALS_EVERYTHING, node)
+    for node in runs_encoded(nodes, names):
+        yield _Place(SuspicionRule.UNREADABLE, node)
     for running in run_at_import(tree.body) if at_import else ():
         if isinstance(running, ast.Call) and _NETWORK.fullmatch(names(running.func)):
             yield _Place(SuspicionRule.ACTS_AT_IMPORT, running)
