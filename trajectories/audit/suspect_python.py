@@ -45,8 +45,8 @@ _FRAMES = frozenset(
 )
 _TESTISH = re.compile(r"(?:^|\W)(?:tests?_\w*|tests?|pytest|unittest|conftest)(?:\W|$)")
 _DEEP = frozenset({"f_locals", "f_trace", "tb_frame"})
-_PROBES = frozenset({"RWF_NOWAIT", "mincore"})
-"""Ask whether a page of a file was read, by whomever."""
+_PROBES = frozenset({"RWF_NOWAIT", "mincore", "posix_fadvise", "POSIX_FADV_DONTNEED"})
+"""Ask whether a page of a file was read, by whomever, or make it unread."""
 _MEMORY = re.compile(r"/proc/(?:self|thread-self|\{\})/(?:mem|maps|fd|environ)\b")
 _RUNNER_MODULE = re.compile(r"(?:_?pytest|unittest|nose2?|pytest_\w+|doctest)\Z")
 _RUNNERS = re.compile(

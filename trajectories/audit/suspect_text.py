@@ -52,6 +52,8 @@ _CODE = (
             r"|\bModule\._(?:load|resolveFilename|extensions)\b[^\n=]{0,30}=(?!=)|\brequire\.cache\["
             r"|\bmacro_rules!\s*(?:(?:debug_)?assert(?:_eq|_ne)?|panic|test)\b"
             r"|\bdefinePropert(?:y|ies)\(\s*(?:assert|expect)\b"
+            r"|(?<![\w.])(?:assert|expect)\[[^\]\n]{1,60}\]\s*=(?!=)|\bObject\.is\s*=(?!=)"
+            r"|\buse\s[^;\n]{1,80}\bas\s+(?:debug_)?assert(?:_eq|_ne)?\b"
         ),
     ),
     _Pattern(
@@ -73,11 +75,15 @@ _CODE = (
         SuspicionRule.RUNNER_REACHED,
         re.compile(
             r"/proc/(?:self|thread-self)/(?:mem|maps|fd|environ)\b|\bprocess\.binding\(|\bgetActiveResourcesInfo"
+            r"|\bposix_fadvise|\bPOSIX_FADV_DONTNEED\b|\bmincore\s*\(|\bRWF_NOWAIT\b"
         ),
     ),
     _Pattern(
         SuspicionRule.START_UP_MODULE,
-        re.compile(r"NODE_OPTIONS\b[^\n]{0,30}=(?!=)|PYTHONSTARTUP|PYTEST_ADDOPTS[^\n]{0,10}=(?!=)|PYTEST_PLUGINS"),
+        re.compile(
+            r"NODE_OPTIONS\b[^\n]{0,30}=(?!=)|PYTHONSTARTUP|PYTEST_ADDOPTS[^\n]{0,10}=(?!=)|PYTEST_PLUGINS"
+            r"|\blink_section\s*=\s*\"\.(?:pre)?init_array"
+        ),
     ),
 )
 _DECLARED = re.compile(r"declare\s+(?:var|let|const)\s+[\w$]+\s*:\s*typeof\s+[\w$.]+;")
