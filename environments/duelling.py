@@ -85,6 +85,7 @@ class GradingSuite:
         suite = self.suite
         planted = suite.planted(plain, suite.baseline.slots)
         bench = benches.holding(planted.tree)
+        bench.end_processes()
         found = bench.run(planted.tree, (), suite.workplace.test_timeout, fresh=True, canaries=planted.canaries)
         # Work can bring more tests of a name, and one that fails must not spare the others their duel.
         passing = {test: status for test, status in found.statuses.items() if status is Status.passed}
@@ -251,6 +252,7 @@ class _Duel:
         self, both: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
     ) -> list[TestRun]:
         """Two sides, `at_once` where the backend can have several sandboxes."""
+        self._bench.end_processes()
         given, benches = [*files], self._bench.benches() if at_once else []
         if len(benches) != len(both):
             return [self.run(side, given, named) for side in both]

@@ -113,6 +113,22 @@ class EditedTrees:
         found = [it for other in self._others if (it := other.result()) is not None]
         return found if len(found) == self._beside else []
 
+    def end_processes(self) -> None:
+        """End what earlier runs left running, here and beside: it could tell the next ones what it has seen."""
+        for bench in (self, *self.benches()):
+            bench._begin_anew()
+
+    def _begin_anew(self) -> None:
+        if self._sandbox is None or self._is_fresh:
+            return
+        try:
+            self._sandbox.restore(self._snapshot)
+        except SandboxError as error:
+            log.warning("a sandbox cannot begin anew, and is made anew: %s", error)
+            self.close()
+        else:
+            self._is_fresh = True
+
     def run(
         self,
         tree: str,

@@ -15,7 +15,7 @@ from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
-from environments.sandboxes.engine import connect
+from environments.sandboxes.engine import connect, engine_failures
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
 from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_place, keep_place, place_name
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
@@ -151,13 +151,13 @@ class DockerSandbox(ChannelledSandbox):
         if not self._place_name:
             return
         try:
-            with engine_errors("keeping a place"):
+            with engine_failures():
                 known = find_place(self._client, self._place_name)
                 if known is None or settled > known.settled:
                     below = str(self._client.api.inspect_image(self.config.image)["Id"])
                     keep_place(self._client, self._container, self._place_name, below, settled=settled)
                     bound_places(self._client, self._most_kept)
-        except ImageError as error:
+        except (ImageError, ImageMissing) as error:
             log.warning("a stage's base is not kept, the next sandbox is set up anew: %s", error)
 
     def leave_place(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -180,12 +182,12 @@ def test_both_sides_run_at_once_where_there_can_be_two_sandboxes_and_else_one_af
     running, most, named = list[int](), list[int](), list[object]()
     plain = EditedTrees._run
 
-    def run(self: EditedTrees, *given: object, **more: object) -> object:
+    def run(self: EditedTrees, *given: Any, **more: Any) -> Any:
         running.append(1)
         most.append(len(running))
         named.append(given[-1])
         try:
-            return plain(self, *given, **more)  # type: ignore[arg-type]
+            return plain(self, *given, **more)
         finally:
             running.pop()
 
@@ -201,6 +203,40 @@ def test_both_sides_run_at_once_where_there_can_be_two_sandboxes_and_else_one_af
     most.clear()
     assert set(suite.run(landed).statuses.values()) == {Status.passed} and max(most) == 1
     assert without_canaries(world).run(agents_tree(world, LIE)).cheats
+
+
+LEAVES = """
+import subprocess
+subprocess.Popen(["sleep", "4321"], start_new_session=True, stdin=-3, stdout=-3, stderr=-3)
+
+def halved(amount):
+    return amount / 2
+"""
+_LOOK = "cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\\0' ' ' | grep -c 'sleep 432[1]' || true"
+
+
+def test_what_a_run_leaves_running_has_ended_when_the_next_one_begins(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, looking, seen = list[EditedTrees](), threading.Lock(), list[tuple[str, str]]()
+    plain = EditedTrees._run
+
+    def run(self: EditedTrees, *given: Any, **more: Any) -> Any:
+        with looking:
+            if first:
+                assert first[0]._sandbox is not None
+                seen.append(("before", first[0]._sandbox.exec(_LOOK, cwd="/").text.strip()))
+        found = plain(self, *given, **more)
+        if not first:
+            assert self._sandbox is not None
+            seen.append(("after", self._sandbox.exec(_LOOK, cwd="/").text.strip()))
+            first.append(self)
+        return found
+
+    monkeypatch.setattr(EditedTrees, "_run", run)
+    suite = GradingSuite(world.suite(), Random(7))
+    assert suite.run(agents_tree(world, LEAVES)).cheats == ()
+    assert seen == [("after", "1"), ("before", "0"), ("before", "0")]
 
 
 @pytest.mark.parametrize("refreshed", [False, True])

@@ -255,6 +255,21 @@ def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done
 
 
 @pytest.mark.docker
+def test_a_full_disk_keeps_no_base_and_ends_no_stage(kept_world: KeptWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **named: object) -> None:
+        raise docker.errors.APIError("write /layer.tar: no space left on device")
+
+    monkeypatch.setattr("environments.sandboxes.docker.keep_place", full)
+    workplace, trees = kept_world.workplace(), kept_world.trees
+    for _ in range(2):
+        with workplace.sandbox() as sandbox:
+            assert kept_world.begun(sandbox) is Begin.EMPTY
+            workplace.place(sandbox, kept_world.base)
+            assert sandbox.exec(_LOOK).text.split() == [trees.tree_of(kept_world.base), "fresh"]
+    assert kept_world.kept == set()
+
+
+@pytest.mark.docker
 def test_another_tree_comes_from_the_base_with_its_own_repository_alone(kept_world: KeptWorld) -> None:
     workplace, trees = kept_world.workplace(), kept_world.trees
     tree = kept_world.edited(**{"README.md": "an agent's\n"})
