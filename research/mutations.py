@@ -43,7 +43,7 @@ NONE, LATE = "none", "time"
 CHUNKS = (4, 24)
 """So many files are collected and run first, and next, before all others: the nearest ones mostly answer."""
 
-CONFIRMING = 300.0
+CONFIRMING = 900.0
 """The most seconds for one test without the change."""
 
 _DRAWS = re.compile(r"mark\.(?:drawn|whole)\b|\b(?:bare_)?database_(?:url|kind)\b")
@@ -153,8 +153,9 @@ def verdict(mutation: Mutation, copy: Path, tests: Sequence[str], variables: Map
                 return found
             else:
                 _write(target, ast.unparse(ast.parse(kept)))
-                if _first_failure(copy, [found], variables, CONFIRMING) == NONE:
-                    return found
+                without = _first_failure(copy, [found], variables, CONFIRMING)
+                if without in (NONE, LATE):
+                    return found if without == NONE else LATE
                 passed_over.append(found)
     finally:
         _write(target, kept)
