@@ -1,7 +1,8 @@
 """What the kernel says of the files below a sandbox's folder, and the content of some of them: one command each.
 
 A file's facts are device, inode, time of the last change (ctime), mode and size. A program that cannot set the
-machine's clock cannot change a file and keep them. Modification times can be set back, so they are not used.
+machine's clock cannot change a file and keep them. Modification times can be set back, so they tell nothing of one
+sandbox; a copy of a sandbox has no other times of its files than these.
 
 The kernel's clock for files ticks, so that two changes within a tick look alike. Facts that are younger than that are
 `fresh`: the file may change once more, after it was read, without a trace.
@@ -35,11 +36,11 @@ _TRIES = 2
 _CLEAN = "export LC_ALL=C PATH=/usr/bin:/bin TAR_OPTIONS=\n"
 _LIST = (
     '[[ ! -L {0} ]] && printf "%s\\0" "${{EPOCHREALTIME:-$(date +%s.%6N)}}" && '
-    "find . \\( -name .git{1} \\) -prune -o ! -type d -printf '%y %m %D %i %n %s %C@\\0%P\\0%l\\0' 2>/dev/null && "
+    "find . \\( -name .git{1} \\) -prune -o ! -type d -printf '%y %m %D %i %n %s %T@ %C@\\0%P\\0%l\\0' 2>/dev/null && "
     'printf "end\\0"'
 )
 _READ = "tar -c --null --no-unquote --no-recursion --hard-dereference -T - -f - 2>/dev/null"
-_FACTS = re.compile(rb"[A-Za-z] [0-7]{1,4} \d+ \d+ \d+ \d+ \d+\.\d+\Z")
+_FACTS = re.compile(rb"[A-Za-z] [0-7]{1,4} \d+ \d+ \d+ \d+ -?\d+\.\d+ \d+\.\d+\Z")
 _LEADS_OUT = re.compile(rb"(?:\A|/)\.{0,2}(?:/|\Z)")
 _WILD = re.compile(r"([*?\[\\])")
 
@@ -70,6 +71,16 @@ class ListedFile(NamedTuple):
     def size(self) -> int:
         """In bytes."""
         return int(self._field(5))
+
+    @property
+    def modified(self) -> float:
+        """Seconds since the epoch."""
+        return float(self._field(6))
+
+    def is_like(self, other: ListedFile) -> bool:
+        """Whether both are of one kind, mode and number of names, and lead to the same target."""
+        mine, others = (file.facts.split(b" ", 5) for file in (self, other))
+        return self.target == other.target and mine[:2] == others[:2] and mine[4] == others[4]
 
     def _field(self, index: int) -> bytes:
         return self.facts.split(b" ")[index]

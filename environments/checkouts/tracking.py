@@ -11,6 +11,7 @@ import io
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, cast
 
 from environments.checkouts.extraction import Extraction, TreeCollector, extract_tree, folders_above
@@ -33,6 +34,23 @@ _MOST_UNLISTED = 200
 """A folder of junk with so many files is not listed any more; and how many such folders there are at most."""
 
 _TOP = b"top"
+
+_SECOND = 1.0
+"""As fine as the times are that a copy of a sandbox has: an engine's layers keep whole seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedTree:
+    """A tree, and what its tracker knows of the files that it was taken from."""
+
+    tree: str
+    entries: Mapping[bytes, TreeEntry]
+    listing: FileListing
+    blobs: Mapping[bytes, str]
+    tags: Mapping[bytes, bytes]
+    """Both by a file's facts."""
+    caches: frozenset[bytes]
+    unlisted: tuple[bytes, ...]
 
 
 class Tracker:
@@ -70,13 +88,49 @@ class Tracker:
         listing = list_files(self._sandbox, self._workdir, self._unlisted, self._listing)
         if listing is None or not self._tree:
             return self._extract(listing).tree
-        if listing is not self._listing:
+        if listing is not self._listing or self._unsettled:
             try:
                 if not self._follow_contents(listing):
                     self._follow(listing)
             except (_TooMuchError, ExtractionFailed):
                 return self._extract(listing).tree
         return self._tree
+
+    def known(self) -> TrackedTree | None:
+        """The last tree, and what is known of its files; None where they could not be listed."""
+        if self._listing is None:
+            return None
+        blobs, tags = dict(self._blobs), dict(self._tags)
+        return TrackedTree(self._tree, self._entries, self._listing, blobs, tags, self._caches, self._unlisted)
+
+    def begin_as(self, copied: TrackedTree) -> None:
+        """Begin with what is known of the sandbox that this one is a copy of; nobody has used this one yet.
+
+        A file has that one's content where size and second of the last modification are the same, and that second was
+        over when the tree was taken. Other files are read. So what is not seen is a file that is changed between the
+        tree and the copy, to the same size, and whose time is set back. Raises as `take`.
+        """
+        self._unlisted = copied.unlisted
+        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        if listing is None:
+            return
+        before = copied.listing.files
+        pairs = [(was, listed) for path, listed in listing.files.items() if (was := before.get(path))]
+        same = [(was.facts, it.facts) for was, it in pairs if _is_same(was, it, copied.listing.since - _SECOND)]
+        self._blobs = {facts: copied.blobs[was] for was, facts in same if was in copied.blobs}
+        self._tags = {facts: copied.tags[was] for was, facts in same if was in copied.tags}
+        if len(pairs) == len(listing.files) == len(before) and all(
+            listed.is_like(was) and (listed.facts in self._tags or was.facts not in copied.tags)
+            for was, listed in pairs
+        ):
+            with self._rules:
+                self._settle(copied.tree, dict(copied.entries), self._blobs, listing, copied.caches)
+            return
+        self._tree, self._entries = copied.tree, dict(copied.entries)
+        try:
+            self._follow(listing)
+        except (_TooMuchError, ExtractionFailed):
+            self._extract(listing)
 
     def extract(self) -> Extraction:
         """A full extraction, from which later trees are followed."""
@@ -308,6 +362,12 @@ class _Rules:
         if self._rules is None:
             self._rules = self._git.enter_context(IgnoreRules(*self._source))
         return self._rules
+
+
+def _is_same(was: ListedFile, listed: ListedFile, before: float) -> bool:
+    """Whether a file of a copy has the content of the one that it was copied from; see `Tracker.begin_as`."""
+    modified = was.modified
+    return modified < before and modified // _SECOND == listed.modified // _SECOND and was.size == listed.size
 
 
 def _is_tag(path: bytes) -> bool:

@@ -51,6 +51,7 @@ from trajectories.curation.windows.progress import Standing
 from trajectories.curation.windows.rows import StoredWindow
 from trajectories.curation.windows.stage import CuratedStage, StageGraph
 from trajectories.model import Ending, Entry, EntryKind
+from trajectories.rollouts.copies import TrackedCopies
 from trajectories.rollouts.recorder import StoreRecorder
 
 FILES = (200, 9_000)
@@ -59,7 +60,8 @@ CANDIDATES = 100
 """Of so many the disk is computed from that of a window's."""
 
 MODEL, DISK, COMMANDS, REST = "model", "disk", "exec of the agent's own commands", "the rest, in this process"
-MADE, FIRST_TREE, LATER_TREE = "tracker, made", "tracker, first tree of a branch", "tracker, later trees"
+MADE, COPIED = "tracker, made", "tracker, begun as the snapshot's"
+FIRST_TREE, LATER_TREE = "tracker, first tree of a branch", "tracker, later trees"
 PARTS = (
     "snapshot",
     "branch",
@@ -67,6 +69,7 @@ PARTS = (
     "restore",
     "forget",
     MADE,
+    COPIED,
     FIRST_TREE,
     LATER_TREE,
     "leftovers",
@@ -125,6 +128,7 @@ def _watched(kind: type, clock: Clock) -> Iterator[None]:
         (kind, "close", "close of a branch"),
         (kind, "exec", COMMANDS),
         (Tracker, "__init__", MADE),
+        (Tracker, "begin_as", COPIED),
         (making, "defined_names_at", "names of S_t"),
     ]
     with ExitStack() as patches:
@@ -290,14 +294,15 @@ def _stage(store: Store, sandbox: Sandbox, trees: BenchTrees, clock: Clock) -> _
     agent = ReactScaffold(tools="full")
     begin_rows(store, agent.name, opening)
 
-    def track(sandbox: Sandbox) -> Callable[[], str]:
-        return Tracker(sandbox, trees.store, start_tree=trees.landed, ignore_rules_from=trees.landed).take
+    def tracker_of(sandbox: Sandbox) -> Tracker:
+        return Tracker(sandbox, trees.store, start_tree=trees.landed, ignore_rules_from=trees.landed)
 
     def track_anew() -> None:
-        track(sandbox)
+        tracker_of(sandbox)
 
     fact = Node("f1", NodeKind.STATIC_FACT, f"{names[0]} is there", Action(ActionTool.BASH, command=f"ls {names[0]}"))
     model = FakeModel(_timed(functools.partial(_answer, names), clock, MODEL))
+    copies = TrackedCopies(tracker_of)
     stage = _MeasuredStage(
         store,
         Gateway(SqlLedger(store, "bench"), Route(model, Price(1.0, 2.0)), budget_usd=1000.0),
@@ -305,7 +310,7 @@ def _stage(store: Store, sandbox: Sandbox, trees: BenchTrees, clock: Clock) -> _
         OPTIONS,
         StageGraph("bench", ProcessGraph((fact,), ())),
         sandbox,
-        AttemptSpec("bench/1", 0, 1, 1, opening, stage=StageAccess("bench", trees.landed, query, trees.store, track)),
+        AttemptSpec("bench/1", 0, 1, 1, opening, stage=StageAccess("bench", trees.landed, query, trees.store, copies)),
         StoreRecorder(store, "bench", opening, last_tree=trees.landed, track_anew=track_anew),
     )
     stage.clock = clock

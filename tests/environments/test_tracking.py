@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -207,6 +209,100 @@ def test_every_tree_is_that_of_an_extraction(tmp_path_factory: pytest.TempPathFa
     assert scene.tracker.take() == scene.extracted()
 
 
+STEPS = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(OPERATIONS), st.sampled_from(NAMES), st.sampled_from(FOLDERS), CONTENTS), max_size=4
+    ),
+    max_size=3,
+)
+
+
+def _make_old(folder: Path) -> None:
+    """As the files of a stage are that was placed long ago."""
+    for path in folder.rglob("*"):
+        if ".git" not in path.parts:
+            os.utime(path, (1_600_000_000.25, 1_600_000_000.75), follow_symlinks=False)
+
+
+def _copy(scene: Scene, *, whole_seconds: bool = False) -> Counting:
+    """As a snapshot's branch: all files are new ones, and their times may be cut off."""
+    folder = Path(tempfile.mkdtemp(dir=scene.folder.parent)) / "testbed"
+    subprocess.run(["cp", "-a", scene.folder, folder], check=True)
+    for path in folder.rglob("*") if whole_seconds else ():
+        os.utime(path, (0, int(path.lstat().st_mtime)), follow_symlinks=False)
+    return Counting(folder)
+
+
+def _begun_as(scene: Scene, box: Counting) -> Tracker:
+    tracker = Tracker(box, scene.store, start_tree=scene.start, ignore_rules_from=scene.start)
+    known = scene.tracker.known()
+    assert known is not None
+    tracker.begin_as(known)
+    return tracker
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(before=STEPS, after=STEPS, whole_seconds=st.booleans())
+def test_every_tree_of_a_copy_is_that_of_an_extraction(
+    tmp_path_factory: pytest.TempPathFactory, before: Any, after: Any, whole_seconds: bool
+) -> None:
+    scene = Scene(tmp_path_factory.mktemp("tracked"))
+    _make_old(scene.folder)
+    scene.settle()
+    hand = Hand(scene.folder)
+    for step in before:
+        for operation in step:
+            hand.do(*operation)
+        scene.tracker.take()
+    box = _copy(scene, whole_seconds=whole_seconds)
+    tracker = _begun_as(scene, box)
+    hand = Hand(box.folder)
+    for step in ([], *after):
+        for operation in step:
+            hand.do(*operation)
+        extracted = extract_tree(box, scene.store, start_tree=scene.start, ignore_rules_from=scene.start).tree
+        assert tracker.take() == extracted, step
+
+
+@pytest.mark.parametrize("whole_seconds", [False, True])
+def test_a_copys_first_tree_costs_two_commands_and_no_archive(scene: Scene, whole_seconds: bool) -> None:
+    _make_old(scene.folder)
+    scene.settle()
+    box = _copy(scene, whole_seconds=whole_seconds)
+    tracker = _begun_as(scene, box)
+    time.sleep(0.08)
+    (box.folder / "a").write_text("changed\n")
+    assert scene.store.entries(tracker.take()).keys() == scene.store.entries(scene.start).keys()
+    assert (box.commands, box.archives) == (3, 0)
+
+
+def _write(path: Path, text: str, modified: float | None = None) -> None:
+    path.write_text(text)
+    if modified is not None:
+        os.utime(path, (modified, modified))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: _write(folder / "a", "two\n"),
+        lambda folder: _write(folder / "a", "longer\n", 1_600_000_000.75),
+        lambda folder: (folder / "a").unlink(),
+        lambda folder: (folder / "new").write_text("x"),
+        lambda folder: (folder / "d" / "b").chmod(0o755),
+        lambda folder: _swap_for_a_link(folder / "a"),
+    ],
+)
+def test_what_was_changed_between_the_tree_and_the_copy_is_seen(scene: Scene, change: Callable[[Path], object]) -> None:
+    _make_old(scene.folder)
+    scene.settle()
+    change(scene.folder)
+    box = _copy(scene)
+    tracker = _begun_as(scene, box)
+    extracted = extract_tree(box, scene.store, start_tree=scene.start, ignore_rules_from=scene.start).tree
+    assert tracker.take() == extracted != scene.start
+
+
 def test_nothing_changed_costs_one_command_and_no_archive(scene: Scene) -> None:
     scene.settle()
     assert [scene.tracker.take() for _ in range(3)] == [scene.start] * 3
@@ -385,7 +481,7 @@ def test_a_folder_that_is_none_any_more_is_a_failure(scene: Scene, damage: str) 
         assert isinstance(caught.value, ExtractionFailed)
 
 
-GOOD = b"1700000000.5\0f 644 1 2 1 3 1600000000.0\0a\0\0end\0"
+GOOD = b"1700000000.5\0f 644 1 2 1 3 15.0 1600000000.0\0a\0\0end\0"
 
 
 @pytest.mark.parametrize("cut", range(len(GOOD)))
@@ -433,10 +529,10 @@ def test_a_file_that_is_as_young_as_the_clocks_tick_is_read_again(tmp_path: Path
     [
         ("find .", b""),
         ("find .", b"nonsense"),
-        ("find .", b"x\0f 644 1 2 1 3 16.0\0a\0\0end\0"),
-        ("find .", b"1.0\0f 6x4 1 2 1 3 0.0\0a\0\0end\0"),
-        ("find .", b"1.0\0f 644 1 2 1 -3 0.0\0a\0\0end\0"),
-        ("find .", b"1.0\0f 644 1 2 1 3 0.0\0../../etc/passwd\0\0end\0"),
+        ("find .", b"x\0f 644 1 2 1 3 15.0 16.0\0a\0\0end\0"),
+        ("find .", b"1.0\0f 6x4 1 2 1 3 0.0 0.0\0a\0\0end\0"),
+        ("find .", b"1.0\0f 644 1 2 1 -3 0.0 0.0\0a\0\0end\0"),
+        ("find .", b"1.0\0f 644 1 2 1 3 0.0 0.0\0../../etc/passwd\0\0end\0"),
         ("tar -c", b""),
         ("tar -c", b"\0" * 10240),
         ("tar -c", b"nonsense" * 1280),

@@ -49,6 +49,7 @@ from trajectories.outcomes import (
     UNSCORED,
 )
 from trajectories.rollouts.chain_context import StageWorkplace
+from trajectories.rollouts.copies import TrackedCopies
 from trajectories.rollouts.hidden_tests import HiddenTests
 from trajectories.rollouts.recorder import ReportingRecorder, StoreRecorder
 from trajectories.rollouts.state import RolloutContext, RolloutState
@@ -387,16 +388,15 @@ class StageRun:
         if not rollout.options.track_steps:
             return None
 
-        def track(sandbox: Sandbox) -> Callable[[], str]:
-            tracker = self._tracker_of(sandbox)
-            return lambda: workplace.without_refresh_outputs(tracker.take(), start)
+        def counted(tree: str) -> str:
+            return workplace.without_refresh_outputs(tree, start)
 
         return StageAccess(
             rollout.chain_context.task.chain.id,
             start,
             self._stage.query,
             rollout.chain_context.trees,
-            track,
+            TrackedCopies(self._tracker_of, counted),
             lambda words: rollout.tell(f"{self._label(attempt)}: {words}"),
         )
 

@@ -22,6 +22,26 @@ if TYPE_CHECKING:
     from trajectories.branches import BranchRow
 
 
+class CopyTrees(Protocol):
+    """The trees of a copy of the stage's sandbox."""
+
+    def take(self) -> str:
+        """The tree as it is now, as those of the stage's steps are taken."""
+
+    def kept(self, snapshot: str) -> None:
+        """Say that the copy was kept as this snapshot, as it was at the last tree."""
+
+
+class StageCopies(Protocol):
+    """Follows copies of the stage's sandbox."""
+
+    def track(self, sandbox: Sandbox, snapshot: str | None) -> CopyTrees:
+        """Of a copy that nobody has used yet; what is known of `snapshot`, which it is as, is not read again."""
+
+    def forget(self, snapshot: str) -> None:
+        """Forget what is known of a snapshot."""
+
+
 @dataclass(frozen=True, slots=True)
 class StageAccess:
     """What a scaffold may use of the stage, besides the conversation, where it works in copies of the sandbox."""
@@ -32,8 +52,7 @@ class StageAccess:
     query: str
     """As the agent reads it."""
     trees: TreeStore
-    track: Callable[[Sandbox], Callable[[], str]]
-    """Gives, of a copy of the sandbox, what takes its tree, as the trees of the stage's steps are taken."""
+    copies: StageCopies
     tell: Callable[[str], None] = lambda words: None
     """Reports progress to people."""
 

@@ -19,13 +19,15 @@ _MOST_LOSSES = 3
 
 
 class Checkpoints:
-    """The snapshots of one window after another. `sandbox` is the stage's, and `tree` what it holds."""
+    """The snapshots of one window after another. `sandbox` is the stage's, and `tree` what it holds; `forget` is told
+    of each snapshot that is forgotten."""
 
-    def __init__(self, sandbox: Sandbox, trees: TreeStore, tree: str) -> None:
+    def __init__(self, sandbox: Sandbox, trees: TreeStore, tree: str, forget: Callable[[str], None]) -> None:
         self.tree = tree
         """Of the sandbox, after the last committed step."""
         self._sandbox = sandbox
         self._trees = trees
+        self._forget = forget
         self._base: str | None = None
         self._snapshots: dict[int, dict[int, str | None]] = {}
         """Number of a candidate of this window to the snapshots after its steps."""
@@ -80,6 +82,7 @@ class Checkpoints:
             kept = self.after(candidate, candidate.steps[count - 1].number)
             self._sandbox.restore(kept)
         for name in sorted((self.taken() | {self._base or ""}) - {kept or "", ""}):
+            self._forget(name)
             with suppress(SandboxError):
                 self._sandbox.forget(name)
         self._snapshots = {}

@@ -3,7 +3,7 @@ that somebody else wrote (P2T, appendix F)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from prchain.core.llm.model import Reply
 from trajectories.agents.observers.attempt import observers_under
 from trajectories.agents.scaffolds.attempt_loop import AttemptLoop, Stepper
 from trajectories.agents.scaffolds.kinds.react import ReactScaffold, ReactStepper
-from trajectories.agents.scaffolds.scaffold import Advice, AttemptSpec, Observer, Record
+from trajectories.agents.scaffolds.scaffold import Advice, AttemptSpec, CopyTrees, Observer, Record
 from trajectories.curation.windows.candidates import OPEN
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, Ending, Entry, EntryKind
 
@@ -40,13 +40,13 @@ class BranchRecorder:
     """The recorder of a continuation, in memory. A snapshot is taken after each step that may have written, and after
     no other: it costs more than the step."""
 
-    def __init__(self, sandbox: Sandbox, tree_now: Callable[[], str], last_tree: str, snapshot: str | None) -> None:
+    def __init__(self, sandbox: Sandbox, trees: CopyTrees, last_tree: str, snapshot: str | None) -> None:
         self.entries: list[Entry] = []
         self.snapshots: dict[int, str | None] = {}
         self.leftovers: dict[int, int] = {}
         self.records: list[Record] = []
         self._sandbox = sandbox
-        self._tree_now = tree_now
+        self._trees = trees
         self._last_tree = last_tree
         self._snapshot = snapshot
         self._leftovers = 0
@@ -61,9 +61,10 @@ class BranchRecorder:
 
     def tree(self) -> str | None:
         """See `Recorder`."""
-        tree = self._tree_now()
+        tree = self._trees.take()
         self._leftovers = self._sandbox.leftovers()
         self._snapshot = self._sandbox.snapshot()
+        self._trees.kept(self._snapshot)
         if tree == self._last_tree:
             return None
         self._last_tree = tree
@@ -130,7 +131,11 @@ class Roller:
             stage_used=NOTHING_USED,
             chain_used=NOTHING_USED,
         )
-        recorder = BranchRecorder(sandbox, access.track(sandbox), tree, snapshot)
+        try:
+            trees = access.copies.track(sandbox, snapshot)
+        except (SandboxLimit, ExtractionFailed) as error:
+            return Continuation((), error.name, str(error))
+        recorder = BranchRecorder(sandbox, trees, tree, snapshot)
 
         observers = observers_under(self.observers, subject)
         if given is not None:

@@ -82,7 +82,7 @@ class CuratedStage:
         self._used = NOTHING_USED
         own = (entry.tree for entry in reversed(self._entries) if entry.position == spec.position)
         tree = next(filter(None, own), self._access.start)
-        self._checkpoints = Checkpoints(sandbox, self._access.trees, tree)
+        self._checkpoints = Checkpoints(sandbox, self._access.trees, tree, self._access.copies.forget)
         self._maker = CandidateMaker(
             gateway, agent, options, process.graph, self._checkpoints, spec, sandbox.config.workdir, observers
         )
