@@ -8,21 +8,22 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
 from environments.checkouts.checkout import move_tree, place_tree
-from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import connect, disk_usage
 from environments.sandboxes.leftovers import LOCAL_PREFIX
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.local_files import used_bytes
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
+from environments.workplace import Workplace
 from research.bench.measures import Measure
-from research.bench.placing_bench import FILES, BenchTrees, generated
+from research.bench.placing_bench import FILES, BenchTrees, generated, keeping
 
 TURNS = 8
 SNAPSHOTS = 100
@@ -39,18 +40,36 @@ def run(image: str, *, files: Mapping[str, int] | None = None, turns: int = TURN
     with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder:
         for name, count in (files or FILES).items():
             trees = generated(Path(folder) / name, count)
-            backends: dict[str, tuple[Callable[[], Sandbox], Callable[[], int]]] = {
-                "docker": (lambda: DockerSandbox(SandboxConfig(image, limits=_LIMITS)), _layers),
-                "local": (lambda: LocalSandbox(SandboxConfig(None, limits=_LIMITS)), _used),
-            }
-            for backend, (make, disk) in backends.items():
-                bench = f"a search in {backend}, on a {name} tree of {count:,} files, median of {turns}"
-                measures += _search(bench, make, disk, trees, turns)
+            bench = f"on a {name} tree of {count:,} files, median of {turns}"
+            with keeping(image, trees, _LIMITS) as place:
+                measures += _search(
+                    f"a search in docker {bench}", partial(_placed, place, trees), _layers, trees, turns
+                )
+            measures += _search(f"a search in local {bench}", partial(_local, trees), _used, trees, turns)
     return measures
 
 
+@contextmanager
+def _placed(place: Workplace, trees: BenchTrees) -> Iterator[Sandbox]:
+    """A sandbox that holds M_{t-1}, as rollouts make it; the first one keeps its base."""
+    with place.sandbox() as sandbox:
+        place.place(sandbox, trees.landed)
+        yield sandbox
+
+
+@contextmanager
+def _local(trees: BenchTrees) -> Iterator[Sandbox]:
+    with LocalSandbox(SandboxConfig(None, limits=_LIMITS)) as sandbox:
+        place_tree(sandbox, trees.store, trees.landed)
+        yield sandbox
+
+
 def _search(
-    bench: str, make: Callable[[], Sandbox], disk: Callable[[], int], trees: BenchTrees, turns: int
+    bench: str,
+    make: Callable[[], AbstractContextManager[Sandbox]],
+    disk: Callable[[], int],
+    trees: BenchTrees,
+    turns: int,
 ) -> list[Measure]:
     """A step that writes, a snapshot, a branch and a restore, again and again; then snapshots without restores."""
     seconds: dict[str, list[float]] = defaultdict(list)
@@ -62,7 +81,6 @@ def _search(
         return result
 
     with make() as sandbox:
-        place_tree(sandbox, trees.store, trees.landed)
         names = [sandbox.snapshot()]
         sandbox.restore(names[0])
         before = disk()
@@ -79,7 +97,6 @@ def _search(
         for name in reversed(names):
             timed("forget", partial(sandbox.forget, name))
     with make() as sandbox:
-        place_tree(sandbox, trees.store, trees.landed)
         before = disk()
         for turn in range(turns):
             # An engine keeps equal layers once.
@@ -89,8 +106,8 @@ def _search(
     scale = SNAPSHOTS / turns / 1e6
     return [
         *(Measure(bench, name, median(values), "s") for name, values in seconds.items()),
-        Measure(bench, f"{SNAPSHOTS} snapshots, each restored", chained * scale, "MB"),
-        Measure(bench, f"{SNAPSHOTS} snapshots, none restored", alone * scale, "MB"),
+        Measure(bench, f"{SNAPSHOTS} snapshots, each restored", chained * scale, "MB", 1000.0),
+        Measure(bench, f"{SNAPSHOTS} snapshots, none restored", alone * scale, "MB", 1000.0),
     ]
 
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -176,24 +177,36 @@ _KEPT = (
 def _by_base(image: str, bench_trees: BenchTrees, agent: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """Set-ups by way of a base that is kept, as stages of rollouts and their tests are set up: each in a new container,
     whose start does not count, as that of the clone does not."""
-    (recipe,) = (recipe for recipe in shipped_recipes() if recipe.name == "python")
-    # A base of this turn's own; nothing is installed, as nothing is beside the clone.
-    own = {"PRCHAIN_BENCH": secrets.token_hex(8)}
-    recipe = recipe.model_copy(update={"refresh": ()})
-    plan = ImagePlan("bench/bench", recipe, image, (), {}, {}, own, recipe.runner, "")
-    base, trees = bench_trees.store.commit(bench_trees.base), bench_trees.store
-    with BACKENDS["docker"].connected() as backend:
-        place = Workplace(StageImage(plan, image), trees, backend=backend, base=base)
+    trees = bench_trees.store
+    with keeping(image, bench_trees) as place:
+        base = trees.commit(bench_trees.base)
         for label, tree in (("first", base), ("second", base), ("later", base), ("moved", agent)):
             with place.sandbox() as sandbox:
-                assert isinstance(sandbox, DockerSandbox)
                 yield label, partial(place.place, sandbox, tree)
                 assert (
                     sandbox.exec("git status --porcelain && git rev-parse HEAD^{tree}").text
                     == f"{trees.tree_of(tree)}\n"
                 )
+
+
+@contextmanager
+def keeping(image: str, bench_trees: BenchTrees, limits: ResourceLimits | None = None) -> Iterator[Workplace]:
+    """A workplace in Docker that keeps B_t, which is a base of this bench's own and goes with it. Nothing is installed,
+    as nothing is beside the clone."""
+    (recipe,) = (recipe for recipe in shipped_recipes() if recipe.name == "python")
+    own = {"PRCHAIN_BENCH": secrets.token_hex(8)}
+    recipe = recipe.model_copy(update={"refresh": ()})
+    plan = ImagePlan("bench/bench", recipe, image, (), {}, {}, own, recipe.runner, "")
+    base = bench_trees.store.commit(bench_trees.base)
+    with BACKENDS["docker"].connected() as backend:
+        place = Workplace(StageImage(plan, image), bench_trees.store, backend=backend, base=base, limits=limits)
+        try:
+            yield place
+        finally:
+            with place.sandbox() as sandbox:
+                assert isinstance(sandbox, DockerSandbox)
                 name = sandbox._place_name
-        drop_places(backend.client, named=name)
+            drop_places(backend.client, named=name)
 
 
 def _agents_tree(bench_trees: BenchTrees) -> str:
