@@ -40,6 +40,8 @@ class Falsifier:
     last_seeds: tuple[int, ...] = ()
     """Tried where no falsehood by those before fails on M_t: they make falsehoods of another kind, if the language has
     one."""
+    file_of: Callable[[str, Collection[str]], str | None] | None = None
+    """From a test's id and the files that were run to the file where the test stands; None: the runner's own rule."""
 
 
 class HeldTest(NamedTuple):

@@ -1,0 +1,134 @@
+"""The tests of a file of Rust, and what they assert, by its tokens. Pure; a text that is no Rust has no tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_TOKEN = re.compile(
+    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)
+    |(?P<raw>(?:b|c|br|cr)?r(?P<marks>\#{0,9})"(?P<content>.*?)"(?P=marks))
+    |(?P<text>[bc]?"(?:\\.|[^"\\])*")
+    |(?P<letter>b?'(?:\\(?:x[0-9a-fA-F]{2}|u\{[^}']{1,10}\}|.)|[^'\\\n])')
+    |(?P<number>[0-9][0-9a-zA-Z_]*(?:\.[0-9][0-9a-zA-Z_]*)?)
+    |(?P<word>(?:r\#)?[^\W\d]\w*)
+    |(?P<mark>'\w+|::|->|=>|==|!=|<=|>=|&&|\|\||\.\.=?|.)""",
+    re.X | re.S,
+)
+_NO_TESTS = ("assert", "debug_assert", "print", "eprint", "write", "format", "panic", "matches", "vec", "_")
+"""How macros begin that make no test."""
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+_LONGEST = 1 << 20
+
+
+class Token(NamedTuple):
+    """A token with its place in the text; `kind` is a group of the pattern: raw, text, letter, number, word or mark."""
+
+    kind: str
+    text: str
+    begin: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.begin + len(self.text)
+
+
+class RustTest(NamedTuple):
+    """A test, or what a macro makes one of: the tokens of its attributes, from the first to the last, and those of its
+    body, without what is around."""
+
+    name: str
+    attributes: tuple[int, int]
+    body: tuple[int, int]
+    is_macro: bool
+
+
+def tokens(text: str) -> list[Token]:
+    """All but blanks and comments; none of a text that is too long to be somebody's."""
+    found = _TOKEN.finditer(text) if len(text) <= _LONGEST else iter(())
+    return [
+        Token("raw" if it["raw"] else it.lastgroup or "", it[0], it.start())
+        for it in found
+        if it.lastgroup != "blank" and it[0]
+    ]
+
+
+def closings(found: Sequence[Token]) -> dict[int, int]:
+    """By each opening bracket the one that closes it; without those that nothing closes."""
+    open_ones: list[int] = []
+    pairs: dict[int, int] = {}
+    for number, token in enumerate(found):
+        if token.kind != "mark":
+            continue
+        if token.text in _CLOSES:
+            open_ones.append(number)
+        elif token.text in _CLOSES.values():
+            while open_ones and _CLOSES[found[open_ones[-1]].text] != token.text:
+                open_ones.pop()
+            if open_ones:
+                pairs[open_ones.pop()] = number
+    return pairs
+
+
+def tests(found: Sequence[Token], pairs: dict[int, int]) -> Iterator[RustTest]:
+    """Functions with ``#[test]``, and calls of macros, behind a statement or a block, whose first argument is a name
+    alone: that may be the name of a test which the macro makes."""
+    number = 0
+    while number < len(found):
+        test = _function(found, pairs, number) or _macro(found, pairs, number)
+        if test is not None:
+            yield test
+            number = test.body[1]
+        number += 1
+
+
+def _function(found: Sequence[Token], pairs: dict[int, int], first: int) -> RustTest | None:
+    place, is_test = first, False
+    while _is(found, place, "#") and _is(found, place + 1, "[") and place + 1 in pairs:
+        end = pairs[place + 1]
+        is_test = is_test or [it.text for it in found[place + 2 : end]] == ["test"]
+        place = end + 1
+    if not is_test:
+        return None
+    head = place
+    while place < len(found) and found[place].text in ("pub", "async", "unsafe", "const"):
+        place += 1
+    if not _is(found, place, "fn") or not _is_word(found, place + 1):
+        return None
+    body = next((it for it in range(place + 2, min(place + 60, len(found))) if found[it].text == "{"), None)
+    if body is None or body not in pairs:
+        return None
+    return RustTest(found[place + 1].text.removeprefix("r#"), (first, head), (body + 1, pairs[body]), is_macro=False)
+
+
+def _macro(found: Sequence[Token], pairs: dict[int, int], first: int) -> RustTest | None:
+    if first and found[first - 1].text not in (";", "}", "]", "{"):
+        return None
+    opens = first + 2
+    if not (_is_word(found, first) and _is(found, first + 1, "!") and opens in pairs and _is_word(found, first + 3)):
+        return None
+    if not _is(found, first + 4, ",") or found[first].text.startswith(_NO_TESTS):
+        return None
+    return RustTest(found[first + 3].text, (first, first), (first + 5, pairs[opens]), is_macro=True)
+
+
+def _is(found: Sequence[Token], place: int, text: str) -> bool:
+    return place < len(found) and found[place].text == text
+
+
+def _is_word(found: Sequence[Token], place: int) -> bool:
+    return place < len(found) and found[place].kind == "word"
+
+
+def arguments(found: Sequence[Token], pairs: dict[int, int], begin: int, end: int) -> list[tuple[int, int]]:
+    """The parts of these tokens that commas part, each from its first token to behind its last one."""
+    parts: list[tuple[int, int]] = []
+    start = place = begin
+    while place < end:
+        if found[place].text == ",":
+            parts.append((start, place))
+            start = place + 1
+        place = pairs.get(place, place) + 1
+    return [it for it in (*parts, (start, end)) if it[0] < it[1]]
