@@ -68,8 +68,8 @@ def falsify_rust(text: str, order: Callable[[str], Random | None]) -> tuple[str,
     made: list[tuple[int, int, str]] = []
     for name in sorted(can):
         if (draw := draws[name]) is not None:
-            for places in can[name]:
-                begin, end, change = draw.choice(places)
+            for changes in can[name]:
+                begin, end, change = draw.choice(changes)
                 made.append((begin, end, change(text[begin:end], draw)))
     for begin, end, new in sorted(made, reverse=True):
         text = f"{text[:begin]}{new}{text[end:]}"
