@@ -23,6 +23,7 @@ from environments.suites.canaries.blockcopies import (
     RUST_VALUES,
     FalseCopies,
 )
+from environments.suites.canaries.blocknames import JAVASCRIPT_NAMES, RUST_NAMES, NamedBlocks
 from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.blockwaits import JAVASCRIPT_WAITING, WaitingTests
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
@@ -60,12 +61,14 @@ class _Plants:
         place: tuple[int, re.Match[str]],
         render: Callable[[str], Sequence[str] | None],
         donor: str = "",
+        like: str = "",
     ) -> None:
-        """Add one whose lines `render` makes from its name, if its slot may be used."""
+        """Add one whose lines `render` makes from its name, if its slot may be used; the name begins as that of the
+        test whose work it does, `like`."""
         slot = f"{self.path}:{number}"
         if self.planting.slots is not None and slot not in self.planting.slots:
             return
-        name = self.names.draw(self.planting.draw, self.planting.taken)
+        name = self.names.draw(self.planting.draw, self.planting.taken, donor or like)
         made = render(name)
         if made is not None:
             self.planting.taken.add(name)
@@ -94,6 +97,8 @@ class TestBlocks:
     """The same for the slots of proofs of before."""
     waiting: WaitingTests | None = None
     """Tests that end by a call: up to two more canaries, behind the numbers of the others, do what these do."""
+    named: NamedBlocks | None = None
+    """How tests proper have other names, too; None where they keep theirs."""
     first_slot: int = 1
     """The number of a file's first canary: another one since the rules were changed, so that no slot of a proof of
     before means another canary."""
@@ -123,7 +128,7 @@ class TestBlocks:
             place = order.choice(starts)
             body = order.choice(bodies) if bodies else Body(0, 0, starts[0][1])
             render = partial(self._plain, kind, planting.draw, body.found, _text(lines, body))
-            plants.add(number, kind, place, render)
+            plants.add(number, kind, place, render, like=self._name(body) if bodies else "")
         first = self.first_slot + len(_KINDS)
         if self.copies_of_before is not None and planting.slots is not None:
             self._copy(plants, first, lines, starts, bodies, self.copies_of_before, order)
@@ -135,9 +140,17 @@ class TestBlocks:
             order = Random(f"{planting.places} {path} {len(text)} waiting")
             for number, body in enumerate(order.sample(waiting, min(_WAITING, len(waiting))), first + _COPIES):
                 waits = partial(self._waiting, self.waiting, planting.draw, body.found, _text(lines, body))
-                plants.add(number, CanaryKind.FAIL, order.choice(starts), waits)
+                plants.add(number, CanaryKind.FAIL, order.choice(starts), waits, like=self._name(body))
         self._insert(lines, plants.inserted)
-        return PlantedFile("".join(lines), tuple(plants.canaries))
+        planted = PlantedFile("".join(lines), tuple(plants.canaries))
+        if self.named is None or not planted.canaries:
+            return planted
+        return self.named.renamed(path, text, planted, planting, new_names)
+
+    def _name(self, body: Body) -> str:
+        """The name of the test with this body."""
+        found = self.names.search(body.found.string, body.found.start())
+        return found[1] if found else ""
 
     def _plain(
         self, kind: CanaryKind, draw: Random, found: re.Match[str], body: Sequence[str], name: str
@@ -163,10 +176,10 @@ class TestBlocks:
         fit = copies.among(lines, bodies)
         for number, body in enumerate(order.sample(fit, min(_COPIES, len(fit))), first):
             place = order.choice(starts)
-            donor = self.names.search(body.found.string, body.found.start())
+            donor = self._name(body)
             made = copies.made(body.found, _text(lines, body), order, plants.planting.draw)
-            if made is not None and donor is not None:
-                plants.add(number, CanaryKind.FAIL, place, partial(_named, made), donor[1])
+            if made is not None and donor:
+                plants.add(number, CanaryKind.FAIL, place, partial(_named, made), donor)
 
     def _insert(self, lines: list[str], inserted: Sequence[_Inserted]) -> None:
         """Put canaries' lines before the tests at these places, with these first lines; the numbers are the order of
@@ -286,6 +299,7 @@ JAVASCRIPT = TestBlocks(
     copies=JAVASCRIPT_VALUES,
     copies_of_before=JAVASCRIPT_COPIES,
     waiting=JAVASCRIPT_WAITING,
+    named=JAVASCRIPT_NAMES,
     first_slot=11,
 )
 GO = TestBlocks(
@@ -313,6 +327,7 @@ RUST = TestBlocks(
     ),
     copies=RUST_VALUES,
     copies_of_before=RUST_COPIES,
+    named=RUST_NAMES,
 )
 JAVA = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)@Test\s*$"),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from environments.suites.canaries.duels import Falsifier
 from environments.suites.canaries.falsify import ValueDice, near
-from environments.suites.canaries.rusttokens import RustTest, Token, arguments, closings, tests, tokens
+from environments.suites.canaries.rusttokens import RustTest, Token, arguments, closings, rust_tests, tokens
 
 _EQUAL = frozenset({"assert_eq", "debug_assert_eq"})
 _OPPOSITE = {
@@ -56,7 +56,7 @@ def falsify_rust(text: str, order: Callable[[str], Random | None]) -> tuple[str,
     found = tokens(text)
     pairs = closings(found)
     named: dict[str, list[RustTest]] = {}
-    for test in tests(found, pairs):
+    for test in rust_tests(found, pairs):
         named.setdefault(test.name, []).append(test)
     file = _File(found, pairs)
     draws = {name: order(name) for name in sorted(named)}
@@ -184,7 +184,7 @@ class _File:
         most = next((it for it in _SIZES if value <= it), value)
         others = [it for it in self._others.get("number", ()) if it != str(value) and int(it) <= most]
         around = [it for it in range(max(0, value - 5), value + 9) if it != value and it <= most]
-        likely = [it for it in others if abs(int(it) - value) <= max(9, value)]
+        likely = [it for it in others if abs(int(it) - value) <= max(9, value // 2)]
         drawn = draw.choice(likely) if likely and draw.random() < 0.5 else str(draw.choice(around))
         return f"{drawn}{parts['suffix'] if parts else ''}"
 
@@ -202,7 +202,7 @@ class _File:
         ]
         if not places:
             # As long as before: of bytes the length is a part of the type.
-            return f"{literal[:begin]}{near('', draw)}{literal[end:]}" if literal[0] == '"' else literal
+            return f"{literal[:end]}{near('', draw)}{literal[end:]}" if literal[0] == '"' else literal
         place = draw.choice(places)
         return f"{literal[: begin + place]}{near(content[place], draw)}{literal[begin + place + 1 :]}"
 

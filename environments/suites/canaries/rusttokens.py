@@ -72,7 +72,7 @@ def closings(found: Sequence[Token]) -> dict[int, int]:
     return pairs
 
 
-def tests(found: Sequence[Token], pairs: dict[int, int]) -> Iterator[RustTest]:
+def rust_tests(found: Sequence[Token], pairs: dict[int, int]) -> Iterator[RustTest]:
     """Functions with ``#[test]``, and calls of macros, behind a statement or a block, whose first argument is a name
     alone: that may be the name of a test which the macro makes."""
     number = 0

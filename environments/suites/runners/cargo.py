@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from environments.suites.canaries.blocknames import lone_functions
 from environments.suites.canaries.blocks import RUST
 from environments.suites.canaries.rustduels import RUST_FALSIFIER
 from environments.suites.runner import PARENT, Runner
@@ -160,5 +161,6 @@ RUNNER = Runner(
     name_of=name_of,
     inside=inside,
     plant=RUST.plant,
+    lone=lone_functions,
     falsify=replace(RUST_FALSIFIER, file_of=module_of),
 )
