@@ -17,7 +17,7 @@ from environments.suites.canaries.rustduels import RUST_FALSIFIER, falsify_rust
 from environments.suites.canaries.rusttokens import closings, rust_tests, tokens
 from environments.suites.runners import RUNNERS
 
-TEXT = '''//! Prices: "not a" test.
+TEXT = """//! Prices: "not a" test.
 use till::{halved, label, parts};
 
 #[test]
@@ -62,7 +62,7 @@ fn does_nothing() {
 }
 
 reads!(reads_a_tag, "<a/>", Token::Start("a", 0..2));
-'''
+"""
 NAMES = {"halves_a_price", "refuses", "parts_a_text", "knows_nothing", "asks_a_helper", "reads_a_tag"}
 
 
@@ -99,7 +99,7 @@ def test_one_place_of_a_test_is_another_and_all_else_stays() -> None:
         ("assert_eq!(200u8, halved(8));", r"assert_eq!\((?!200)(?:1\d\d|2[0-5]\d)u8, halved\(8\)\);"),
         ("assert_eq!(halved(8), 1.5);", r"assert_eq!\(halved\(8\), 1\.(?!5)\d\);"),
         ("assert_eq!(a(), Some(true));", r"assert_eq!\(a\(\), Some\(false\)\);"),
-        ("assert_eq!(a(), b\"ab\");", r'assert_eq!\(a\(\), b"(?!ab)\w\w"\);'),
+        ('assert_eq!(a(), b"ab");', r'assert_eq!\(a\(\), b"(?!ab)\w\w"\);'),
         ("assert_eq!(a(), 'x');", r"assert_eq!\(a\(\), '(?!x)\w'\);"),
         (r'assert_eq!(a(), "\n\x41");', r'assert_eq!\(a\(\), "\\n\\x41\w"\);'),
         ("assert_eq!(a(), [0; 2]);", r"assert_eq!\(a\(\), \[[1-9]; 2\]\);"),
