@@ -73,7 +73,7 @@ def changed(text: str, made: str) -> list[tuple[str, str]]:
     return [("".join(words[a:b]), "".join(others[c:d])) for kind, a, b, c, d in found if kind != "equal"]
 
 
-def made(body: str, seed: int = 5, before: str = "") -> str:
+def made(body: str, seed: int = 7, before: str = "") -> str:
     """The body of a test that is made false."""
     text = f"#[test]\n{before}fn it() {{\n    {body}\n}}\n"
     new, can = falsify_rust(text, partial(dice, "m", "f", seed=seed))
@@ -82,7 +82,7 @@ def made(body: str, seed: int = 5, before: str = "") -> str:
 
 
 def test_one_place_of_a_test_is_another_and_all_else_stays() -> None:
-    for seed in (5, 6):
+    for seed in RUST_FALSIFIER.seeds:
         text, can = falsify_rust(TEXT, partial(dice, "m", "f", seed=seed))
         assert can == NAMES
         assert len(changed(TEXT, text)) == len(NAMES)

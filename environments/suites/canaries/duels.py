@@ -26,6 +26,12 @@ _FIRST_OF_FORM = 3
 stored."""
 _FIRST_OF_VALUES = 5
 """By seeds from this one on falsehoods of JavaScript hit no message."""
+_FIRST_OF_LIKELY = 7
+"""By seeds from this one on they are values that the file holds."""
+
+
+class LikelyDice(ValueDice):
+    """The same for values that the file may ask for as well (`environments.suites.canaries.likely`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,15 @@ class Side:
 
 def dice(secret: str, file: str, name: str, seed: int) -> Random:
     """What makes one falsehood of a test; `secret` is what no sandbox holds."""
-    kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random
+    kind = (
+        LikelyDice
+        if seed >= _FIRST_OF_LIKELY
+        else ValueDice
+        if seed >= _FIRST_OF_VALUES
+        else FormDice
+        if seed >= _FIRST_OF_FORM
+        else Random
+    )
     return kind(f"{secret} {file} {name} {seed}")
 
 

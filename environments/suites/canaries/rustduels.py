@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from environments.suites.canaries.duels import Falsifier
 from environments.suites.canaries.falsify import ValueDice, near
+from environments.suites.canaries.likely import LikelyValues
 from environments.suites.canaries.rusttokens import RustTest, Token, arguments, closings, rust_tests, tokens
 
 _EQUAL = frozenset({"assert_eq", "debug_assert_eq"})
@@ -38,8 +39,6 @@ _SIZES = (127, 255, 32_767, 65_535, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)
 _ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u\{[^}]*\}|.)", re.S)
 _INTEGER = re.compile(r"(?P<digits>[0-9]+)(?P<suffix>_?(?:[iu](?:8|16|32|64|128|size))?)")
 _FLOAT = re.compile(r"[0-9]+\.[0-9]+")
-_FEW = 24
-"""Letters of a text in whose place another text of the file may stand."""
 
 
 class Change(NamedTuple):
@@ -81,7 +80,7 @@ class _File:
 
     def __init__(self, found: Sequence[Token], pairs: Mapping[int, int]) -> None:
         self._found, self._pairs = found, dict(pairs)
-        self._others = _others(found)
+        self._likely = _likely(found)
 
     def changes(self, test: RustTest, *, opposite: bool) -> list[Change]:
         """The best changes of a test: all of one kind."""
@@ -182,19 +181,13 @@ class _File:
         parts = _INTEGER.fullmatch(literal)
         value = int(parts["digits"]) if parts else 0
         most = next((it for it in _SIZES if value <= it), value)
-        others = [it for it in self._others.get("number", ()) if it != str(value) and int(it) <= most]
-        around = [it for it in range(max(0, value - 5), value + 9) if it != value and it <= most]
-        likely = [it for it in others if abs(int(it) - value) <= max(9, value // 2)]
-        drawn = draw.choice(likely) if likely and draw.random() < 0.5 else str(draw.choice(around))
-        return f"{drawn}{parts['suffix'] if parts else ''}"
+        return f"{self._likely.number(value, draw, most)}{parts['suffix'] if parts else ''}"
 
     def _text(self, literal: str, draw: Random) -> str:
         begin, end = literal.index('"') + 1, literal.rindex('"')
         content = literal[begin:end]
-        if literal[0] == '"' and len(content) <= _FEW and draw.random() < 0.5:
-            others = [it for it in self._others.get("text", ()) if it != content and _alike(it, content)]
-            if others:
-                return f'"{draw.choice(others)}"'
+        if literal[0] == '"' and (other := self._likely.text(content, draw)) is not None:
+            return f'"{other}"'
         escapes = [] if "r" in literal[: begin - 1] else [it.span() for it in _ESCAPE.finditer(content)]
         kept = {place for first, last in escapes for place in range(first, last)}
         places = [
@@ -268,23 +261,10 @@ def _letter(literal: str, draw: Random) -> str:
     return f"{literal[:begin]}{near(letter if letter.isalnum() and letter.isascii() else 'a', draw)}'"
 
 
-def _alike(text: str, other: str) -> bool:
-    """Whether two texts look alike: of about one length, and of words or not."""
-    lengths = abs(len(text) - len(other)) <= max(2, len(other) // 2)
-    return lengths and text[:1].isalpha() == other[:1].isalpha() and (" " in text) == (" " in other)
+def _likely(found: Sequence[Token]) -> LikelyValues:
+    texts = (it.text[1:-1] for it in found if it.kind == "text" and it.text[0] == '"')
+    return LikelyValues.of(texts, (it.text for it in found if it.kind == "number"))
 
 
-def _others(found: Iterable[Token]) -> dict[str, list[str]]:
-    """The literals of a file that others may be, by their kinds, each once."""
-    kinds: dict[str, dict[str, None]] = {}
-    for token in found:
-        content = token.text[1:-1]
-        if token.kind == "number" and token.text.isdigit() and len(token.text) <= 9:
-            kinds.setdefault("number", {})[str(int(token.text))] = None
-        elif token.kind == "text" and token.text[0] == '"' and re.fullmatch(rf"[^\\{{}}\n]{{1,{_FEW}}}", content):
-            kinds.setdefault("text", {})[content] = None
-    return {kind: list(values) for kind, values in kinds.items()}
-
-
-RUST_FALSIFIER = Falsifier(falsify_rust, seeds=(5, 6), last_seeds=(1,))
+RUST_FALSIFIER = Falsifier(falsify_rust, seeds=(7, 8), last_seeds=(1,))
 """The last seed asks for the opposite."""
