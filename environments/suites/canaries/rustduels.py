@@ -163,8 +163,9 @@ class _File:
         for number in range(begin, end):
             token, before = found[number], found[number - 1].text if number else ""
             if token.kind == "number":
-                # Not a field of a tuple, a length of an array, or a number that a range may need to begin with.
-                if before not in (".", ";") and _is_plain_number(token.text):
+                # Not a field of a tuple, a length of an array, or the bits of a shift, which may be too many.
+                is_shift = number > 1 and before in ("<", ">") and found[number - 2].text == before
+                if before not in (".", ";") and not is_shift and _is_plain_number(token.text):
                     yield Change(token.begin, token.end, self._number)
             elif token.kind in ("text", "raw"):
                 if not (has_parts and re.search(r"[{}]", token.text)) and not (has_parts and before == "("):

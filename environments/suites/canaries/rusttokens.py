@@ -73,15 +73,14 @@ def closings(found: Sequence[Token]) -> dict[int, int]:
 
 
 def rust_tests(found: Sequence[Token], pairs: dict[int, int]) -> Iterator[RustTest]:
-    """Functions with ``#[test]``, and calls of macros, behind a statement or a block, whose first argument is a name
-    alone: that may be the name of a test which the macro makes."""
+    """Functions with ``#[test]``, and what a call of a macro may make, behind a statement or a block: a test whose name
+    is the first argument, or tests each of which is written as a call."""
     number = 0
     while number < len(found):
-        test = _function(found, pairs, number) or _macro(found, pairs, number)
-        if test is not None:
-            yield test
-            number = test.body[1]
-        number += 1
+        test = _function(found, pairs, number)
+        made = [test] if test is not None else [*_macro(found, pairs, number)]
+        yield from made
+        number = made[-1].body[1] + 1 if made else number + 1
 
 
 def _function(found: Sequence[Token], pairs: dict[int, int], first: int) -> RustTest | None:
@@ -103,15 +102,20 @@ def _function(found: Sequence[Token], pairs: dict[int, int], first: int) -> Rust
     return RustTest(found[place + 1].text.removeprefix("r#"), (first, head), (body + 1, pairs[body]), is_macro=False)
 
 
-def _macro(found: Sequence[Token], pairs: dict[int, int], first: int) -> RustTest | None:
-    if first and found[first - 1].text not in (";", "}", "]", "{"):
-        return None
+def _macro(found: Sequence[Token], pairs: dict[int, int], first: int) -> Iterator[RustTest]:
     opens = first + 2
-    if not (_is_word(found, first) and _is(found, first + 1, "!") and opens in pairs and _is_word(found, first + 3)):
-        return None
-    if not _is(found, first + 4, ",") or found[first].text.startswith(_NO_TESTS):
-        return None
-    return RustTest(found[first + 3].text, (first, first), (first + 5, pairs[opens]), is_macro=True)
+    begins = not first or found[first - 1].text in (";", "}", "]", "{")
+    if not (begins and _is_word(found, first) and _is(found, first + 1, "!") and opens in pairs):
+        return
+    if found[first].text.startswith(_NO_TESTS) or not _is_word(found, opens + 1):
+        return
+    if _is(found, opens + 2, ","):
+        yield RustTest(found[opens + 1].text, (first, first), (opens + 3, pairs[opens]), is_macro=True)
+    place = opens + 1 if _is(found, opens + 2, "(") else pairs[opens]
+    while place < pairs[opens]:
+        if _is_word(found, place) and _is(found, place + 1, "(") and place + 1 in pairs:
+            yield RustTest(found[place].text, (first, first), (place + 2, pairs[place + 1]), is_macro=True)
+        place = pairs.get(place, place) + 1
 
 
 def _is(found: Sequence[Token], place: int, text: str) -> bool:
