@@ -68,10 +68,12 @@ shows! {
     shows_some(17u8, "17"),
 }
 """
-NAMES = {
-    *("halves_a_price", "refuses", "parts_a_text", "knows_nothing", "asks_a_helper", "reads_a_tag"),
-    *("shows_none", "shows_some"),
-}
+NAMES = frozenset(
+    {
+        *("halves_a_price", "refuses", "parts_a_text", "knows_nothing", "asks_a_helper", "reads_a_tag"),
+        *("shows_none", "shows_some"),
+    }
+)
 
 
 def changed(text: str, made: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from environments.suites.canaries.duels import Falsifier
 from environments.suites.canaries.falsify import ValueDice, near
 from environments.suites.canaries.likely import LikelyValues
-from environments.suites.canaries.rusttokens import RustTest, Token, arguments, closings, rust_tests, tokens
+from environments.suites.canaries.rusttokens import RustTest, RustToken, arguments, closings, rust_tests, tokens
 
 _EQUAL = frozenset({"assert_eq", "debug_assert_eq"})
 _OPPOSITE = {
@@ -41,7 +41,7 @@ _INTEGER = re.compile(r"(?P<digits>[0-9]+)(?P<suffix>_?(?:[iu](?:8|16|32|64|128|
 _FLOAT = re.compile(r"[0-9]+\.[0-9]+")
 
 
-class Change(NamedTuple):
+class Falsehood(NamedTuple):
     """A place in the text, and what is put there: `made` from the text that stands there, and what draws."""
 
     begin: int
@@ -57,9 +57,9 @@ def falsify_rust(text: str, order: Callable[[str], Random | None]) -> tuple[str,
     named: dict[str, list[RustTest]] = {}
     for test in rust_tests(found, pairs):
         named.setdefault(test.name, []).append(test)
-    file = _File(found, pairs)
+    file = _RustFile(found, pairs)
     draws = {name: order(name) for name in sorted(named)}
-    can: dict[str, list[list[Change]]] = {}
+    can: dict[str, list[list[Falsehood]]] = {}
     for name, same in named.items():
         places = [file.changes(test, opposite=not isinstance(draws[name] or ValueDice(0), ValueDice)) for test in same]
         if all(places):
@@ -75,19 +75,19 @@ def falsify_rust(text: str, order: Callable[[str], Random | None]) -> tuple[str,
     return text, frozenset(can)
 
 
-class _File:
+class _RustFile:
     """A file's tokens, and what in its tests can be another thing."""
 
-    def __init__(self, found: Sequence[Token], pairs: Mapping[int, int]) -> None:
+    def __init__(self, found: Sequence[RustToken], pairs: Mapping[int, int]) -> None:
         self._found, self._pairs = found, dict(pairs)
         self._likely = _likely(found)
 
-    def changes(self, test: RustTest, *, opposite: bool) -> list[Change]:
+    def changes(self, test: RustTest, *, opposite: bool) -> list[Falsehood]:
         """The best changes of a test: all of one kind."""
         kinds = self._opposites(test) if opposite else self._values(test)
         return next((found for kind in kinds if (found := list(kind))), [])
 
-    def _values(self, test: RustTest) -> Iterator[Iterable[Change]]:
+    def _values(self, test: RustTest) -> Iterator[Iterable[Falsehood]]:
         if test.is_macro:
             given = arguments(self._found, self._pairs, *test.body)
             yield (it for part in given[1:] for it in self._literals(*part))
@@ -101,7 +101,7 @@ class _File:
         yield (it for part in self._conditions(test) for it in (*self._turned(*part), *self._inside(*part)))
         yield (it for _, parts in self._calls(test) for part in parts for it in self._literals(*part))
 
-    def _opposites(self, test: RustTest) -> Iterator[Iterable[Change]]:
+    def _opposites(self, test: RustTest) -> Iterator[Iterable[Falsehood]]:
         if test.is_macro:
             return
         yield (it for part in self._conditions(test) for it in self._turned(*part))
@@ -125,7 +125,7 @@ class _File:
     def _conditions(self, test: RustTest) -> Iterator[tuple[int, int]]:
         return (parts[0] for macro, parts in self._asserted(test) if macro in ("assert", "debug_assert"))
 
-    def _inside(self, begin: int, end: int) -> Iterable[Change]:
+    def _inside(self, begin: int, end: int) -> Iterable[Falsehood]:
         """The literals of a condition that does not say what is not."""
         marks = {self._found[it].text for it in self._top(begin, end)} - {"=="}
         is_plain = self._found[begin].text != "!" and marks.isdisjoint((*_OPPOSITE_MARKS, "&&", "||"))
@@ -156,7 +156,7 @@ class _File:
     def _follows(self, number: int, texts: tuple[str, ...]) -> bool:
         return number + 1 < len(self._found) and self._found[number + 1].text in texts
 
-    def _literals(self, begin: int, end: int) -> Iterator[Change]:
+    def _literals(self, begin: int, end: int) -> Iterator[Falsehood]:
         """The literals that can be others of their type."""
         found = self._found
         has_parts = any(_NOT_VALUES.fullmatch(it.text) for it in found[begin:end])
@@ -166,14 +166,14 @@ class _File:
                 # Not a field of a tuple, a length of an array, or the bits of a shift, which may be too many.
                 is_shift = number > 1 and before in ("<", ">") and found[number - 2].text == before
                 if before not in (".", ";") and not is_shift and _is_plain_number(token.text):
-                    yield Change(token.begin, token.end, self._number)
+                    yield Falsehood(token.begin, token.end, self._number)
             elif token.kind in ("text", "raw"):
                 if not (has_parts and re.search(r"[{}]", token.text)) and not (has_parts and before == "("):
-                    yield Change(token.begin, token.end, self._text)
+                    yield Falsehood(token.begin, token.end, self._text)
             elif token.kind == "letter":
-                yield Change(token.begin, token.end, _letter)
+                yield Falsehood(token.begin, token.end, _letter)
             elif token.text in ("true", "false"):
-                yield Change(token.begin, token.end, lambda it, _: "false" if it == "true" else "true")
+                yield Falsehood(token.begin, token.end, lambda it, _: "false" if it == "true" else "true")
 
     def _number(self, literal: str, draw: Random) -> str:
         if _FLOAT.fullmatch(literal):
@@ -200,7 +200,7 @@ class _File:
         place = draw.choice(places)
         return f"{literal[: begin + place]}{near(content[place], draw)}{literal[begin + place + 1 :]}"
 
-    def _turned(self, begin: int, end: int) -> Iterator[Change]:
+    def _turned(self, begin: int, end: int) -> Iterator[Falsehood]:
         """A condition that is its opposite: by its last call, its comparison, or a mark before it."""
         found = self._found
         top = [*self._top(begin, end)]
@@ -210,15 +210,15 @@ class _File:
         if len(marks) == 1 and found[marks[0]].text in _OPPOSITE_MARKS and _is_compared(found, marks[0]):
             yield _put(found[marks[0]], found[marks[0]], _OPPOSITE_MARKS[found[marks[0]].text])
         elif marks:
-            yield Change(first.begin, last.end, lambda it, _: f"!({it})")
+            yield Falsehood(first.begin, last.end, lambda it, _: f"!({it})")
         elif calls and calls[-1] == end - 3:
             yield _put(found[calls[-1]], found[calls[-1]], _OPPOSITE_CALLS[found[calls[-1]].text])
         elif first.text == "!":
-            yield Change(first.begin, last.end, lambda it, _: it[1:].lstrip())
+            yield Falsehood(first.begin, last.end, lambda it, _: it[1:].lstrip())
         elif first.text in ("true", "false") and end == begin + 1:
             yield _put(first, first, "false" if first.text == "true" else "true")
         else:
-            yield Change(first.begin, last.end, lambda it, _: f"!{it}")
+            yield Falsehood(first.begin, last.end, lambda it, _: f"!{it}")
 
     def _top(self, begin: int, end: int) -> Iterator[int]:
         """The tokens that stand in no brackets, and the brackets that open."""
@@ -227,26 +227,26 @@ class _File:
             yield place
             place = self._pairs.get(place, place) + 1
 
-    def _expected(self, test: RustTest) -> Iterator[Change]:
+    def _expected(self, test: RustTest) -> Iterator[Falsehood]:
         """The text that a panic has to hold."""
         found = self._found
         if any(it.text == "should_panic" for it in found[slice(*test.attributes)]):
             yield from (it for it in self._literals(*test.attributes) if found and it.end - it.begin > 2)
             yield from self._unexpected(test)
 
-    def _unexpected(self, test: RustTest) -> Iterator[Change]:
+    def _unexpected(self, test: RustTest) -> Iterator[Falsehood]:
         """A panic that nobody waits for."""
         for number in range(*test.attributes):
             end = self._pairs.get(number, 0)
             if self._found[number].text == "[" and self._found[number + 1].text == "should_panic":
-                yield Change(self._found[number - 1].begin, self._found[end].end, lambda _, __: "")
+                yield Falsehood(self._found[number - 1].begin, self._found[end].end, lambda _, __: "")
 
 
-def _put(first: Token, last: Token, text: str) -> Change:
-    return Change(first.begin, last.end, lambda _, __: text)
+def _put(first: RustToken, last: RustToken, text: str) -> Falsehood:
+    return Falsehood(first.begin, last.end, lambda _, __: text)
 
 
-def _is_compared(found: Sequence[Token], number: int) -> bool:
+def _is_compared(found: Sequence[RustToken], number: int) -> bool:
     """Whether such a mark is no bracket of types."""
     text = found[number].text
     return text not in "<>" or (found[number - 1].text != "::" and not found[number - 1].text[:1].isupper())
@@ -262,7 +262,7 @@ def _letter(literal: str, draw: Random) -> str:
     return f"{literal[:begin]}{near(letter if letter.isalnum() and letter.isascii() else 'a', draw)}'"
 
 
-def _likely(found: Sequence[Token]) -> LikelyValues:
+def _likely(found: Sequence[RustToken]) -> LikelyValues:
     texts = (it.text[1:-1] for it in found if it.kind == "text" and it.text[0] == '"')
     return LikelyValues.of(texts, (it.text for it in found if it.kind == "number"))
 

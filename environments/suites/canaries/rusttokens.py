@@ -22,7 +22,7 @@ _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _LONGEST = 1 << 20
 
 
-class Token(NamedTuple):
+class RustToken(NamedTuple):
     """A token with its place in the text; `kind` is a group of the pattern: raw, text, letter, number, word or mark."""
 
     kind: str
@@ -45,17 +45,17 @@ class RustTest(NamedTuple):
     is_macro: bool
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[RustToken]:
     """All but blanks and comments; none of a text that is too long to be somebody's."""
     found = _TOKEN.finditer(text) if len(text) <= _LONGEST else iter(())
     return [
-        Token("raw" if it["raw"] else it.lastgroup or "", it[0], it.start())
+        RustToken("raw" if it["raw"] else it.lastgroup or "", it[0], it.start())
         for it in found
         if it.lastgroup != "blank" and it[0]
     ]
 
 
-def closings(found: Sequence[Token]) -> dict[int, int]:
+def closings(found: Sequence[RustToken]) -> dict[int, int]:
     """By each opening bracket the one that closes it; without those that nothing closes."""
     open_ones: list[int] = []
     pairs: dict[int, int] = {}
@@ -72,7 +72,7 @@ def closings(found: Sequence[Token]) -> dict[int, int]:
     return pairs
 
 
-def rust_tests(found: Sequence[Token], pairs: dict[int, int]) -> Iterator[RustTest]:
+def rust_tests(found: Sequence[RustToken], pairs: dict[int, int]) -> Iterator[RustTest]:
     """Functions with ``#[test]``, and what a call of a macro may make, behind a statement or a block: a test whose name
     is the first argument, or tests each of which is written as a call."""
     number = 0
@@ -83,7 +83,7 @@ def rust_tests(found: Sequence[Token], pairs: dict[int, int]) -> Iterator[RustTe
         number = made[-1].body[1] + 1 if made else number + 1
 
 
-def _function(found: Sequence[Token], pairs: dict[int, int], first: int) -> RustTest | None:
+def _function(found: Sequence[RustToken], pairs: dict[int, int], first: int) -> RustTest | None:
     place, is_test = first, False
     while _is(found, place, "#") and _is(found, place + 1, "[") and place + 1 in pairs:
         end = pairs[place + 1]
@@ -102,7 +102,7 @@ def _function(found: Sequence[Token], pairs: dict[int, int], first: int) -> Rust
     return RustTest(found[place + 1].text.removeprefix("r#"), (first, head), (body + 1, pairs[body]), is_macro=False)
 
 
-def _macro(found: Sequence[Token], pairs: dict[int, int], first: int) -> Iterator[RustTest]:
+def _macro(found: Sequence[RustToken], pairs: dict[int, int], first: int) -> Iterator[RustTest]:
     opens = first + 2
     begins = not first or found[first - 1].text in (";", "}", "]", "{")
     if not (begins and _is_word(found, first) and _is(found, first + 1, "!") and opens in pairs):
@@ -118,15 +118,15 @@ def _macro(found: Sequence[Token], pairs: dict[int, int], first: int) -> Iterato
         place = pairs.get(place, place) + 1
 
 
-def _is(found: Sequence[Token], place: int, text: str) -> bool:
+def _is(found: Sequence[RustToken], place: int, text: str) -> bool:
     return place < len(found) and found[place].text == text
 
 
-def _is_word(found: Sequence[Token], place: int) -> bool:
+def _is_word(found: Sequence[RustToken], place: int) -> bool:
     return place < len(found) and found[place].kind == "word"
 
 
-def arguments(found: Sequence[Token], pairs: dict[int, int], begin: int, end: int) -> list[tuple[int, int]]:
+def arguments(found: Sequence[RustToken], pairs: dict[int, int], begin: int, end: int) -> list[tuple[int, int]]:
     """The parts of these tokens that commas part, each from its first token to behind its last one."""
     parts: list[tuple[int, int]] = []
     start = place = begin
