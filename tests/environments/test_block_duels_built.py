@@ -1,5 +1,5 @@
-"""Duels of jest, mocha, vitest and cargo from end to end: in containers, on small repositories; npm gives the runners on
-Node."""
+"""Duels of jest, mocha, vitest and cargo from end to end: in containers, on small repositories; npm gives the runners
+on Node."""
 
 from __future__ import annotations
 

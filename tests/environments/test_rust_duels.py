@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from functools import partial
 from random import Random
 
@@ -11,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.canaries.duels import dice
+from environments import duelling
+from environments.suites.canaries.duels import Side, dice
 from environments.suites.canaries.falsify import ValueDice
 from environments.suites.canaries.rustduels import RUST_FALSIFIER, falsify_rust
 from environments.suites.canaries.rusttokens import closings, rust_tests, tokens
 from environments.suites.runners import RUNNERS
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
 
 TEXT = """//! Prices: "not a" test.
 use till::{halved, label, parts};
@@ -143,6 +147,25 @@ def test_of_tests_of_one_name_all_are_false_or_none_can_be() -> None:
     new, can = falsify_rust(text, ValueDice)
     assert can == {"holds"} and "assert_eq!(a(), 1)" not in new
     assert falsify_rust(text.replace("a(), 1", "a(), b()", 1), ValueDice)[1] == set()
+
+
+def test_a_falsehood_that_does_not_compile_spares_the_others_of_its_side() -> None:
+    ids = {("tests/till.rs", name): [f"till tests/till.rs {name}"] for name in "abcdef"}
+    asked: list[int] = []
+
+    class Duel:
+        """A tree on which one falsehood does not compile: then no test is run."""
+
+        def run(self, side: Side, files: Iterable[str]) -> TestRun:
+            asked.append(len(side.false))
+            if ("tests/till.rs", "c") in side.false:
+                return TestRun({}, "", 0.0, 101)
+            ends = {it: Status.failed if test in side.false else Status.passed for test in ids for it in ids[test]}
+            return TestRun(ends, "", 0.0, 0)
+
+    fit = duelling._fit(Duel(), ids, 7, Random(1), lambda words: None)  # type: ignore[arg-type]
+    assert fit == ids.keys() - {("tests/till.rs", "c")}
+    assert len(asked) < 4 * len(ids)
 
 
 @given(st.text() | st.text(alphabet="#[test]fn a(){}\"'/*r!assert_eq,;b1\\ \n"))
