@@ -3,7 +3,7 @@
 One that must fail does what one of the file's own tests does, so that it calls the code under test, and then asserts
 what is false. Tests are found by their first and last lines, as formatters lay them out. Of one that may end before its
 last line, or whose parts are reported by themselves, none is made; a file without another one has canaries that call
-nothing. In JavaScript and Rust two more are copies that ask for another value in one of the test's own assertions.
+nothing. In JavaScript and Rust up to six more are copies that ask for another value in an assertion of their own.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from environments.suites.canaries.names import REASONS, NewNames, new_word, unus
 _KINDS = (CanaryKind.FAIL, CanaryKind.FAIL, CanaryKind.SKIP)
 _COPIES = 2
 _WAITING = 2
+_MORE_COPIES = 4
+"""Copies of other tests: as far as a file's tests can be copied, most have one."""
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -134,7 +136,11 @@ class TestBlocks:
             self._copy(plants, first, lines, starts, bodies, self.copies_of_before, order)
         if self.copies is not None:
             order = Random(f"{planting.places} {path} {len(text)} values")
-            self._copy(plants, first + _COPIES + _WAITING, lines, starts, bodies, self.copies, order)
+            copied = self._copy(plants, first + _COPIES + _WAITING, lines, starts, bodies, self.copies, order)
+            others = [it for it in bodies if it not in copied]
+            order = Random(f"{planting.places} {path} {len(text)} more")
+            more = first + 2 * _COPIES + _WAITING
+            self._copy(plants, more, lines, starts, others, self.copies, order, most=_MORE_COPIES)
         if self.waiting is not None and (waiting := self.waiting.form.bodies(lines, starts)):
             # Dice of their own: files without such tests, and proofs of before, have the others as they were.
             order = Random(f"{planting.places} {path} {len(text)} waiting")
@@ -171,15 +177,19 @@ class TestBlocks:
         bodies: Sequence[Body],
         copies: FalseCopies,
         order: Random,
-    ) -> None:
-        """Add copies of some of these tests, numbered from `first` on."""
+        *,
+        most: int = _COPIES,
+    ) -> list[Body]:
+        """Add copies of some of these tests, numbered from `first` on; those that were chosen."""
         fit = copies.among(lines, bodies)
-        for number, body in enumerate(order.sample(fit, min(_COPIES, len(fit))), first):
+        chosen = order.sample(fit, min(most, len(fit)))
+        for number, body in enumerate(chosen, first):
             place = order.choice(starts)
             donor = self._name(body)
             made = copies.made(body.found, _text(lines, body), order, plants.planting.draw)
             if made is not None and donor:
                 plants.add(number, CanaryKind.FAIL, place, partial(_named, made), donor)
+        return chosen
 
     def _insert(self, lines: list[str], inserted: Sequence[_Inserted]) -> None:
         """Put canaries' lines before the tests at these places, with these first lines; the numbers are the order of
