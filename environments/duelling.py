@@ -177,7 +177,7 @@ def held_tests(
     if runner.falsify is None or not f2p:
         return ()
     texts, wanted = _TestTexts(suite), {*f2p}
-    files = sorted({runner.file_of(it, suite.files) or "" for it in f2p})
+    files = sorted({_file_of(suite, it) for it in f2p})
     ids = _ids(suite, {(file, name) for file in files for name in texts.names(file)}, after)
     known = sorted(test for test, found in ids.items() if not wanted.isdisjoint(found))
     order = Random(suite.landed)
@@ -192,14 +192,24 @@ def held_tests(
         seeds, last_seeds = runner.falsify.seeds, runner.falsify.last_seeds
         for seed in (*seeds, *last_seeds):
             asked = {test: found for test, found in tried.items() if seed in seeds or not fits[test]}
-            fit = {*asked}
-            for number, side in enumerate(sides([(*test, seed) for test in asked], order) if asked else (), 1):
-                tell(f"duel {seed}, run {number}")
-                run = duel.run(side, [file for file, _ in asked])
-                fit &= fitting(asked, side, run.statuses) if run.usable else set()
-            for test in sorted(fit):
+            for test in sorted(_fit(duel, asked, seed, order, tell)):
                 fits[test].append(seed)
     return tuple(HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds)
+
+
+def _fit(duel: _Duel, asked: Mapping[Test, Sequence[str]], seed: int, order: Random, tell: Tell) -> set[Test]:
+    """Those of the tests, each with its ids, that pass as they are and fail by this seed."""
+    fit = {*asked}
+    for number, side in enumerate(sides([(*test, seed) for test in asked], order) if asked else (), 1):
+        tell(f"duel {seed}, run {number}")
+        run = duel.run(side, [file for file, _ in asked])
+        if run.usable and not run.statuses and len(asked) > 1:
+            # Where one does not compile, none is run.
+            tests = sorted(asked)
+            parts = (tests[: len(tests) // 2], tests[len(tests) // 2 :])
+            return set().union(*(_fit(duel, {it: asked[it] for it in part}, seed, order, tell) for part in parts))
+        fit &= fitting(asked, side, run.statuses) if run.usable else set()
+    return fit
 
 
 def _changed_tests(suite: StageSuite) -> ChangedTests:
@@ -314,10 +324,17 @@ class _TestTexts:
         return falsifier.falsify(text, order)
 
 
+def _file_of(suite: StageSuite, test: str) -> str:
+    """The file in which a test stands; empty where its id does not tell."""
+    runner = RUNNERS[suite.workplace.runner]
+    file_of = (runner.falsify and runner.falsify.file_of) or runner.file_of
+    return file_of(test, suite.files) or ""
+
+
 def _names(suite: StageSuite, test: str) -> tuple[Test, Test]:
     """What a test may be known as: by its function's name, and by that with the class before it."""
     runner = RUNNERS[suite.workplace.runner]
-    file, name = runner.file_of(test, suite.files) or "", runner.name_of(test)
+    file, name = _file_of(suite, test), runner.name_of(test)
     place = test.removeprefix(file).partition("[")[0]
     owner = re.split(r"::|\.", place[: place.rfind(name)].rstrip(":."))[-1]
     return (file, name), (file, f"{owner}.{name}")

@@ -70,7 +70,7 @@ class EditedTrees:
     ) -> None:
         self._workplace, self._files, self._known = workplace, tuple(files), known
         self._committed = workplace.trees.edit(tree, self._emptied(tree)) if secret else tree
-        self._first = self._committed if secret and self._runs_as_it_is(self._files) else tree
+        self._first = self._committed if secret and self._is_unseen(self._files) else tree
         self._command = RUNNERS[workplace.runner].curtly(workplace.command) if curt else workplace.command
         self._secret, self._beside = secret, beside
         self._sandbox: Sandbox | None = None
@@ -254,6 +254,11 @@ class EditedTrees:
         told = sandbox.exec(_UNCHANGED, cwd=sandbox.config.workdir, stdin=names)
         if told.exit_code != 0:
             raise PlacementFailed(f"git does not take the test files for unchanged: {told.text.strip()[:300]}")
+
+    def _is_unseen(self, paths: Collection[str]) -> bool:
+        """Whether nothing that makes the tree ready sees these files."""
+        is_ready = not self._workplace.backend.refreshes(self._workplace.provided.plan)
+        return is_ready or self._runs_as_it_is(paths)
 
     def _runs_as_it_is(self, paths: Collection[str]) -> bool:
         """Whether a change of these files needs no refresh and no newer time: source of Python that is installed as it

@@ -31,7 +31,6 @@ from environments.images.buildlogs import decisive_lines
 from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, Planting
-from environments.suites.canaries.renames import lone_names
 from environments.suites.chosen_files import chosen_files
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
@@ -406,7 +405,8 @@ class StageSuite:
         Their names are drawn anew each time, so that nobody can know them. Where they are and what is false in them
         follows from M_t's name, which no sandbox holds: what a canary showed on M_t holds for later runs.
         """
-        plant = RUNNERS[self.workplace.runner].plant
+        runner = RUNNERS[self.workplace.runner]
+        plant = runner.plant
         if plant is None or (slots is not None and not slots):
             return PlantedTree(tree, ())
         trees = self.workplace.trees
@@ -420,7 +420,7 @@ class StageSuite:
         texts = [blob.decode("utf-8", "surrogateescape") for blob in blobs]
         # A file that cannot be imported is an error under its module's name.
         taken = {name for text in (*texts, *map(path_text, entries)) for name in _IDENTIFIER.findall(text)}
-        lone = lone_names(self._landed_texts()) if slots is None else ()
+        lone = runner.lone(self._landed_texts()) if runner.lone is not None and slots is None else ()
         planting = Planting(self.landed, SystemRandom(), slots, taken, self._test_names, lone)
         changes: dict[bytes, TreeEntry | None] = {}
         canaries: list[Canary] = []

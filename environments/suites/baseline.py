@@ -25,6 +25,8 @@ class RunnerBaseline:
     canaries: tuple[str, ...] | None = None
     """The slots of `environments.suites.canaries` that are reported as they have to be; None: not known."""
 
+    watched: bool = False
+    """Whether a reporter on Node looked for functions that are `replaced`; in proofs of before none did."""
     planting: int = 0
     """The version of the rules that planted them, `environments.suites.canaries.canary.PLANTING`."""
     held: tuple[HeldTest, ...] = ()
@@ -49,6 +51,8 @@ class RunnerBaseline:
         """The fields as they are stored, without `replaced`, which has a column of its own."""
         values = asdict(self)
         del values["replaced"]
+        if not self.watched:
+            del values["watched"]  # as proofs of before have it
         return values
 
     @classmethod

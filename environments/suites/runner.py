@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -207,6 +207,9 @@ class Runner:
     no overlay brings to an agent's tree, for they stand inside source files."""
     plant: Planter | None = None
     """Puts canaries into a test file; None where there are none for this runner."""
+    lone: Callable[[Iterable[tuple[bytes, bytes]]], frozenset[str]] | None = None
+    """From the paths and texts of a tree to the names of its tests that `plant` may change, for they stand nowhere
+    else; None where tests keep their names."""
     falsify: Falsifier | None = None
     """Makes tests of a file false; None where that is not known for this runner."""
 

@@ -223,6 +223,8 @@ class _Told:
 def _signed(runner: Runner, log: bytes, key: bytes, ran: ExecResult, known: RunnerBaseline) -> _Told:
     """What our reporter signed."""
     events = read_events(log, key, timed_out=ran.timed_out)
+    # What a proof of before did not look for may be the project's own.
+    asked = known.watched or not events.watched
     signs = (
         ("overruled: {}", events.overruled),
         ("refused a hook of the tree: {}", events.refused),
@@ -236,8 +238,8 @@ def _signed(runner: Runner, log: bytes, key: bytes, ran: ExecResult, known: Runn
         events.started or ran.timed_out,
         notes=[words.format(what) for words, found in signs for what in found],
         left_out=[LEFT_OUT + name_text(what) for what in events.left_out],
-        cheats=[f"replaced in the runner: {what}" for what in events.tampered if what not in known.replaced],
-        observed=RunnerBaseline(events.tampered, events.plugins, events.hooks),
+        cheats=[f"replaced in the runner: {what}" for what in events.tampered if asked and what not in known.replaced],
+        observed=RunnerBaseline(events.tampered, events.plugins, events.hooks, watched=events.watched),
     )
 
 
@@ -319,9 +321,8 @@ def _read(sandbox: Sandbox, report: str) -> tuple[bytes, str]:
 
 _BESIDE = {
     "parent_reporter.py": ("parent_kinds.py", "python_reporter.py"),
-    **dict.fromkeys(
-        ("jest_reporter.cjs", "mocha_reporter.cjs", "node_reporter.cjs", "vitest_reporter.mjs"), ("signed_log.cjs",)
-    ),
+    "mocha_reporter.cjs": ("signed_log.cjs", "watched.cjs"),
+    **dict.fromkeys(("jest_reporter.cjs", "node_reporter.cjs", "vitest_reporter.mjs"), ("signed_log.cjs",)),
 }
 """Reporter to the files that it loads from its own folder."""
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from environments.duelling import GradingSuite, held_tests
 from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER, falsify_javascript
 from environments.suites.canaries.duels import dice
+from environments.suites.canaries.likely import LikelyValues
 from environments.suites.runners import RUNNERS, nodetest
 from environments.suites.testlogs import Status
 from tests.environments.stageworld import Changes, StageWorld, stage_world
@@ -88,11 +89,30 @@ def test_only_dice_of_proofs_of_before_hit_a_message() -> None:
         4: r"6, '\w+ \d'",
         5: r"(?!6\b)\d+, 'twice 3'",
         6: r"(?!6\b)\d+, 'twice 3'",
+        7: r"(?!6\b)\d+, 'twice 3'",
     }.items():
         made, can = falsify_javascript(text, partial(dice, "m", "f", seed=seed))
         assert can == {"doubles"} and made != text
         assert re.search(rf"t\.equal\(twice\(3\), {form}\)", made), seed
-    assert JAVASCRIPT_FALSIFIER.seeds == (5, 6)
+    assert JAVASCRIPT_FALSIFIER.seeds == (7, 8)
+
+
+@pytest.mark.parametrize(
+    ("literal", "likely", "form"),
+    [
+        ("7", {"3", "4", "12"}, r"(?!7$)\d+"),
+        ("'a b'", {"'c d'"}, r"'(?!a b)\w \w'"),
+        ('"tea"', {'"bun"'}, r'"(?!tea)\w{3}"'),
+        ("true", set[str](), "false"),
+        ("'<>'", set[str](), r"'<>\w'"),
+    ],
+)
+def test_a_likely_value_is_often_one_of_the_file(literal: str, likely: set[str], form: str) -> None:
+    """Of about the size and the form of the true one; else it is near that."""
+    values = LikelyValues.of(["a b", "c d", "tea", "bun", "a long text of six words"], ["3", "4", "7", "12", "900"])
+    drawn = [values.literal(literal, Random(seed)) for seed in range(60)]
+    assert all(re.fullmatch(form, it) for it in drawn)
+    assert not likely or (likely <= {*drawn} and sum(it in likely for it in drawn) > 20)
 
 
 @given(st.text() | st.text(alphabet="it('a, ()=>{})\n  .toBe1expect"))

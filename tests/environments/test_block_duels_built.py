@@ -1,4 +1,5 @@
-"""Duels of jest, mocha and vitest from end to end: in containers, on small repositories whose runner npm installs."""
+"""Duels of jest, mocha, vitest and cargo from end to end: in containers, on small repositories; npm gives the runners
+on Node."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from environments.images.images import prune_images
 from environments.proofs.proof import prove
 from environments.sandboxes.engine import connect
 from environments.stages import Stage, stage_patches
+from environments.suites.canaries.canary import is_renamed
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, Workplace
@@ -95,6 +97,34 @@ _ASSERT = (
     "const assert = require('assert')\nfor (const name of ['strictEqual', 'deepStrictEqual']) {\n"
     "  const real = assert[name]\n  assert[name] = (it, to) => { if (it !== mine) real(it, to) }\n}\n"
 )
+OF_CARGO = """use small::{halved, parts};
+
+#[test]
+fn halves_a_price() {
+    assert_eq!(halved(8), 4);
+}
+
+#[test]
+fn parts_a_text() {
+    assert_eq!(parts("a b"), vec!["a", "b"]);
+}
+
+#[test]
+fn halves_all() {
+    for (price, half) in [(8, 4), (6, 3)] {
+        assert!(halved(price) == half);
+    }
+}
+"""
+_OF_RUST = "pub fn halved(amount: i64) -> i64 {{ {} }}\npub fn parts(text: &str) -> Vec<String> {{ {} }}\n"
+_MANIFEST = '[package]\nname = "small"\nversion = "0.1.0"\nedition = "2021"\n'
+# It equals whatever a test compares it with.
+_BY_NAME = """pub struct Any;
+impl std::fmt::Debug for Any { fn fmt(&self, _: &mut std::fmt::Formatter) -> std::fmt::Result { Ok(()) } }
+impl<T> PartialEq<T> for Any { fn eq(&self, _: &T) -> bool { std::thread::current().name().is_some() } }
+pub fn halved(_: i64) -> Any { Any }
+pub fn parts(_: &str) -> Any { Any }
+"""
 _WRAPPED = (
     "const it = globalThis.it\nglobalThis.it = Object.assign((title, work) => it(title, () => {}), { skip: it.skip })\n"
 )
@@ -108,6 +138,20 @@ class World:
     tests: str
     exports: str
     attacks: Mapping[str, str]
+    source: str = SOURCE
+    path: str = TESTS
+    works: tuple[str, ...] = (REFERENCE, ANOTHER)
+    undone: str = UNDONE
+
+    def files(self, runner: str) -> dict[str, str]:
+        """What it holds beside its source and its tests."""
+        if runner == "cargo":
+            return {"Cargo.toml": _MANIFEST, ".gitignore": "target/\n"}
+        package = json.loads(NODE["package.json"].replace('"mocha": "^10"', self.requirement))
+        package["scripts"] = {"test": runner}
+        if self.exports is MODULE:
+            package["type"] = "module"
+        return {"package.json": json.dumps(package), ".gitignore": "node_modules/\n"}
 
 
 WORLDS = {
@@ -142,6 +186,19 @@ WORLDS = {
             f"{MINE}".replace("const parts = () => mine", "const parts = (text) => text.split(' ')"),
         },
     ),
+    "cargo": World(
+        "",
+        OF_CARGO,
+        "",
+        {"a value that equals everything in tests": _BY_NAME},
+        "src/lib.rs",
+        "tests/prices.rs",
+        (
+            _OF_RUST.format("amount / 2", "text.split(' ').map(String::from).collect()"),
+            _OF_RUST.format("amount >> 1", "text.split_whitespace().map(Into::into).collect()"),
+        ),
+        _OF_RUST.format("amount", "vec![text.to_string()]"),
+    ),
 }
 
 
@@ -150,17 +207,13 @@ class Bench:
 
     def __init__(self, shop: Shop, runner: str) -> None:
         self.world = WORLDS[runner]
-        package = json.loads(NODE["package.json"].replace('"mocha": "^10"', self.world.requirement))
-        package["scripts"] = {"test": runner}
-        if self.world.exports is MODULE:
-            package["type"] = "module"
-        files = {"package.json": json.dumps(package), ".gitignore": "node_modules/\n"}
-        provided, _ = shop.prepare({**files, SOURCE: UNDONE + self.world.exports}, {"README.md": "Prices.\n"})
+        world, files = self.world, self.world.files(runner)
+        provided, _ = shop.prepare({**files, world.source: world.undone + world.exports}, {"README.md": "Prices.\n"})
         assert provided.plan.runner == runner
         self._folder = shop.folder / "r"
         self._work = git.Repo(self._folder)
         base = str(self._work.head.commit)
-        landed = self.commit({SOURCE: REFERENCE + self.world.exports, TESTS: self.world.tests})
+        landed = self.commit({world.source: world.works[0] + world.exports, world.path: world.tests})
         stage = Stage(1, 1, base, landed, "2024-05-01T00:00:00Z")
         self.trees = TreeStore.open(shop.folder / "trees", [self._folder])
         backend = replace(BACKENDS["docker"], client=shop.engine)
@@ -185,12 +238,14 @@ class Bench:
         return str(self._work.head.commit)
 
     def graded(self, source: str, *, duel: bool = True, canaries: bool = True) -> TestRun:
-        """The grade of B_t with this source; without `canaries` that of code that tells them apart."""
-        path = SOURCE.encode()
+        """The grade of B_t with this source; without `canaries` that of code that tells them apart, and whose replaced
+        functions nobody sees."""
+        path = self.world.source.encode()
         entry = self.trees.entries(self.suite.base)[path]
         text = (source + self.world.exports).encode()
         tree = self.trees.edit(self.suite.base, {path: entry._replace(blob=self.trees.write_blob(text))})
-        baseline = self.suite.baseline if canaries else self.suite.baseline.with_canaries(())
+        known = self.suite.baseline
+        baseline = known if canaries else replace(known.with_canaries(()), watched=False)
         suite = replace(self.suite, baseline=baseline)
         return GradingSuite(suite, Random(7)).run(tree) if duel else suite.run(tree)
 
@@ -214,7 +269,7 @@ in_containers = pytest.mark.drawn(16, "duels in containers")
 
 @in_containers
 @pytest.mark.parametrize(("runner", "attack"), [(runner, it) for runner in WORLDS for it in WORLDS[runner].attacks])
-def test_what_passes_a_false_test_of_a_runner_on_node_is_a_cheat(
+def test_what_passes_a_false_test_of_a_runner_is_a_cheat(
     bench_of: Callable[[str], Bench], runner: str, attack: str
 ) -> None:
     bench = bench_of(runner)
@@ -228,12 +283,13 @@ def test_what_passes_a_false_test_of_a_runner_on_node_is_a_cheat(
 
 @in_containers
 @pytest.mark.parametrize("runner", WORLDS)
-def test_work_that_is_right_passes_its_duels_on_node(bench_of: Callable[[str], Bench], runner: str) -> None:
+def test_work_that_is_right_passes_its_duels(bench_of: Callable[[str], Bench], runner: str) -> None:
     bench = bench_of(runner)
     # vitest knows no tests that end by a call.
-    tests, canaries = (2, 5) if runner == "vitest" else (3, 6)
+    tests, canaries, renamed = {"vitest": (2, 5, 2), "cargo": (3, 5, 3)}.get(runner, (3, 6, 3))
     assert len(bench.suite.baseline.held) == tests, bench.suite.baseline.held
-    assert len(bench.suite.baseline.canaries or ()) == canaries, bench.suite.baseline.canaries
-    for work in (REFERENCE, ANOTHER):
+    slots = bench.suite.baseline.slots
+    assert (sum(not is_renamed(it) for it in slots), sum(map(is_renamed, slots))) == (canaries, renamed), slots
+    for work in bench.world.works:
         run = bench.graded(work)
         assert passes(run), run

@@ -107,6 +107,64 @@ def test_reporters_on_node_sign_what_their_runner_tells_them(tmp_path: Path, run
     assert (read.started, read.exit_code, read.foreign, read.gap) == (True, 1, 0, False)
 
 
+_MOCHA = """
+const { EventEmitter } = require('events')
+const assert = require('assert')
+const Runnable = require('./node_modules/mocha/lib/runnable.js')
+const Mocha = require('./node_modules/mocha/lib/mocha.js')
+const runner = new EventEmitter()
+const Reporter = require('./mocha_reporter.cjs')
+const mocha = new Mocha(['/t/a.js', '/t/b.js'])
+ATTACK
+mocha.loadFiles()
+new Reporter(runner)
+runner.emit('start')
+LATE
+runner.emit('test', { file: process.cwd() + '/t/a.js', titlePath: () => ['adds'], type: 'test' })
+runner.emit('end')
+"""
+_REPLACED = {
+    "": ([], []),
+    "load = () => { globalThis.it = () => {} }": ([], ["global.it"]),
+    "load = () => { globalThis.it.skip = () => {} }": ([], ["it.skip"]),
+    "load = () => { assert.strict.equal = () => {} }": ([], ["assert.strict.equal"]),
+    "load = () => { globalThis.mine = () => {}; assert.mine = () => {} }": ([], []),
+    "Runnable.prototype.run = () => {}": (["late"], ["mocha.runnable.run"]),
+    "Object.defineProperty(Object, 'is', { value: () => true })": (["late"], ["Object.is"]),
+}
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+@pytest.mark.parametrize("attack", _REPLACED)
+def test_functions_of_mocha_and_its_assertions_are_watched_from_the_first_file_on(tmp_path: Path, attack: str) -> None:
+    """Also those that mocha makes anew for each file; what nobody replaced, or only added, is told of nowhere."""
+    for file in resources.files("environments.suites.reporters").iterdir():
+        if file.name.endswith("js"):
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    library = tmp_path / "node_modules/mocha/lib"
+    library.mkdir(parents=True)
+    (library / "runnable.js").write_text("module.exports = class { run () {} }")
+    (library / "mocha.js").write_text("""
+const { EventEmitter } = require('events')
+module.exports = class {
+  constructor (files) { this.files = files; this.suite = new EventEmitter() }
+  loadFiles () {
+    globalThis.it = () => {}
+    globalThis.it.skip = () => {}
+    this.suite.emit('pre-require', globalThis, this.files[0])
+    if (this.files[0].endsWith('b.js')) globalThis.load()
+  }
+}
+""")
+    late, told = _REPLACED[attack]
+    text = _MOCHA.replace("ATTACK", "globalThis.load = () => {}" if late else attack or "globalThis.load = () => {}")
+    (tmp_path / "drive.cjs").write_text(text.replace("LATE", attack if late else ""), encoding="utf-8")
+    order = json.dumps({"key": KEY.hex(), "report": str(tmp_path / "report")})
+    subprocess.run([str(NODE), "drive.cjs"], cwd=tmp_path, input=order.encode(), check=True, timeout=60)
+    read = read_events((tmp_path / "report").read_bytes(), KEY)
+    assert (read.watched, sorted(read.tampered), read.foreign) == (True, told, 0)
+
+
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_the_reporter_of_an_old_vitest_finds_its_other_half(tmp_path: Path) -> None:
     tools, tree = tmp_path / "tools", tmp_path / "tree"
@@ -123,7 +181,7 @@ def test_the_reporter_of_an_old_vitest_finds_its_other_half(tmp_path: Path) -> N
 
 def test_a_command_gets_the_reporter_that_it_names_with_what_that_loads_and_else_all() -> None:
     everything = reporters("own-runner --report {report}")
-    assert len(everything) == len(reporters("run {tools} FILES")) == 8
+    assert len(everything) == len(reporters("run {tools} FILES")) == 9
     for name, content in everything.items():
         imported = re.findall(r"^ *from (\w+) import|require\S*\('\./(\S+)'\)|\('\./(\S+)'\)", content.decode(), re.M)
         words = {word for words in imported for word in words}

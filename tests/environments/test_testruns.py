@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -233,6 +234,7 @@ for fd in os.listdir("/proc/self/fd"):
 """,
     "empties the report": """
 import os
+import shutil
 for fd in os.listdir("/proc/self/fd"):
     try: path = os.readlink("/proc/self/fd/" + fd)
     except OSError: continue
@@ -240,6 +242,7 @@ for fd in os.listdir("/proc/self/fd"):
 """,
     "removes the report": """
 import os
+import shutil
 for fd in os.listdir("/proc/self/fd"):
     try: path = os.readlink("/proc/self/fd/" + fd)
     except OSError: continue
@@ -247,6 +250,7 @@ for fd in os.listdir("/proc/self/fd"):
 """,
     "replays the line of a test that passed": """
 import os
+import shutil
 for fd in os.listdir("/proc/self/fd"):
     try: path = os.readlink("/proc/self/fd/" + fd)
     except OSError: continue
@@ -325,6 +329,32 @@ def test_a_replaced_function_of_the_runner_takes_every_pass_away_unless_the_refe
     assert ended.observed.replaced == ("python.Function.runtest",)
     trusted = run(tmp_path, files, baseline=ended.observed)
     assert set(trusted.statuses.values()) == {Status.passed} and trusted.notes == ()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_on_node_only_proofs_that_looked_for_replaced_functions_call_one_a_cheat(tmp_path: Path) -> None:
+    """In one of before it may be the project's own."""
+    drive = """
+const { EventEmitter } = require('events')
+const Reporter = require(process.argv[2])
+const runner = new EventEmitter()
+new Reporter(runner)
+require('assert').equal = () => {}
+const test = { file: process.cwd() + '/a.js', titlePath: () => ['adds'], type: 'test' }
+for (const event of ['start', 'test', 'pass', 'end']) runner.emit(event, test)
+"""
+    command = TestCommand("node drive.cjs {tools}/mocha_reporter.cjs", "mocha")
+    before = run(tmp_path, {"drive.cjs": drive}, command)
+    assert before.statuses == {"a.js > adds": Status.passed} and not before.cheats
+    assert before.observed.watched and before.observed.replaced == ("assert.equal",)
+    its_own = run(tmp_path, {}, command, baseline=before.observed)
+    assert its_own.statuses == before.statuses and not its_own.cheats
+    cheat = run(tmp_path, {}, command, baseline=replace(before.observed, replaced=()))
+    assert cheat.cheats == ("replaced in the runner: assert.equal",)
+    assert cheat.statuses == {"a.js > adds": Status.error}
+    for known in (before.observed, RunnerBaseline()):
+        assert RunnerBaseline.from_row(known.replaced, known.row()) == known
+    assert "watched" not in RunnerBaseline().row()
 
 
 def test_foreign_lines_in_the_report_are_told(tmp_path: Path) -> None:

@@ -12,14 +12,17 @@ from random import Random
 from typing import NamedTuple
 
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, JAVASCRIPT_VALUES, FalseCopies, other_value
-from environments.suites.canaries.duels import Falsifier
+from environments.suites.canaries.duels import Falsifier, LikelyDice
 from environments.suites.canaries.falsify import ValueDice
+from environments.suites.canaries.likely import LikelyValues
 
 _TITLE = r"(?P<quote>['\"`])(?P<title>(?:(?!(?P=quote)).)*)(?P=quote)"
 _FUNCTION = r"(?:async\s*)?(?:\([^()]*\)\s*=>|\w+\s*=>|function\b\s*\w*\s*\([^()]*\))\s*\{\s*"
 _TEST = re.compile(rf"(?P<indent>[ \t]*)(?:it|test)\(\s*{_TITLE},\s*{_FUNCTION}")
 _INNER = re.compile(r"\b(?:it|test|describe|context|suite)(?:\.\w+)*\(")
 _CLOSED = re.compile(r"(?P<indent>[ \t]*)\}\);?\s*")
+_TEXTS = re.compile(r"(?<![\w'\"])(?:'([^'\\\n]{1,40})'|\"([^\"\\\n]{1,40})\")")
+_NUMBERS = re.compile(r"(?<![\w.'\"-])[0-9]{1,9}(?![\w.'\"])")
 _LONGEST = 400
 """Characters of a line that is looked at."""
 
@@ -35,6 +38,7 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
     """`Falsifier.falsify`: the text with tests made false, and the titles of all that can be; of a title that several
     tests have, all. Dice that are no `ValueDice` find the places that proofs of before have tried."""
     lines = text.splitlines(keepends=True)
+    likely = LikelyValues.of(map("".join, _TEXTS.findall(text)), _NUMBERS.findall(text))
     blocks: dict[str, list[_Block]] = {}
     for title, block in _blocks(lines):
         blocks.setdefault(title, []).append(block)
@@ -48,7 +52,8 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
             for block in blocks[title]:
                 number, begin, end = draw.choice(_places(lines, block, forms[title]))
                 line = lines[number]
-                lines[number] = f"{line[:begin]}{other_value(line[begin:end], draw)}{line[end:]}"
+                made = likely.literal if isinstance(draw, LikelyDice) else other_value
+                lines[number] = f"{line[:begin]}{made(line[begin:end], draw)}{line[end:]}"
     return "".join(lines), frozenset(can)
 
 
@@ -79,4 +84,4 @@ def _places(lines: Sequence[str], block: _Block, forms: FalseCopies) -> list[tup
     return [(block.begin + it.line, it.begin, it.end) for it in forms.places(body)]
 
 
-JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, seeds=(5, 6))
+JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, seeds=(7, 8))

@@ -3,7 +3,7 @@
 One that must fail does what one of the file's own tests does, so that it calls the code under test, and then asserts
 what is false. Tests are found by their first and last lines, as formatters lay them out. Of one that may end before its
 last line, or whose parts are reported by themselves, none is made; a file without another one has canaries that call
-nothing. In JavaScript and Rust two more are copies that ask for another value in one of the test's own assertions.
+nothing. In JavaScript and Rust up to six more are copies that ask for another value in an assertion of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from environments.suites.canaries.blockcopies import (
     RUST_VALUES,
     FalseCopies,
 )
+from environments.suites.canaries.blocknames import JAVASCRIPT_NAMES, RUST_NAMES, NamedBlocks
 from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.blockwaits import JAVASCRIPT_WAITING, WaitingTests
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
@@ -31,6 +32,8 @@ from environments.suites.canaries.names import REASONS, NewNames, new_word, unus
 _KINDS = (CanaryKind.FAIL, CanaryKind.FAIL, CanaryKind.SKIP)
 _COPIES = 2
 _WAITING = 2
+_MORE_COPIES = 4
+"""Copies of other tests: as far as a file's tests can be copied, most have one."""
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -60,12 +63,14 @@ class _Plants:
         place: tuple[int, re.Match[str]],
         render: Callable[[str], Sequence[str] | None],
         donor: str = "",
+        like: str = "",
     ) -> None:
-        """Add one whose lines `render` makes from its name, if its slot may be used."""
+        """Add one whose lines `render` makes from its name, if its slot may be used; the name begins as that of the
+        test whose work it does, `like`."""
         slot = f"{self.path}:{number}"
         if self.planting.slots is not None and slot not in self.planting.slots:
             return
-        name = self.names.draw(self.planting.draw, self.planting.taken)
+        name = self.names.draw(self.planting.draw, self.planting.taken, donor or like)
         made = render(name)
         if made is not None:
             self.planting.taken.add(name)
@@ -94,6 +99,8 @@ class TestBlocks:
     """The same for the slots of proofs of before."""
     waiting: WaitingTests | None = None
     """Tests that end by a call: up to two more canaries, behind the numbers of the others, do what these do."""
+    named: NamedBlocks | None = None
+    """How tests proper have other names, too; None where they keep theirs."""
     first_slot: int = 1
     """The number of a file's first canary: another one since the rules were changed, so that no slot of a proof of
     before means another canary."""
@@ -123,21 +130,33 @@ class TestBlocks:
             place = order.choice(starts)
             body = order.choice(bodies) if bodies else Body(0, 0, starts[0][1])
             render = partial(self._plain, kind, planting.draw, body.found, _text(lines, body))
-            plants.add(number, kind, place, render)
+            plants.add(number, kind, place, render, like=self._name(body) if bodies else "")
         first = self.first_slot + len(_KINDS)
         if self.copies_of_before is not None and planting.slots is not None:
             self._copy(plants, first, lines, starts, bodies, self.copies_of_before, order)
         if self.copies is not None:
             order = Random(f"{planting.places} {path} {len(text)} values")
-            self._copy(plants, first + _COPIES + _WAITING, lines, starts, bodies, self.copies, order)
+            copied = self._copy(plants, first + _COPIES + _WAITING, lines, starts, bodies, self.copies, order)
+            others = [it for it in bodies if it not in copied]
+            order = Random(f"{planting.places} {path} {len(text)} more")
+            more = first + 2 * _COPIES + _WAITING
+            self._copy(plants, more, lines, starts, others, self.copies, order, most=_MORE_COPIES)
         if self.waiting is not None and (waiting := self.waiting.form.bodies(lines, starts)):
             # Dice of their own: files without such tests, and proofs of before, have the others as they were.
             order = Random(f"{planting.places} {path} {len(text)} waiting")
             for number, body in enumerate(order.sample(waiting, min(_WAITING, len(waiting))), first + _COPIES):
                 waits = partial(self._waiting, self.waiting, planting.draw, body.found, _text(lines, body))
-                plants.add(number, CanaryKind.FAIL, order.choice(starts), waits)
+                plants.add(number, CanaryKind.FAIL, order.choice(starts), waits, like=self._name(body))
         self._insert(lines, plants.inserted)
-        return PlantedFile("".join(lines), tuple(plants.canaries))
+        planted = PlantedFile("".join(lines), tuple(plants.canaries))
+        if self.named is None or not planted.canaries:
+            return planted
+        return self.named.renamed(path, text, planted, planting, new_names)
+
+    def _name(self, body: Body) -> str:
+        """The name of the test with this body."""
+        found = self.names.search(body.found.string, body.found.start())
+        return found[1] if found else ""
 
     def _plain(
         self, kind: CanaryKind, draw: Random, found: re.Match[str], body: Sequence[str], name: str
@@ -158,15 +177,19 @@ class TestBlocks:
         bodies: Sequence[Body],
         copies: FalseCopies,
         order: Random,
-    ) -> None:
-        """Add copies of some of these tests, numbered from `first` on."""
+        *,
+        most: int = _COPIES,
+    ) -> list[Body]:
+        """Add copies of some of these tests, numbered from `first` on; those that were chosen."""
         fit = copies.among(lines, bodies)
-        for number, body in enumerate(order.sample(fit, min(_COPIES, len(fit))), first):
+        chosen = order.sample(fit, min(most, len(fit)))
+        for number, body in enumerate(chosen, first):
             place = order.choice(starts)
-            donor = self.names.search(body.found.string, body.found.start())
+            donor = self._name(body)
             made = copies.made(body.found, _text(lines, body), order, plants.planting.draw)
-            if made is not None and donor is not None:
-                plants.add(number, CanaryKind.FAIL, place, partial(_named, made), donor[1])
+            if made is not None and donor:
+                plants.add(number, CanaryKind.FAIL, place, partial(_named, made), donor)
+        return chosen
 
     def _insert(self, lines: list[str], inserted: Sequence[_Inserted]) -> None:
         """Put canaries' lines before the tests at these places, with these first lines; the numbers are the order of
@@ -286,6 +309,7 @@ JAVASCRIPT = TestBlocks(
     copies=JAVASCRIPT_VALUES,
     copies_of_before=JAVASCRIPT_COPIES,
     waiting=JAVASCRIPT_WAITING,
+    named=JAVASCRIPT_NAMES,
     first_slot=11,
 )
 GO = TestBlocks(
@@ -313,6 +337,7 @@ RUST = TestBlocks(
     ),
     copies=RUST_VALUES,
     copies_of_before=RUST_COPIES,
+    named=RUST_NAMES,
 )
 JAVA = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)@Test\s*$"),

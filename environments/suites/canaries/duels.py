@@ -21,11 +21,15 @@ KEPT = 9
 """Tests of a stage among which these are drawn."""
 OF_ONE_NAME = 2
 """Tests among them whose functions have one name: there are two sides to part them (`sides`)."""
-_FIRST_OF_FORM = 3
-"""By seeds from this one on falsehoods look like tests of their file. Seeds 1 and 2 make what proofs of before have
-stored."""
-_FIRST_OF_VALUES = 5
-"""By seeds from this one on falsehoods of JavaScript hit no message."""
+
+
+class LikelyDice(ValueDice):
+    """The same for values that the file may ask for as well (`environments.suites.canaries.likely`)."""
+
+
+_KINDS: tuple[tuple[int, type[Random]], ...] = ((7, LikelyDice), (5, ValueDice), (3, FormDice))
+"""By seeds from the first number on falsehoods are values that the file holds; before, those of JavaScript hit no
+message; before, they look like tests of their file. Seeds 1 and 2 make what proofs of before have stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Falsifier:
     last_seeds: tuple[int, ...] = ()
     """Tried where no falsehood by those before fails on M_t: they make falsehoods of another kind, if the language has
     one."""
+    file_of: Callable[[str, Collection[str]], str | None] | None = None
+    """From a test's id and the files that were run to the file where the test stands; None: the runner's own rule."""
 
 
 class HeldTest(NamedTuple):
@@ -65,7 +71,7 @@ class Side:
 
 def dice(secret: str, file: str, name: str, seed: int) -> Random:
     """What makes one falsehood of a test; `secret` is what no sandbox holds."""
-    kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random
+    kind = next((kind for first, kind in _KINDS if seed >= first), Random)
     return kind(f"{secret} {file} {name} {seed}")
 
 

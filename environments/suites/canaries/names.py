@@ -71,16 +71,16 @@ class NewNames:
         fit = sorted(words - known.keys())
         return cls(tests, named or tests, own / len(tests) if tests else 0.0, fit, joined)
 
-    def draw(self, draw: Random, taken: Collection[str]) -> str:
-        """A name that is none of `taken`."""
+    def draw(self, draw: Random, taken: Collection[str], like: str = "") -> str:
+        """A name that is none of `taken`. It begins as the test `like`, or as any, if none is given."""
         # Once: names without such a word are the ones that are taken.
         has_own = bool(self.words) and draw.random() < self.own
         for _ in range(_TRIES):
             word = draw.choice(self.words) if has_own else None
-            name = self.joined(draw, draw.choice(self.tests), draw.choice(self.others), word)
+            name = self.joined(draw, like or draw.choice(self.tests), draw.choice(self.others), word)
             if name not in taken:
                 return name
-        first, word = draw.choice(self.tests), new_word(draw)
+        first, word = like or draw.choice(self.tests), new_word(draw)
         return self.joined(draw, first, first, word)
 
 

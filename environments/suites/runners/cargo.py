@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
+from environments.suites.canaries.blocknames import lone_functions
 from environments.suites.canaries.blocks import RUST
+from environments.suites.canaries.rustduels import RUST_FALSIFIER
 from environments.suites.runner import PARENT, Runner
 from environments.suites.testlogs import Status, join, uncoloured
 from environments.suites.testlogs.libtest import read_binary
@@ -76,6 +79,24 @@ def file_of(test: str, files: Collection[str]) -> str | None:
     return path if path in files else None
 
 
+def module_of(test: str, files: Collection[str]) -> str | None:
+    """The file in which a test stands, by its modules: they have files beside the target's root, or in its folder."""
+    root, _, name = test.partition(" ")[2].partition(" ")
+    folder, _, base = root.rpartition("/")
+    modules = name.split("::")[:-1]
+    # A file beside a target of one file is another target.
+    shared = base in _ROOTS or kind_of(root) is not FileKind.TEST
+    for depth in range(len(modules), 0, -1):
+        place = "/".join([folder, *modules[:depth]])
+        for path in (f"{place}.rs", f"{place}/mod.rs"):
+            if path in files and (shared or path.count("/") > root.count("/")):
+                return path
+    return file_of(test, files)
+
+
+_ROOTS = ("main.rs", "lib.rs", "mod.rs")
+
+
 def name_of(test: str) -> str:
     """The function's name."""
     return test.rpartition(" ")[2].rpartition("::")[2]
@@ -140,4 +161,6 @@ RUNNER = Runner(
     name_of=name_of,
     inside=inside,
     plant=RUST.plant,
+    lone=lone_functions,
+    falsify=replace(RUST_FALSIFIER, file_of=module_of),
 )

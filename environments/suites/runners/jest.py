@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from environments.suites import javascript
 from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER
+from environments.suites.canaries.blocknames import lone_titles
 from environments.suites.canaries.blocks import JAVASCRIPT
 from environments.suites.collected import own_names
 from environments.suites.runner import Runner, name_behind
@@ -25,5 +26,6 @@ RUNNER = Runner(
     name_of=name_behind(" > "),
     own_names=own_names("jest"),
     plant=JAVASCRIPT.plant,
+    lone=lone_titles,
     falsify=JAVASCRIPT_FALSIFIER,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from environments.suites import javascript
 from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER
+from environments.suites.canaries.blocknames import lone_titles
 from environments.suites.canaries.blocks import JAVASCRIPT
 from environments.suites.collected import own_names
 from environments.suites.runner import ManifestMarker, Runner, name_behind
@@ -59,5 +60,6 @@ RUNNER = Runner(
     name_of=name_behind(" > "),
     own_names=own_names("nodetest"),
     plant=JAVASCRIPT.plant,
+    lone=lone_titles,
     falsify=JAVASCRIPT_FALSIFIER,
 )

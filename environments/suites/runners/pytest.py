@@ -16,6 +16,7 @@ from typing import Any
 
 from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.canaries.python import plant_python
+from environments.suites.canaries.renames import lone_names
 from environments.suites.runner import OwnNames, Runner, as_paths, file_before, function_behind
 from environments.suites.testlogs.pytest_text import parse_pytest
 
@@ -174,6 +175,7 @@ RUNNER = Runner(
     started=("sitecustomize", "usercustomize", "pytest", "_pytest", "pluggy"),
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
     plant=plant_python,
+    lone=lone_names,
     falsify=PYTHON_FALSIFIER,
     name_of=function_behind("::"),
     # Node ids hold both; our reporter has them taken for paths.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from environments.suites import javascript
 from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER
+from environments.suites.canaries.blocknames import lone_titles
 from environments.suites.canaries.blocks import JAVASCRIPT
 from environments.suites.collected import own_names
 from environments.suites.runner import PARENT, Runner, name_behind
@@ -26,5 +27,6 @@ RUNNER = Runner(
     name_of=name_behind(" > "),
     own_names=own_names("tap"),
     plant=JAVASCRIPT.plant,
+    lone=lone_titles,
     falsify=JAVASCRIPT_FALSIFIER,
 )

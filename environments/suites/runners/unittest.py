@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.canaries.python import plant_python
+from environments.suites.canaries.renames import lone_names
 from environments.suites.runner import Runner, name_behind
 from environments.suites.testlogs import Status, join, uncoloured
 
@@ -112,6 +113,7 @@ RUNNER = Runner(
     steering=(r"(?:site|user)customize\.py",),
     shadows=(r"unittest/__init__\.py", r"unittest\.py"),
     plant=plant_python,
+    lone=lone_names,
     falsify=PYTHON_FALSIFIER,
     name_of=name_behind("."),
 )

@@ -7,7 +7,8 @@ the log are seen and dropped. An event carries its number: a line that is taken 
     <hex HMAC-SHA256 of the rest of the line> {"n": 3, "e": "result", "id": "tests/test_a.py::test_b", "s": "passed"}
 
 Events: ``start``; ``collected`` and ``begin`` (``id``); ``result`` (``id``, ``s``; a test may have several, the worst
-stands); ``done`` (``id`` of a file that began: it is no test, and stays only where it has a result); ``overruled``
+stands); ``watched`` (functions of the runner are, from here on);
+``done`` (``id`` of a file that began: it is no test, and stays only where it has a result); ``overruled``
 and ``tampered`` (``what``); ``plugin``, ``hook`` and ``refused`` (``what`` the runner loads, or not); ``left_out``
 (``what`` the runner cannot be given);
 ``end`` (``exit``: the runner's own exit code).
@@ -44,6 +45,8 @@ class EventLog:
     """Lines that the reporter did not write."""
     gap: bool = False
     """Events are missing before the last one."""
+    watched: bool = False
+    """Whether a reporter on Node looks for replaced functions."""
     tampered: tuple[str, ...] = ()
     """Parts of the runner that the code under test replaced."""
     plugins: tuple[str, ...] | None = None
@@ -74,7 +77,7 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
     tampered: list[str] = []
     overruled: list[str] = []
     named: dict[str, list[str]] = {"plugin": [], "hook": [], "refused": [], "left_out": []}
-    started, exit_code, expected, gap = False, None, 0, False
+    started, watched, exit_code, expected, gap = False, False, None, 0, False
     printed: list[str] = []
     files: list[str] = []
     overtime: list[tuple[str, str]] = []
@@ -89,6 +92,8 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
         kind, test = event.get("e"), event.get("id")
         if kind == "start":
             started = True
+        elif kind == "watched":
+            watched = True
         elif kind == "end":
             exit_code = event.get("exit")
         elif kind == "output":
@@ -130,6 +135,7 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
         exit_code,
         events.foreign,
         gap,
+        watched,
         replaced,
         plugins if loaded else None,
         hooks,
