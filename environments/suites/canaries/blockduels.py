@@ -12,8 +12,9 @@ from random import Random
 from typing import NamedTuple
 
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, JAVASCRIPT_VALUES, FalseCopies, other_value
+from environments.suites.canaries.blockliterals import BlockLiterals
 from environments.suites.canaries.duels import Falsifier
-from environments.suites.canaries.falsify import ValueDice
+from environments.suites.canaries.falsify import PlausibleDice, ValueDice
 
 _TITLE = r"(?P<quote>['\"`])(?P<title>(?:(?!(?P=quote)).)*)(?P=quote)"
 _FUNCTION = r"(?:async\s*)?(?:\([^()]*\)\s*=>|\w+\s*=>|function\b\s*\w*\s*\([^()]*\))\s*\{\s*"
@@ -42,13 +43,20 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
     forms = {
         title: JAVASCRIPT_VALUES if isinstance(it, ValueDice) else JAVASCRIPT_COPIES for title, it in draws.items()
     }
+    literals = BlockLiterals(lines) if any(isinstance(it, PlausibleDice) for it in draws.values()) else None
     can = {title for title, found in blocks.items() if all(_places(lines, block, forms[title]) for block in found)}
     for title in sorted(can):
         if (draw := draws[title]) is not None:
             for block in blocks[title]:
-                number, begin, end = draw.choice(_places(lines, block, forms[title]))
+                places = _places(lines, block, forms[title])
+                if literals is not None and isinstance(draw, PlausibleDice):
+                    number, begin, end = draw.place.choice(places)
+                    value = literals.other(range(block.begin, block.end), places, (number, begin, end), draw)
+                else:
+                    number, begin, end = draw.choice(places)
+                    value = other_value(lines[number][begin:end], draw)
                 line = lines[number]
-                lines[number] = f"{line[:begin]}{other_value(line[begin:end], draw)}{line[end:]}"
+                lines[number] = f"{line[:begin]}{value}{line[end:]}"
     return "".join(lines), frozenset(can)
 
 
@@ -79,4 +87,5 @@ def _places(lines: Sequence[str], block: _Block, forms: FalseCopies) -> list[tup
     return [(block.begin + it.line, it.begin, it.end) for it in forms.places(body)]
 
 
-JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, seeds=(5, 6))
+JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, last_seeds=(10,))
+"""The last seed changes another place."""
