@@ -97,9 +97,7 @@ class GradingSuite:
         kept = {it: Status.failed for it in lost if found.statuses.get(it) is Status.passed}
         return replace(found, statuses={**found.statuses, **kept})
 
-    def _fought(
-        self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]], lost: set[str]
-    ) -> TestRun:
+    def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]], lost: set[str]) -> TestRun:
         """What a duel of the tests with these ids leaves of a run."""
         held = [it for it in self.suite.baseline.held if (it.file, it.name) in ids]
         chosen = drawn(held, self.draw, lambda it: self._changed(ids[it.file, it.name][0]) is False)

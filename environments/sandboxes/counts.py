@@ -1,4 +1,4 @@
-"""What the kernel tells every process of a machine of all others, and no honest program reads: sandboxes do not show it.
+"""What the kernel tells every process of all others, and no honest program reads: sandboxes do not show it.
 
 One that runs could tell another by such a count what it has seen. What programs do read stays (``meminfo``, ``stat``,
 ``cpuinfo``, ``loadavg``, ``vmstat``, ``diskstats``), and so do calls of the system that tell the same.

@@ -527,15 +527,15 @@ def test_a_seed_of_a_proof_of_before_makes_what_that_proof_has_tried() -> None:
 PLAUSIBLE = [
     ("assert total(3, 4) == 7", r"assert total\(3, 4\) == (?:[0-689]|12)", "what may be made of the arguments"),
     ("assert total(3, 4) == 700", r"assert total\(3, 4\) == [1-9]\d?00", "as round"),
-    ("assert parts('a b') == ['a', 'b']", r"assert parts\('a b'\) == \['(?:b', 'a|a', 'a|b', 'b|A', 'b|a', 'B)'\]", "order"),
-    ("assert label('tea') == 'tea: green'", r"assert label\('tea'\) == '(?!tea: green).*'", "words of the file"),
+    ("assert parts('a b') == ['a', 'b']", r"assert parts\('a b'\) == \['\w+'(?:, '\w+')?\]", "order"),
+    ("assert label('tea') == 'tea: green'", r"assert label\('tea'\) == '(?!tea: green').*'", "words of the file"),
     ("assert find(1) == first", r"assert find\(1\) == second", "another name"),
     ("assert is_new(first)", r"assert not is_new\(first\)", "the truth"),
     ("assert isinstance(first, Tea)", r"assert isinstance\(first, Cup\)", "another class of the file"),
-    ("assert 'Tea' in page()", r"assert '(?!Tea)\w+' in page\(\)", "another text"),
+    ("assert 'Tea' in page()", r"assert '(?!Tea')\w+' in page\(\)", "another text"),
     ("assert page() is True", r"assert page\(\) is False", "yes and no"),
     ("self.assertEqual(first.size, 4)", r"self.assertEqual\(first.size, [0-9]\)", "methods"),
-    ("assert 'warm' == page()", r"assert '(?!warm)\w+' == page\(\)", "whatever stands first"),
+    ("assert 'warm' == page()", r"assert '(?!warm')\w+' == page\(\)", "whatever stands first"),
 ]
 
 

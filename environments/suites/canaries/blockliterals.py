@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from environments.suites.canaries.falsify import PlausibleDice
 from environments.suites.canaries.plausible import Around, known_words
 
-_LITERAL = re.compile(r"(?P<quote>['\"`])(?P<text>(?:(?!(?P=quote))[^\\\n])*)(?P=quote)|(?<![\w.])(?P<number>\d{1,9})\b(?!\.\d)")
+_LITERAL = re.compile(
+    r"(?P<quote>['\"`])(?P<text>(?:(?!(?P=quote))[^\\\n])*)(?P=quote)|(?<![\w.])(?P<number>\d{1,9})\b(?!\.\d)"
+)
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 _LONGEST = 240
 _Place = tuple[int, int, int]
@@ -32,8 +34,9 @@ class BlockLiterals:
             return "false" if literal == "true" else "true"
         true: object = literal[1:-1] if literal[0] in "\"'`" else int(literal)
         begins = {(line, at) for line, at, _ in asked}
-        given = [it for line in block for at, it in self._found[line] if (line, at) not in begins]
-        here = [it for line in block for at, it in self._found[line] if (line, at) in begins and (line, at) != (number, begin)]
+        inner = {(line, at): it for line in block for at, it in self._found[line]}
+        given = [it for where, it in inner.items() if where not in begins]
+        here = [it for where, it in inner.items() if where in begins and where != (number, begin)]
         other = [it for line, found in self._found.items() if line not in block for _, it in found]
         before = self._lines[number][:begin].strip()
         peers = [

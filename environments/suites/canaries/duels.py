@@ -33,6 +33,7 @@ _FIRST_PLAUSIBLE = 7
 _TURNS = 3
 """So many seeds, one after the other, change a test in the same place."""
 
+
 @dataclass(frozen=True, slots=True)
 class Falsifier:
     """How a language's tests are made false, and the seeds by which a proof tries to."""

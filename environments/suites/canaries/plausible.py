@@ -78,7 +78,8 @@ class Around:
     def looks(self, value: object) -> tuple[object, ...]:
         """The answers to all questions about a value in this place, those of more weight first."""
         if type(value) is int:
-            return (value in self.peers, value in self._made, value < 0, _zeros(value), value in self.asked, len(str(abs(value))))
+            size = len(str(abs(value)))
+            return (value in self.peers, value in self._made, value < 0, _zeros(value), value in self.asked, size)
         text = str(value)
         words = words_of(text)
         from_given = sum(it in self._given_words for it in words)
