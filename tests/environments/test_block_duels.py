@@ -88,18 +88,43 @@ def test_only_dice_of_proofs_of_before_hit_a_message() -> None:
         4: r"6, '\w+ \d'",
         5: r"(?!6\b)\d+, 'twice 3'",
         6: r"(?!6\b)\d+, 'twice 3'",
+        7: r"(?!6\b)\d+, 'twice 3'",
     }.items():
         made, can = falsify_javascript(text, partial(dice, "m", "f", seed=seed))
         assert can == {"doubles"} and made != text
         assert re.search(rf"t\.equal\(twice\(3\), {form}\)", made), seed
-    assert JAVASCRIPT_FALSIFIER.seeds == (5, 6)
+    assert min(JAVASCRIPT_FALSIFIER.seeds) > 4
+
+
+PLAUSIBLE = [
+    ("assert.strictEqual(total(3, 4), 7)", r"assert\.strictEqual\(total\(3, 4\), (?:[0-4]|12)\)"),
+    ("assert.strictEqual(size(), 500)", r"assert\.strictEqual\(size\(\), [1-9]\d*00\)"),
+    ("expect(label('tea')).toBe('tea: 4')", r"expect\(label\('tea'\)\)\.toBe\('(?!tea: 4').*\w.*'\)"),
+    ("expect(kind()).toBe('cold')", r"expect\(kind\(\)\)\.toBe\('(?:warm|hot|mild)'\)"),
+    ("expect(isNew()).toBe(true)", r"expect\(isNew\(\)\)\.toBe\(false\)"),
+    ('expect(page()).toBe("a-b")', r'expect\(page\(\)\)\.toBe\("[^"]+"\)'),
+]
+
+
+@pytest.mark.parametrize(("asserted", "false"), PLAUSIBLE)
+@pytest.mark.parametrize("seed", JAVASCRIPT_FALSIFIER.seeds)
+def test_a_false_value_is_as_plausible_as_the_true_one(asserted: str, false: str, seed: int) -> None:
+    more = [
+        f"test('more {it}', () => {{\n  expect(kind()).toBe('{it}')\n}})\n" for it in ("warm", "cold", "hot", "mild")
+    ]
+    text = f"{''.join(more)}test('it', () => {{\n  {asserted}\n}})\n"
+    made, can = falsify_javascript(text, lambda name: dice("m", "f", name, seed) if name == "it" else None)
+    line = made.splitlines()[-2].strip()
+    assert "it" in can and line != asserted and re.fullmatch(false, line), line
+    assert made.splitlines()[:-2] == text.splitlines()[:-2]
 
 
 @given(st.text() | st.text(alphabet="it('a, ()=>{})\n  .toBe1expect"))
 def test_any_text_can_be_asked(text: str) -> None:
     assert falsify_javascript(text, lambda name: None)[0] == text
-    made, _ = falsify_javascript(text, Random)
-    assert len(made.splitlines()) == len(text.splitlines())
+    for order in (Random, partial(dice, "m", "f", seed=7)):
+        made, _ = falsify_javascript(text, order)
+        assert len(made.splitlines()) == len(text.splitlines())
 
 
 RECIPE = """\
