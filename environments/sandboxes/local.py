@@ -230,8 +230,8 @@ class LocalSandbox(ChannelledSandbox):
         arguments += ["--ro-bind", str(folder / "etc" / "passwd"), "/etc/passwd"]
         arguments += ["--ro-bind", str(folder / "etc" / "group"), "/etc/group"]
         arguments += ["--proc", "/proc", "--dev", "/dev", "--bind", str(state / "shm"), "/dev/shm"]
-        for path in filter(os.path.exists, COUNTS):
-            arguments += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+        for count in filter(os.path.exists, COUNTS):
+            arguments += ["--tmpfs", count] if os.path.isdir(count) else ["--ro-bind", "/dev/null", count]
         arguments += ["--bind", str(state / "tmp"), "/tmp", "--bind", str(state / "home"), _HOME]
         arguments += ["--bind", str(state / "work"), self.config.workdir]
         arguments += ["--ro-bind", str(folder / "streams"), FOLDER]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from environments.suites.canaries.falsify import PlausibleDice
@@ -23,8 +24,13 @@ class BlockLiterals:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = [*lines]
         self._found = {number: [*_literals(line)] for number, line in enumerate(self._lines)}
+        self._counts = Counter(it.strip() for it in self._lines)
         self._known = known_words(it for line in self._lines for it in _IDENTIFIER.findall(line))
         self._known.update(known_words(it for line in self._lines for it in re.findall(r"\d+", line)))
+
+    def alone(self, places: Sequence[_Place]) -> Sequence[_Place]:
+        """Those places whose line stands nowhere else, for such a line is seen to be true; all, where there is none."""
+        return [it for it in places if self._counts[self._lines[it[0]].strip()] == 1] or places
 
     def other(self, block: range, asked: Collection[_Place], place: _Place, order: PlausibleDice) -> str:
         """Another literal for the one in a place of a block; `asked` are the places of all that the block asks for."""

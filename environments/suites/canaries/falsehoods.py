@@ -100,8 +100,8 @@ def _falsehood(
     asserted = [found for it in statements if (found := assertion(it)) is not None]
     if isinstance(order, PlausibleDice):
         helped = [it for statement in statements for it in _wanted(statement)]
-        if made := plausible.falsehood(node, asserted, [] if asserted else helped, order):
-            return made
+        if patches := plausible.falsehood(node, asserted, [] if asserted else helped, order):
+            return patches
         asserted = [turned(order.place.choice(asserted))] if asserted else []
     if asserted:
         return falsified(order.choice(asserted), [], lines, values, order, by_value=True, arguments=False)[0]
@@ -117,9 +117,9 @@ def _falsehood(
         return [Patch(waited.lineno, waited.col_offset, waited.end_col_offset or 0, other)]
     by_form = isinstance(order, FormDice)
     made = [
-        patches
+        asking
         for it in _statements(node.body)
-        if (patches := _asked_of(it, source.literal(_value(values, order)), lines if by_form else None))
+        if (asking := _asked_of(it, source.literal(_value(values, order)), lines if by_form else None))
     ]
     return order.choice(made) if made else []
 

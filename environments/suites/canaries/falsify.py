@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -224,6 +225,14 @@ class LiteralText:
         return (
             _SIMPLE.fullmatch(self._lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset]) is not None
         )
+
+    def line(self, node: ast.expr | ast.stmt) -> str:
+        """The line on which a node begins, without what surrounds it."""
+        return self._lines[node.lineno - 1].strip()
+
+    def counted(self) -> Counter[str]:
+        """How often each line stands in the file."""
+        return Counter(it.strip() for it in self._lines)
 
     def text(self, node: ast.expr) -> str:
         """The text of a node that is on one line."""

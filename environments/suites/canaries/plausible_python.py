@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 from environments.suites.canaries.falsify import (
@@ -56,6 +57,11 @@ class PlausibleFile:
         return known_words([*self.literals, *names])
 
     @cached_property
+    def lines(self) -> Counter[str]:
+        """How often each line stands in the file."""
+        return self.source.counted()
+
+    @cached_property
     def kinds(self) -> list[str]:
         """What the file asks objects to be instances of."""
         found = [
@@ -78,14 +84,19 @@ class PlausibleFile:
         literals = [
             it for it in (*(one for found in known for one in _asked(found)), *by_helpers) if self.source.is_simple(it)
         ]
-        places: list[list[_Option]] = [self._values(node, literals, it, order) for it in literals]
-        places += [found for it in known if (found := self._orders(it))]
-        places += [found for it in known if (found := self._truths(it))]
-        places = places or [found for it in known if (found := self._names(node, it))]
-        places = places or [found for it in known if (found := self._answers(it))]
+        places: list[tuple[ast.expr | ast.stmt, Callable[[], list[_Option]]]] = [
+            (it, partial(self._values, node, literals, it, order)) for it in literals
+        ]
+        ways: list[Callable[[FirstAssertion], list[_Option]]] = [self._orders, self._truths]
+        places += [(it.statement, partial(way, it)) for way in ways for it in known if way(it)]
+        for way in (partial(self._names, node), self._answers):
+            places = places or [(it.statement, partial(way, it)) for it in known if way(it)]
+        # A line that stands elsewhere, too, is seen to be true.
+        alone = [it for it in places if self.lines[self.source.line(it[0])] == 1]
         if not places:
             return []
-        options = order.place.choice(places)
+        _, found = order.place.choice(alone or places)
+        options = found()
         return order.taken(order.place.sample(options, len(options)))
 
     def _values(
