@@ -33,7 +33,7 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.suites.testtexts import ChangedTests
-from environments.workplace import StageSuite
+from environments.workplace import PlantedTree, StageSuite
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
@@ -71,21 +71,21 @@ class GradingSuite:
     @contextmanager
     def opened(self, tree: str) -> Iterator[Callable[[], TestRun]]:
         """Runs of one tree, each as `run` makes it; what passed once when it was false, or failed in a duel, has failed
-        in all that come after. The tree is made ready once for all of them, where that sees no test."""
+        in all that come after. All have the same canaries: a test whose copies alone have other names would be known by
+        its own. The tree is made ready once for all of them, where that sees no test."""
         suite = self.suite
         if not suite.baseline.held:
             yield partial(suite.run, tree)
             return
         laid = suite.overlay(tree)
         plain = suite.workplace.trees.edit(tree, laid.changes)
-        lost = set[str]()
+        planted, lost = suite.planted(plain, suite.baseline.slots), set[str]()
         with closing(_GradingBench(suite)) as benches:
-            yield lambda: replace(self._run(plain, benches, lost), taken_back=laid.taken_back)
+            yield lambda: replace(self._run(plain, planted, benches, lost), taken_back=laid.taken_back)
 
-    def _run(self, plain: str, benches: _GradingBench, lost: set[str]) -> TestRun:
+    def _run(self, plain: str, planted: PlantedTree, benches: _GradingBench, lost: set[str]) -> TestRun:
         """A run in which the tests that are `lost` have failed; those of its duel come to them."""
         suite = self.suite
-        planted = suite.planted(plain, suite.baseline.slots)
         bench = benches.holding(planted.tree)
         bench.end_processes()
         found = bench.run(planted.tree, (), suite.workplace.test_timeout, fresh=True, canaries=planted.canaries)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environments import duelling
 from environments.duelling import GradingSuite, held_tests
 from environments.edited_trees import EditedTrees
 from environments.graded_runs import graded_run
@@ -287,6 +288,45 @@ def test_a_tree_is_made_ready_once_for_all_runs_of_a_grade_unless_that_sees_the_
     )
     run = graded_run(GradingSuite(world.suite(), Random(7)), flaky, ["tests.test_prices.Case.test_halved"])
     assert Status.passed not in run.statuses.values(), "no run sees what another left"
+
+
+def test_all_runs_of_a_grade_have_the_same_canaries_and_a_lost_duel_is_the_last(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, run = list[str](), EditedTrees.run
+
+    def noted(self: EditedTrees, tree: str, *given: Any, **more: Any) -> Any:
+        if "files" not in more:
+            whole.append(tree)
+        return run(self, tree, *given, **more)
+
+    monkeypatch.setattr(EditedTrees, "run", noted)
+    test = "tests.test_prices.Case.test_halved"
+    wrong = agents_tree(world, "def halved(amount):\n    return 'half'\n")
+    graded_run(GradingSuite(world.suite(), Random(7)), wrong, [test])
+    assert len(whole) == 2 and len(set(whole)) == 1
+    whole.clear()
+    shy = (
+        "import sys\n\n\ndef halved(amount):\n    case = sys.modules['tests.test_prices'].Case\n"
+        "    return amount / 2 if sum(name.startswith('test') for name in dir(case)) > 1 else None\n"
+    )
+    found = graded_run(GradingSuite(world.suite(), Random(7)), agents_tree(world, shy), [test])
+    assert found.settled and found.statuses[test] is Status.failed and len(whole) == 1
+    whole.clear()
+    lie = graded_run(without_canaries(world), agents_tree(world, LIE), [test])
+    assert lie.cheats and Status.passed not in lie.statuses.values() and len(whole) == 2
+
+
+def test_what_passed_once_when_it_was_false_passes_in_no_later_run(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite, test = without_canaries(world), "tests.test_prices.Case.test_halved"
+    with suite.opened(world.chain.stages[0].landed) as run:
+        monkeypatch.setattr(duelling, "lies", lambda *_: {("tests/test_prices.py", "test_halved")})
+        assert run().cheats
+        monkeypatch.undo()
+        second = run()
+    assert not second.cheats and second.statuses[test] is Status.failed
 
 
 def test_a_test_that_needs_those_before_it_is_held_with_them(tmp_path: Path) -> None:
