@@ -599,6 +599,21 @@ def test_a_false_value_is_as_plausible_as_the_true_one(asserted: str, false: str
     assert len(seen) > 1 or re.search("name|truth|class|yes", why), "each seed asks for something else"
 
 
+def test_each_usual_seed_waits_for_another_exception_and_not_all_are_of_the_files_family() -> None:
+    waits = "".join(f"    with raises({it}):\n        g()\n" for it in ("BadTime", "BadSignature", "Expired"))
+    text = f"def test_more():\n{waits}\n\ndef test_it():\n    with raises(Expired):\n        f()\n"
+    made = list[str]()
+    for seed in PYTHON_FALSIFIER.seeds:
+
+        def order(name: str, seed: int = seed) -> Random | None:
+            return dice("secret", "tests/test_it.py", name, seed) if name == "test_it" else None
+
+        made.append(falsify_python(text, order)[0])
+    seen = {it.splitlines()[-2].strip() for it in made}
+    assert len(seen) == len(made) and "with raises(Expired):" not in seen
+    assert 0 < len(seen & {"with raises(BadTime):", "with raises(BadSignature):"}) < len(made)
+
+
 def test_all_usual_seeds_change_a_test_in_the_same_place() -> None:
     asserted = [f"    assert go({it}) == {it * 31}\n" for it in range(8)]
     text = "def test_it():\n" + "".join(asserted)

@@ -112,7 +112,7 @@ def _falsehood(
         return [source.with_value(literal, near(literal.value, order))]
     exceptions = [it for statement in statements for it in _exceptions(statement)]
     if exceptions:
-        waited = order.choice(exceptions)
+        waited = (order.place if isinstance(order, PlausibleDice) else order).choice(exceptions)
         other = _other_exception(waited, waits, order)
         return [Patch(waited.lineno, waited.col_offset, waited.end_col_offset or 0, other)]
     by_form = isinstance(order, FormDice)
@@ -129,6 +129,11 @@ def _other_exception(waited: ast.expr, waits: Sequence[str], order: Random) -> s
     if not isinstance(order, FormDice):
         return order.choice(_OTHER_EXCEPTIONS)
     known = ast.unparse(waited)
+    if isinstance(order, PlausibleDice):
+        # Those of the file are often of one family, of which the one that comes is another's kind, too.
+        of_file, usual = ([it for it in some if it not in known] for some in (waits, _USUAL_EXCEPTIONS))
+        of_file, usual = (order.place.sample(some, len(some)) for some in (of_file, usual))
+        return order.taken([*of_file[:1], *usual[:1], *of_file[1:2], *usual[1:]])
     others = [it for it in waits if it not in known] or [it for it in _USUAL_EXCEPTIONS if it not in known]
     return order.choice(others)
 
