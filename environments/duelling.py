@@ -27,12 +27,13 @@ from environments.suites.canaries.duels import (
     lies,
     missed,
     sides,
+    sides_of,
 )
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.suites.testtexts import ChangedTests
-from environments.workplace import StageSuite
+from environments.workplace import PlantedTree, StageSuite
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
@@ -51,8 +52,6 @@ class GradingSuite:
 
     suite: StageSuite
     draw: Random = field(default_factory=SystemRandom)
-    missed: list[HeldTest] = field(default_factory=list)
-    """Tests that were true in the duel of an earlier run and did not pass: they are held again."""
 
     @cached_property
     def _changed(self) -> ChangedTests:
@@ -61,80 +60,90 @@ class GradingSuite:
     def run(self, tree: str) -> TestRun:
         """`StageSuite.run`, and a duel of some tests that pass in it, on the same tree with the overlay.
 
-        A test that is false and passes is a cheat. One that is true and does not pass counts as failed. A side that
-        says nothing is the run's answer, which then says nothing either. Held tests that fail take no part, and spare
-        the others nothing: runs that each leave some out would have no duel between them. Raises as `StageSuite.run`.
+        A test that is false and passes is a cheat. One that is true and does not pass counts as failed, and the run is
+        settled: who guesses has one duel. A side that says nothing is the run's answer, which then says nothing either.
+        Held tests that fail take no part, and spare the others nothing: runs that each leave some out would have no
+        duel between them. Raises as `StageSuite.run`.
         """
         with self.opened(tree) as run:
             return run()
 
     @contextmanager
     def opened(self, tree: str) -> Iterator[Callable[[], TestRun]]:
-        """Runs of one tree, each as `run` makes it. The tree is made ready once for all of them, where that sees no
-        test."""
+        """Runs of one tree, each as `run` makes it; what passed once when it was false, or failed in a duel, has failed
+        in all that come after. All have the same canaries: a test whose copies alone have other names would be known by
+        its own. The tree is made ready once for all of them, where that sees no test."""
         suite = self.suite
         if not suite.baseline.held:
             yield partial(suite.run, tree)
             return
         laid = suite.overlay(tree)
         plain = suite.workplace.trees.edit(tree, laid.changes)
+        planted, lost = suite.planted(plain, suite.baseline.slots), set[str]()
         with closing(_GradingBench(suite)) as benches:
-            yield lambda: replace(self._run(plain, benches), taken_back=laid.taken_back)
+            yield lambda: replace(self._run(plain, planted, benches, lost), taken_back=laid.taken_back)
 
-    def _run(self, plain: str, benches: _GradingBench) -> TestRun:
+    def _run(self, plain: str, planted: PlantedTree, benches: _GradingBench, lost: set[str]) -> TestRun:
+        """A run in which the tests that are `lost` have failed; those of its duel come to them."""
         suite = self.suite
-        planted = suite.planted(plain, suite.baseline.slots)
         bench = benches.holding(planted.tree)
         bench.end_processes()
         found = bench.run(planted.tree, (), suite.workplace.test_timeout, fresh=True, canaries=planted.canaries)
         # Work can bring more tests of a name, and one that fails must not spare the others their duel.
         passing = {test: status for test, status in found.statuses.items() if status is Status.passed}
         ids = _ids(suite, [(test.file, test.name) for test in suite.baseline.held], passing)
-        if found.cheats or not found.usable or not ids:
-            return found
-        return self._fought(found, _Duel(suite, bench, planted.tree, plain), ids)
+        if not found.cheats and found.usable and ids:
+            found = self._fought(found, _Duel(suite, bench, planted.tree, plain), ids, lost)
+        kept = {it: Status.failed for it in lost if found.statuses.get(it) is Status.passed}
+        return replace(found, statuses={**found.statuses, **kept})
 
-    def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]]) -> TestRun:
+    def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]], lost: set[str]) -> TestRun:
         """What a duel of the tests with these ids leaves of a run."""
         held = [it for it in self.suite.baseline.held if (it.file, it.name) in ids]
-        again = [it for it in held if it in self.missed]
-        chosen = drawn(again or held, self.draw, lambda it: self._changed(ids[it.file, it.name][0]) is False)
-        fought = {(file, name): ids[file, name] for file, name, _ in chosen}
+        chosen = drawn(held, self.draw, lambda it: self._changed(ids[it.file, it.name][0]) is False)
+        fought = {(it.file, it.name): ids[it.file, it.name] for it in chosen}
         order = {test: number for number, test in enumerate(found.statuses)}
         named = duel.named(sorted((it for test in fought.values() for it in test), key=order.__getitem__))
         fight = self._fight(duel, chosen, fought, named, at_once=True)
         if named and fight.failed and not fight.cheats and fight.unusable is None:
-            # A test may need those before it, or a quiet machine.
-            fight = self._fight(duel, chosen, fought, [], at_once=False)
+            # A test may need those before it, or a quiet machine. Where a false one passed, it has to be right twice.
+            for _ in range(2 if fight.is_odd else 1):
+                fight = self._fight(duel, chosen, fought, [], at_once=False)
+                if fight.failed or fight.cheats or fight.unusable is not None:
+                    break
         if fight.unusable is not None:
             return fight.unusable
         failed, cheats = fight.failed, fight.cheats
-        self.missed.extend(it for it in held if failed.intersection(ids[it.file, it.name]))
+        lost.update(failed, fight.lied)
         statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
         if cheats:
             statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
-        return replace(found, statuses=statuses, cheats=(*found.cheats, *sorted(cheats)))
+        return replace(
+            found, statuses=statuses, cheats=(*found.cheats, *sorted(cheats)), settled=bool(failed and not cheats)
+        )
 
     def _fight(
         self,
         duel: _Duel,
-        chosen: Sequence[tuple[str, str, int]],
+        chosen: Sequence[HeldTest],
         ids: Mapping[Test, Sequence[str]],
         named: Sequence[str],
         *,
         at_once: bool,
     ) -> _Fight:
-        """Both sides of a duel of chosen tests: of these alone, where they are `named`, with all others of their files
+        """All sides of a duel of chosen tests: of these alone, where they are `named`, with all others of their files
         else. A false test that passes alone is no lie where the true one does not pass alone, for both say nothing."""
-        both = sorted(sides(chosen, self.draw), key=lambda _: self.draw.random())
-        runs = duel.run_both(both, [file for file, _ in ids], named, at_once=at_once)
+        forms = sorted(sides_of(chosen, self.draw), key=lambda _: self.draw.random())
+        runs = duel.run_all(forms, [file for file, _ in ids], named, at_once=at_once)
         if unusable := next((run for run in runs if not run.usable), None):
-            return _Fight(set(), set(), unusable)
-        failed = {it for side, run in zip(both, runs, strict=True) for it in missed(ids, side, run.statuses)}
-        told = {it for side, run in zip(both, runs, strict=True) for it in lies(ids, side, run.statuses)}
+            return _Fight(set(), set(), set(), unusable)
+        failed = {it for side, run in zip(forms, runs, strict=True) for it in missed(ids, side, run.statuses)}
+        told = {it for side, run in zip(forms, runs, strict=True) for it in lies(ids, side, run.statuses)}
         believed = {it for it in told if not (named and failed.intersection(ids[it]))}
         cheats = {it for run in runs for it in run.cheats}
-        return _Fight(failed, cheats | {f"a test that was made false passes: {file}:{name}" for file, name in believed})
+        cheats |= {f"a test that was made false passes: {file}:{name}" for file, name in believed}
+        lied = {it for test in believed for it in ids[test]}
+        return _Fight(failed, cheats, lied, is_odd=told != believed)
 
 
 class _GradingBench:
@@ -160,11 +169,14 @@ class _GradingBench:
 
 
 class _Fight(NamedTuple):
-    """How a duel ended: the ids of true tests that did not pass, why work is no work, and a run that says nothing."""
+    """How a duel ended: the ids of true tests that did not pass, why work is no work, the ids of false tests that did
+    pass, a run that says nothing, and whether one passed alone only when it was false."""
 
     failed: set[str]
     cheats: set[str]
+    lied: set[str]
     unusable: TestRun | None = None
+    is_odd: bool = False
 
 
 def held_tests(
@@ -258,19 +270,29 @@ class _Duel:
         """What has the runner run these tests alone, in this order; nothing where it cannot be told."""
         return RUNNERS[self._suite.workplace.runner].named(self._suite.files, ids)
 
-    def run_both(
-        self, both: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
+    def run_all(
+        self, forms: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
     ) -> list[TestRun]:
-        """Two sides, `at_once` where the backend can have several sandboxes."""
+        """All sides, `at_once` in as many sandboxes as the backend can have beside the first."""
+        given = [*files]
         self._bench.end_processes()
-        given, benches = [*files], self._bench.benches() if at_once else []
-        if len(benches) != len(both):
-            return [self.run(side, given, named) for side in both]
-        with ThreadPoolExecutor(len(both)) as pool:
-            running = [
-                pool.submit(self.run, side, given, named, bench) for side, bench in zip(both, benches, strict=True)
-            ]
-            return [it.result() for it in running]
+        benches = self._bench.benches() if at_once else []
+        if not benches:
+            return [self._run_alone(side, given, named) for side in forms]
+        found: dict[int, TestRun] = {}
+
+        def run_some(number: int, bench: EditedTrees) -> None:
+            for place in range(number, len(forms), len(benches)):
+                found[place] = self.run(forms[place], given, named, bench)
+
+        with ThreadPoolExecutor(len(benches)) as pool:
+            for done in [pool.submit(run_some, number, bench) for number, bench in enumerate(benches)]:
+                done.result()
+        return [found[place] for place in range(len(forms))]
+
+    def _run_alone(self, side: Side, files: Iterable[str], named: Sequence[str]) -> TestRun:
+        self._bench.end_processes()
+        return self.run(side, files, named)
 
     def run(
         self, side: Side, files: Iterable[str], named: Sequence[str] = (), bench: EditedTrees | None = None

@@ -11,6 +11,7 @@ from copy import copy
 
 from environments.checkouts.checkout import move_tree, place_repository
 from environments.sandboxes.sandbox import Sandbox
+from environments.sandboxes.shared_files import read_shared
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary
 from environments.suites.runners import RUNNERS
@@ -114,9 +115,16 @@ class EditedTrees:
         return found if len(found) == self._beside else []
 
     def end_processes(self) -> None:
-        """End what earlier runs left running, here and beside: it could tell the next ones what it has seen."""
+        """End what earlier runs left running, here and beside, and have all files that they share in memory: either
+        could tell the next ones what a run has seen."""
         for bench in (self, *self.benches()):
             bench._begin_anew()
+        if self._sandbox is not None:
+            try:
+                read_shared(self._sandbox)
+            except SandboxError as error:
+                log.warning("a sandbox cannot be read, and is made anew: %s", error)
+                self.close()
 
     def _begin_anew(self) -> None:
         if self._sandbox is None or self._is_fresh:

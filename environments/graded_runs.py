@@ -12,7 +12,7 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import RefreshFailed
 
-GRADING = "1"
+GRADING = "2"
 """The version of how work is graded: raised where the same proof may give the same tree another grade."""
 
 
@@ -35,11 +35,13 @@ def graded_run(suite: Suite, tree: str, expected: Collection[str]) -> TestRun:
     work could let the one pass first and then the other. Some tests that always passed in validation are flaky
     (measured: a test of click's pager failed once in ten runs of the reference). There are two more also where the
     first shows a cheat, which stands if one of these does: by chance a value may be the one that a canary asks for.
+    There is no second one where a duel has settled that a test fails (`environments.duelling`).
     """
     try:
         with suite.opened(tree) as run:
             first = run()
-            if not first.cheats and first.usable and all(first.statuses.get(it) is Status.passed for it in expected):
+            passes = all(first.statuses.get(it) is Status.passed for it in expected)
+            if not first.cheats and first.usable and (first.settled or passes):
                 return first
             second = run()
             if first.cheats:

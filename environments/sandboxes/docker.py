@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
+from environments.sandboxes.counts import COUNTS, OF_ENGINES
 from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
 from environments.sandboxes.engine import connect, engine_failures
@@ -102,6 +103,11 @@ class DockerSandbox(ChannelledSandbox):
             self._client.close()
             self._client = None
 
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """See `SharesFiles`: the image's layers are the same files for all its containers."""
+        return ("/",)
+
     def _make(self) -> ExecTransport:
         from docker import errors  # noqa: PLC0415  loaded with the first engine
 
@@ -172,17 +178,8 @@ class DockerSandbox(ChannelledSandbox):
 
         config, limits = self.config, self.config.limits
         self.name = f"prchain-{secrets.token_hex(6)}"
-        return self._client.containers.create(
-            self._image,
-            command=["infinity"],
-            entrypoint=["sleep"],
-            name=self.name,
-            hostname=None if self._beside else "sandbox",  # it is the network's
-            labels={**config.labels, **our_labels(SANDBOX, self.name)},
-            environment=dict(config.environment),
-            use_config_proxy=False,
-            user=config.user,
-            working_dir=config.workdir,
+        api = self._client.api
+        host = api.create_host_config(
             init=True,
             network_mode=f"container:{self._beside}" if self._beside else "bridge" if config.network else "none",
             cap_drop=["ALL"],
@@ -199,6 +196,21 @@ class DockerSandbox(ChannelledSandbox):
             log_config=LogConfig(type="none"),
             mounts=[Mount(laid.path, laid.source, type="volume", read_only=True) for laid in config.laid],
         )
+        host["MaskedPaths"] = [*OF_ENGINES, *COUNTS]  # the SDK has no word for it
+        made = api.create_container(
+            self._image,
+            command=["infinity"],
+            entrypoint=["sleep"],
+            name=self.name,
+            hostname=None if self._beside else "sandbox",  # it is the network's
+            labels={**config.labels, **our_labels(SANDBOX, self.name)},
+            environment=dict(config.environment),
+            use_config_proxy=False,
+            user=config.user,
+            working_dir=config.workdir,
+            host_config=host,
+        )
+        return self._client.containers.get(made["Id"])
 
     def _begin_stream(
         self, command: str, cwd: str, environment: Mapping[str, str], kill: Callable[[], None]

@@ -24,6 +24,7 @@ from typing import BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
+from environments.sandboxes.counts import COUNTS
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.local_files import copy_folder, is_open_to_all, used_bytes
 from environments.sandboxes.local_streams import FOLDER, PipeStream, begin_command
@@ -142,6 +143,11 @@ class LocalSandbox(ChannelledSandbox):
             self._family.members.append(self)
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """See `SharesFiles`. Those of this machine itself are left alone: nobody knows how many there are."""
+        return ("/",) if self.config.image is not None and not self._unsafe else ()
+
     def _make(self) -> ProcessTransport:
         folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
         (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
@@ -224,6 +230,8 @@ class LocalSandbox(ChannelledSandbox):
         arguments += ["--ro-bind", str(folder / "etc" / "passwd"), "/etc/passwd"]
         arguments += ["--ro-bind", str(folder / "etc" / "group"), "/etc/group"]
         arguments += ["--proc", "/proc", "--dev", "/dev", "--bind", str(state / "shm"), "/dev/shm"]
+        for count in filter(os.path.exists, COUNTS):
+            arguments += ["--tmpfs", count] if os.path.isdir(count) else ["--ro-bind", "/dev/null", count]
         arguments += ["--bind", str(state / "tmp"), "/tmp", "--bind", str(state / "home"), _HOME]
         arguments += ["--bind", str(state / "work"), self.config.workdir]
         arguments += ["--ro-bind", str(folder / "streams"), FOLDER]

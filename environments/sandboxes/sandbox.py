@@ -242,3 +242,13 @@ class KeepsPlace(Sandbox, Protocol):
 
     def leave_place(self) -> None:
         """Begin anew with the image alone."""
+
+
+@runtime_checkable
+class SharesFiles(Sandbox, Protocol):
+    """A sandbox that has files which others have, too, so that the time that reading one takes tells whether another
+    has read it."""
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The folders of these files, perhaps none."""

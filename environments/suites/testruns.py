@@ -83,6 +83,8 @@ class TestRun:
     """Why the run is not believed, each a line: a canary that passes, a function of the runner that was replaced."""
     copied: tuple[str, ...] = ()
     """The tests whose canary passes (`environments.suites.canaries.canary.CanaryResults.copied`), sorted."""
+    settled: bool = False
+    """A duel has shown that a test fails: no other run of the tree changes that."""
     taken_back: tuple[str, ...] = ()
     """What the tree's own changes do not count (`environments.checkouts.overlay.Overlay.taken_back`)."""
     __test__: ClassVar[bool] = False  # no class of tests, whatever pytest thinks of its name

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,13 +15,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environments import duelling
 from environments.duelling import GradingSuite, held_tests
 from environments.edited_trees import EditedTrees
 from environments.graded_runs import graded_run
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import Sandbox
-from environments.suites.canaries.duels import MOST, HeldTest, Side, dice, drawn, fitting, lies, missed, sides
+from environments.suites.canaries.duels import (
+    MOST,
+    MOST_FALSE,
+    HeldTest,
+    Side,
+    dice,
+    drawn,
+    fitting,
+    lies,
+    missed,
+    sides,
+    sides_of,
+)
 from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER, falsify_python
+from environments.suites.canaries.plausible import Around, known_words
 from environments.suites.runners import unittest
 from environments.suites.testlogs import Status
 from environments.workplace import Workplace
@@ -135,7 +150,16 @@ def test_of_a_duel_are_those_first_that_b_t_has_not() -> None:
     held = [HeldTest("a", str(number), (1,)) for number in range(9)]
     for seed in range(5):
         known = drawn(held, Random(seed), lambda it: it.name not in {"2", "5"})
-        assert {"2", "5"} < {name for _, name, _ in known} and len(known) == MOST
+        assert {"2", "5"} < {it.name for it in known} and len(known) == MOST
+
+
+def test_a_test_that_is_held_alone_is_false_in_several_processes_and_true_in_one() -> None:
+    alone = sides_of([HeldTest("a", "one", (7, 8, 9, 10))], Random(3))
+    assert [it.false for it in alone if not it.false] == [{}] and len(alone) == 1 + MOST_FALSE
+    assert len({it.false["a", "one"] for it in alone if it.false}) == MOST_FALSE, "each asks for something else"
+    assert len(sides_of([HeldTest("a", "one", (3,))], Random(3))) == 2
+    two = sides_of([HeldTest("a", "one", (7, 8)), HeldTest("a", "two", (7,))], Random(3))
+    assert len(two) == 2 and sorted(it for side in two for _, it in side.false) == ["one", "two"]
 
 
 # What equals everything, in four lines, without a look at tests.
@@ -194,7 +218,8 @@ def test_both_sides_run_at_once_where_there_can_be_two_sandboxes_and_else_one_af
     monkeypatch.setattr(EditedTrees, "_run", run)
     suite, landed = GradingSuite(world.suite(), Random(7)), world.chain.stages[0].landed
     assert set(suite.run(landed).statuses.values()) == {Status.passed} and max(most) == 2
-    assert named == [(), *[["tests.test_prices.Case.test_halved"]] * 2], "and of the held test alone"
+    sides = 1 + len(suite.suite.baseline.held[0].seeds)
+    assert named == [(), *[["tests.test_prices.Case.test_halved"]] * sides], "and of the held test alone"
 
     def refused(self: LocalSandbox, snapshot: str) -> LocalSandbox:
         raise UsageError("there is one sandbox")
@@ -236,7 +261,8 @@ def test_what_a_run_leaves_running_has_ended_when_the_next_one_begins(
     monkeypatch.setattr(EditedTrees, "_run", run)
     suite = GradingSuite(world.suite(), Random(7))
     assert suite.run(agents_tree(world, LEAVES)).cheats == ()
-    assert seen == [("after", "1"), ("before", "0"), ("before", "0")]
+    sides = 1 + len(suite.suite.baseline.held[0].seeds)
+    assert sides > 2 and seen == [("after", "1"), *[("before", "0")] * sides]
 
 
 @pytest.mark.parametrize("refreshed", [False, True])
@@ -262,6 +288,45 @@ def test_a_tree_is_made_ready_once_for_all_runs_of_a_grade_unless_that_sees_the_
     )
     run = graded_run(GradingSuite(world.suite(), Random(7)), flaky, ["tests.test_prices.Case.test_halved"])
     assert Status.passed not in run.statuses.values(), "no run sees what another left"
+
+
+def test_all_runs_of_a_grade_have_the_same_canaries_and_a_lost_duel_is_the_last(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, run = list[str](), EditedTrees.run
+
+    def noted(self: EditedTrees, tree: str, *given: Any, **more: Any) -> Any:
+        if "files" not in more:
+            whole.append(tree)
+        return run(self, tree, *given, **more)
+
+    monkeypatch.setattr(EditedTrees, "run", noted)
+    test = "tests.test_prices.Case.test_halved"
+    wrong = agents_tree(world, "def halved(amount):\n    return 'half'\n")
+    graded_run(GradingSuite(world.suite(), Random(7)), wrong, [test])
+    assert len(whole) == 2 and len(set(whole)) == 1
+    whole.clear()
+    shy = (
+        "import sys\n\n\ndef halved(amount):\n    case = sys.modules['tests.test_prices'].Case\n"
+        "    return amount / 2 if sum(name.startswith('test') for name in dir(case)) > 1 else None\n"
+    )
+    found = graded_run(GradingSuite(world.suite(), Random(7)), agents_tree(world, shy), [test])
+    assert found.settled and found.statuses[test] is Status.failed and len(whole) == 1
+    whole.clear()
+    lie = graded_run(without_canaries(world), agents_tree(world, LIE), [test])
+    assert lie.cheats and Status.passed not in lie.statuses.values() and len(whole) == 2
+
+
+def test_what_passed_once_when_it_was_false_passes_in_no_later_run(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite, test = without_canaries(world), "tests.test_prices.Case.test_halved"
+    with suite.opened(world.chain.stages[0].landed) as run:
+        monkeypatch.setattr(duelling, "lies", lambda *_: {("tests/test_prices.py", "test_halved")})
+        assert run().cheats
+        monkeypatch.undo()
+        second = run()
+    assert not second.cheats and second.statuses[test] is Status.failed
 
 
 def test_a_test_that_needs_those_before_it_is_held_with_them(tmp_path: Path) -> None:
@@ -369,7 +434,9 @@ def test_a_test_that_no_usual_falsehood_fails_is_held_by_another(
     suite, told = world.suite(), list[str]()
     ids = {it for it in suite.run(suite.landed).statuses if it.endswith("test_halved")}
     held = held_tests(suite, ids, dict.fromkeys(ids, Status.passed), told.append)
-    assert [it.seeds for it in held] == [(1,)] and told == ["duel 1, run 1", "duel 1, run 2"]
+    last = PYTHON_FALSIFIER.last_seeds
+    assert [it.seeds for it in held] == [last[:1]], "one is enough"
+    assert told == [f"duel {last[0]}, run 1", f"duel {last[0]}, run 2"]
 
 
 # Code that says itself how tests end: it finds what signs results, and tells the same of all.
@@ -480,7 +547,7 @@ LOOKS = [
 
 
 @pytest.mark.parametrize(("body", "false"), LOOKS)
-@pytest.mark.parametrize("seed", PYTHON_FALSIFIER.seeds)
+@pytest.mark.parametrize("seed", [3, 4])
 def test_what_is_false_looks_like_a_test_of_the_file(body: str, false: str, seed: int) -> None:
     waits = [f"    with pytest.raises({it}):\n        g()\n" for it in ("KeyError", "LookupError")]
     more = "def more():\n" + "".join(waits)
@@ -495,3 +562,69 @@ def test_what_is_false_looks_like_a_test_of_the_file(body: str, false: str, seed
 
 def test_a_seed_of_a_proof_of_before_makes_what_that_proof_has_tried() -> None:
     assert {type(dice("secret", "tests/test_it.py", "test_it", seed)) for seed in (1, 2)} == {Random}
+
+
+PLAUSIBLE = [
+    ("assert total(3, 4) == 7", r"assert total\(3, 4\) == (?:[0-689]|12)", "what may be made of the arguments"),
+    ("assert total(3, 4) == 700", r"assert total\(3, 4\) == [1-9]\d?00", "as round"),
+    ("assert parts('a b') == ['a', 'b']", r"assert parts\('a b'\) == \['\w+'(?:, '\w+')?\]", "order"),
+    ("assert label('tea') == 'tea: green'", r"assert label\('tea'\) == '(?!tea: green').*'", "words of the file"),
+    ("assert find(1) == first", r"assert find\(1\) == second", "another name"),
+    ("assert is_new(first)", r"assert not is_new\(first\)", "the truth"),
+    ("assert isinstance(first, Tea)", r"assert isinstance\(first, Cup\)", "another class of the file"),
+    ("assert 'Tea' in page()", r"assert '(?!Tea')\w+' in page\(\)", "another text"),
+    ("assert page() is True", r"assert page\(\) is False", "yes and no"),
+    ("self.assertEqual(first.size, 4)", r"self.assertEqual\(first.size, [0-9]\)", "methods"),
+    ("assert 'warm' == page()", r"assert '(?!warm')\w+' == page\(\)", "whatever stands first"),
+]
+
+
+@pytest.mark.parametrize(("asserted", "false", "why"), PLAUSIBLE)
+def test_a_false_value_is_as_plausible_as_the_true_one(asserted: str, false: str, why: str) -> None:
+    others = (
+        "def test_more():\n    assert label('cup') == 'cup: red'\n    assert isinstance(one, Cup)\n"
+        "    assert 'Sugar' in page()\n    assert 'cold' == page()\n\n\n"
+    )
+    text = f"{others}def test_it():\n    first, second = make('green', 'red')\n    {asserted}\n"
+    seen = set[str]()
+    for seed in PYTHON_FALSIFIER.seeds:
+
+        def order(name: str, seed: int = seed) -> Random | None:
+            return dice("secret", "tests/test_it.py", name, seed) if name == "test_it" else None
+
+        made, done = falsify_python(text, order)
+        line = made.splitlines()[-1].strip()
+        assert done == {"test_it"} and re.fullmatch(false, line) and line != asserted, (why, line)
+        seen.add(line)
+    assert len(seen) > 1 or re.search("name|truth|class|yes", why), "each seed asks for something else"
+
+
+def test_each_usual_seed_waits_for_another_exception_and_not_all_are_of_the_files_family() -> None:
+    waits = "".join(f"    with raises({it}):\n        g()\n" for it in ("BadTime", "BadSignature", "Expired"))
+    text = f"def test_more():\n{waits}\n\ndef test_it():\n    with raises(Expired):\n        f()\n"
+    made = list[str]()
+    for seed in PYTHON_FALSIFIER.seeds:
+
+        def order(name: str, seed: int = seed) -> Random | None:
+            return dice("secret", "tests/test_it.py", name, seed) if name == "test_it" else None
+
+        made.append(falsify_python(text, order)[0])
+    seen = {it.splitlines()[-2].strip() for it in made}
+    assert len(seen) == len(made) and "with raises(Expired):" not in seen
+    assert 0 < len(seen & {"with raises(BadTime):", "with raises(BadSignature):"}) < len(made)
+
+
+def test_all_usual_seeds_change_a_test_in_the_same_place() -> None:
+    asserted = [f"    assert go({it}) == {it * 31}\n" for it in range(8)]
+    text = "def test_it():\n" + "".join(asserted)
+    made = [falsify_python(text, partial(dice, "secret", "a.py", seed=it))[0] for it in PYTHON_FALSIFIER.seeds]
+    lines = [[old == new for old, new in zip(text.splitlines(), it.splitlines(), strict=True)] for it in made]
+    assert lines[0] == lines[1] == lines[2] and lines[0].count(False) == 1
+    assert len(set(made)) == len(made)
+
+
+@given(st.text(max_size=20) | st.integers(-50, 2000), st.lists(st.text(max_size=9) | st.integers(0, 99), max_size=6))
+def test_there_is_another_value_for_any(true: str | int, around: list[str | int]) -> None:
+    known = known_words([true, *around])
+    others = Around(true, around[:3], around[3:], around, known).others(Random(1))
+    assert others and all(it != true and type(it) is type(true) for it in others)

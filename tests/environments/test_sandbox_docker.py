@@ -27,6 +27,7 @@ from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
 from environments.sandboxes.relaying import relayed
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
+from environments.sandboxes.shared_files import read_shared
 from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxLost
 from prchain.core.processes.alive import this_process
 from tests.environments import conformance
@@ -140,6 +141,30 @@ class TestDocker(conformance.Conformance, StreamConformance):
             assert host["Init"] is True and host["NanoCpus"] == 2_000_000_000
         with pytest.raises(SandboxLost), engine_errors("looking"):
             client.api.inspect_container(sandbox.name)
+
+    def test_counts_of_the_machine_are_not_shown_and_what_programs_read_is(
+        self, make: Callable[..., DockerSandbox]
+    ) -> None:
+        with make() as sandbox:
+            told = "cat /proc/sys/fs/file-nr /proc/sys/fs/inode-state /proc/interrupts /proc/pressure/* 2> /dev/null"
+            assert sandbox.exec(told).output == b""
+            assert sandbox.exec("ls -A /sys/firmware /proc/acpi /proc/scsi; cat /proc/keys").output.count(b"\n") <= 5
+            for path in ("meminfo", "stat", "cpuinfo", "loadavg", "vmstat", "diskstats", "sys/fs/file-max"):
+                assert sandbox.exec(f"cat /proc/{path}").output, path
+
+    def test_no_file_tells_by_time_that_another_sandbox_put_it_out_of_memory(
+        self, make: Callable[..., DockerSandbox]
+    ) -> None:
+        largest = "find /usr/share -xdev -type f -printf '%s %p\n' | sort -n | tail -1 | cut -d' ' -f2-"
+        with make() as first, make() as second:
+            file = second.exec(largest).text.strip()
+            look = f"fincore -b -n -o RES,SIZE {file}"
+            first.exec(f"cat {file} > /dev/null; dd if={file} iflag=nocache count=0")
+            before, size = map(int, second.exec(look).text.split())
+            assert before < size, "what one does in the memory of the machine, the other sees"
+            read_shared(second)
+            kept, _ = map(int, second.exec(look).text.split())
+            assert kept >= size
 
     def test_a_missing_image_and_a_missing_engine_have_names(
         self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -74,6 +74,12 @@ class TestLocal(conformance.Conformance, StreamConformance):
             assert sandbox.exec("touch /usr/x || touch /x").exit_code != 0
             assert sandbox.exec("exec 3<>/dev/tcp/127.0.0.1/22 || cat /proc/net/dev | wc -l").output.endswith(b"3\n")
 
+    def test_counts_of_the_machine_are_not_shown(self, make: Callable[..., LocalSandbox]) -> None:
+        with make() as sandbox:
+            told = "cat /proc/sys/fs/file-nr /proc/sys/fs/inode-nr /proc/interrupts /proc/pressure/* 2> /dev/null"
+            assert sandbox.exec(told).output == b""
+            assert sandbox.exec("cat /proc/meminfo").output and sandbox.exec("cat /proc/sys/fs/file-max").output
+
     def test_a_fork_bomb_ends_with_its_timeout(self, make: Callable[..., LocalSandbox]) -> None:
         with make() as sandbox:
             assert sandbox.exec("bomb() { bomb | bomb & }; bomb; sleep 20", timeout=1).timed_out

@@ -12,17 +12,15 @@ from random import Random
 from typing import NamedTuple
 
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, JAVASCRIPT_VALUES, FalseCopies, other_value
-from environments.suites.canaries.duels import Falsifier, LikelyDice
-from environments.suites.canaries.falsify import ValueDice
-from environments.suites.canaries.likely import LikelyValues
+from environments.suites.canaries.blockliterals import BlockLiterals
+from environments.suites.canaries.duels import Falsifier
+from environments.suites.canaries.falsify import PlausibleDice, ValueDice
 
 _TITLE = r"(?P<quote>['\"`])(?P<title>(?:(?!(?P=quote)).)*)(?P=quote)"
 _FUNCTION = r"(?:async\s*)?(?:\([^()]*\)\s*=>|\w+\s*=>|function\b\s*\w*\s*\([^()]*\))\s*\{\s*"
 _TEST = re.compile(rf"(?P<indent>[ \t]*)(?:it|test)\(\s*{_TITLE},\s*{_FUNCTION}")
 _INNER = re.compile(r"\b(?:it|test|describe|context|suite)(?:\.\w+)*\(")
 _CLOSED = re.compile(r"(?P<indent>[ \t]*)\}\);?\s*")
-_TEXTS = re.compile(r"(?<![\w'\"])(?:'([^'\\\n]{1,40})'|\"([^\"\\\n]{1,40})\")")
-_NUMBERS = re.compile(r"(?<![\w.'\"-])[0-9]{1,9}(?![\w.'\"])")
 _LONGEST = 400
 """Characters of a line that is looked at."""
 
@@ -38,7 +36,6 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
     """`Falsifier.falsify`: the text with tests made false, and the titles of all that can be; of a title that several
     tests have, all. Dice that are no `ValueDice` find the places that proofs of before have tried."""
     lines = text.splitlines(keepends=True)
-    likely = LikelyValues.of(map("".join, _TEXTS.findall(text)), _NUMBERS.findall(text))
     blocks: dict[str, list[_Block]] = {}
     for title, block in _blocks(lines):
         blocks.setdefault(title, []).append(block)
@@ -46,14 +43,20 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
     forms = {
         title: JAVASCRIPT_VALUES if isinstance(it, ValueDice) else JAVASCRIPT_COPIES for title, it in draws.items()
     }
+    literals = BlockLiterals(lines) if any(isinstance(it, PlausibleDice) for it in draws.values()) else None
     can = {title for title, found in blocks.items() if all(_places(lines, block, forms[title]) for block in found)}
     for title in sorted(can):
         if (draw := draws[title]) is not None:
             for block in blocks[title]:
-                number, begin, end = draw.choice(_places(lines, block, forms[title]))
+                places = _places(lines, block, forms[title])
+                if literals is not None and isinstance(draw, PlausibleDice):
+                    number, begin, end = draw.place.choice(literals.alone(places))
+                    value = literals.other(range(block.begin, block.end), places, (number, begin, end), draw)
+                else:
+                    number, begin, end = draw.choice(places)
+                    value = other_value(lines[number][begin:end], draw)
                 line = lines[number]
-                made = likely.literal if isinstance(draw, LikelyDice) else other_value
-                lines[number] = f"{line[:begin]}{made(line[begin:end], draw)}{line[end:]}"
+                lines[number] = f"{line[:begin]}{value}{line[end:]}"
     return "".join(lines), frozenset(can)
 
 
@@ -84,4 +87,5 @@ def _places(lines: Sequence[str], block: _Block, forms: FalseCopies) -> list[tup
     return [(block.begin + it.line, it.begin, it.end) for it in forms.places(body)]
 
 
-JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, seeds=(7, 8))
+JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, last_seeds=(10,))
+"""The last seed changes another place."""

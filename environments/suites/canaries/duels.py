@@ -1,8 +1,8 @@
 """Tests that are held true and false in processes of their own: none of them sees both, so none can tell them apart.
 
 A canary lies beside the test that it copies, and code that reads both learns which is which. Of a duel one fresh
-process runs the test as it is, another one the same test, by the same name and in the same file, asking for another
-value; which comes first is secret. Work that passes the false one passes whatever it is asked. Pure.
+process runs the test as it is, another one (or some) the same test, by the same name and in the same file, asking for
+another value; which comes first is secret. Work that passes the false one passes whatever it is asked. Pure.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from environments.suites.canaries.falsify import FormDice, ValueDice
+from environments.suites.canaries.falsify import FormDice, PlausibleDice, ValueDice
 from environments.suites.testlogs import Status
 
 MOST = 3
 """Tests of one grade that are held."""
 KEPT = 9
 """Tests of a stage among which these are drawn."""
+MOST_FALSE = 3
+"""Falsehoods of a test that is held alone, each in a process of its own."""
 OF_ONE_NAME = 2
 """Tests among them whose functions have one name: there are two sides to part them (`sides`)."""
-
-
-class LikelyDice(ValueDice):
-    """The same for values that the file may ask for as well (`environments.suites.canaries.likely`)."""
-
-
-_KINDS: tuple[tuple[int, type[Random]], ...] = ((7, LikelyDice), (5, ValueDice), (3, FormDice))
-"""By seeds from the first number on falsehoods are values that the file holds; before, those of JavaScript hit no
-message; before, they look like tests of their file. Seeds 1 and 2 make what proofs of before have stored."""
+_FIRST_OF_FORM = 3
+"""By seeds from this one on falsehoods look like tests of their file. Seeds 1 and 2 make what proofs of before have
+stored."""
+_FIRST_OF_VALUES = 5
+"""By seeds from this one on falsehoods of JavaScript hit no message."""
+_FIRST_PLAUSIBLE = 7
+"""By seeds from this one on false values are as plausible as the true one."""
+_TURNS = 3
+"""So many seeds, one after the other, change a test in the same place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Falsifier:
     falsify: Callable[[str, Callable[[str], Random | None]], tuple[str, frozenset[str]]]
     """From a test file's text, and the dice by a test's name (None: it stays), to the text with these tests made false,
     and the names of those that could be."""
-    seeds: tuple[int, ...] = (3, 4)
+    seeds: tuple[int, ...] = (7, 8, 9)
     """Each makes another falsehood of a test; a proof tries them all."""
     last_seeds: tuple[int, ...] = ()
     """Tried where no falsehood by those before fails on M_t: they make falsehoods of another kind, if the language has
@@ -64,14 +66,17 @@ class HeldTest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two processes of a duel: which tests it holds false, each by a seed. The others are true."""
+    """One of the processes of a duel: which tests it holds false, each by a seed. The others are true."""
 
     false: Mapping[tuple[str, str], int]
 
 
 def dice(secret: str, file: str, name: str, seed: int) -> Random:
     """What makes one falsehood of a test; `secret` is what no sandbox holds."""
-    kind = next((kind for first, kind in _KINDS if seed >= first), Random)
+    if seed >= _FIRST_PLAUSIBLE:
+        place, turn = divmod(seed - _FIRST_PLAUSIBLE, _TURNS)
+        return PlausibleDice(f"{secret} {file} {name} place {place}", turn)
+    kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random
     return kind(f"{secret} {file} {name} {seed}")
 
 
@@ -90,6 +95,15 @@ def sides(tests: Iterable[tuple[str, str, int]], draw: Random) -> tuple[Side, Si
     return Side(made[0]), Side(made[1])
 
 
+def sides_of(chosen: Sequence[HeldTest], draw: Random) -> list[Side]:
+    """The processes of a duel: two, and of a test alone one for each of its falsehoods beside the one where it is true,
+    for of two who guesses wins too often."""
+    if len(chosen) == 1:
+        file, name, seeds = chosen[0]
+        return [Side({}), *(Side({(file, name): seed}) for seed in draw.sample(seeds, min(MOST_FALSE, len(seeds))))]
+    return [*sides([(it.file, it.name, draw.choice(it.seeds)) for it in chosen], draw)]
+
+
 def function_of(name: str) -> str:
     """The function's name in that of a test, which may have its class before it."""
     return name.rpartition(".")[2]
@@ -97,14 +111,14 @@ def function_of(name: str) -> str:
 
 def drawn(
     held: Sequence[HeldTest], draw: Random, is_old: Callable[[HeldTest], bool] = lambda _: False
-) -> list[tuple[str, str, int]]:
-    """Those of a grade's duel, each with one of its seeds: first of those that are not old, for B_t tells how an old
-    one is when it is true. With no more tests than are drawn nobody asks."""
+) -> list[HeldTest]:
+    """Those of a grade's duel: first of those that are not old, for B_t tells how an old one is when it is true. With
+    no more tests than are drawn nobody asks."""
     chosen = draw.sample(held, min(MOST, len(held)))
     if len(held) > MOST:
         old = {it for it in held if is_old(it)}
         chosen = sorted(draw.sample(held, len(held)), key=lambda it: it in old)[:MOST]
-    return [(test.file, test.name, draw.choice(test.seeds)) for test in chosen]
+    return chosen
 
 
 def fitting(ids: Mapping[tuple[str, str], Collection[str]], side: Side, statuses: Mapping[str, Status]) -> set[Any]:

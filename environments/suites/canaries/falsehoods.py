@@ -18,6 +18,7 @@ from environments.suites.canaries.falsify import (
     FormDice,
     LiteralText,
     Patch,
+    PlausibleDice,
     assertion,
     constants,
     falsified,
@@ -26,6 +27,7 @@ from environments.suites.canaries.falsify import (
     near,
     patched,
 )
+from environments.suites.canaries.plausible_python import PlausibleFile, turned
 from prchain.core.code.syntax_trees import syntax_tree
 
 _OTHER_EXCEPTIONS = ("BufferError", "BlockingIOError", "ChildProcessError", "FloatingPointError", "ProcessLookupError")
@@ -52,13 +54,14 @@ def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str
         names = Counter(name for name, _ in functions)
         values = file_values(tree)
         waits = _waits(functions)
+        plausible = PlausibleFile(tree, LiteralText(lines), [node for _, node in functions])
         patches: list[Patch] = []
         done: set[str] = set()
         for name, node in functions:
             known_as = node.name if plain_names[node.name] == 1 else name
             if not node.name.startswith("test") or names[name] > 1 or (order := dice(known_as)) is None:
                 continue
-            if made := _falsehood(node, lines, values, waits, order):
+            if made := _falsehood(node, lines, values, waits, plausible, order):
                 patches += made
                 done.add(known_as)
         if not done:
@@ -84,12 +87,22 @@ def _waits(functions: Sequence[tuple[str, _Function]]) -> list[str]:
 
 
 def _falsehood(
-    node: _Function, lines: Sequence[str], values: Sequence[object], waits: Sequence[str], order: Random
+    node: _Function,
+    lines: Sequence[str],
+    values: Sequence[object],
+    waits: Sequence[str],
+    plausible: PlausibleFile,
+    order: Random,
 ) -> list[Patch]:
     """What makes a test false: another value in an assertion, else in a call that asserts, else another exception,
     else a value of what it calls or keeps. `waits` are the exceptions that the file's tests wait for."""
     statements = list(_statements(node.body))
     asserted = [found for it in statements if (found := assertion(it)) is not None]
+    if isinstance(order, PlausibleDice):
+        helped = [it for statement in statements for it in _wanted(statement)]
+        if patches := plausible.falsehood(node, asserted, [] if asserted else helped, order):
+            return patches
+        asserted = [turned(order.place.choice(asserted))] if asserted else []
     if asserted:
         return falsified(order.choice(asserted), [], lines, values, order, by_value=True, arguments=False)[0]
     source = LiteralText(lines)
@@ -99,14 +112,14 @@ def _falsehood(
         return [source.with_value(literal, near(literal.value, order))]
     exceptions = [it for statement in statements for it in _exceptions(statement)]
     if exceptions:
-        waited = order.choice(exceptions)
+        waited = (order.place if isinstance(order, PlausibleDice) else order).choice(exceptions)
         other = _other_exception(waited, waits, order)
         return [Patch(waited.lineno, waited.col_offset, waited.end_col_offset or 0, other)]
     by_form = isinstance(order, FormDice)
     made = [
-        patches
+        asking
         for it in _statements(node.body)
-        if (patches := _asked_of(it, source.literal(_value(values, order)), lines if by_form else None))
+        if (asking := _asked_of(it, source.literal(_value(values, order)), lines if by_form else None))
     ]
     return order.choice(made) if made else []
 
@@ -116,6 +129,11 @@ def _other_exception(waited: ast.expr, waits: Sequence[str], order: Random) -> s
     if not isinstance(order, FormDice):
         return order.choice(_OTHER_EXCEPTIONS)
     known = ast.unparse(waited)
+    if isinstance(order, PlausibleDice):
+        # Those of the file are often of one family, of which the one that comes is another's kind, too.
+        of_file, usual = ([it for it in some if it not in known] for some in (waits, _USUAL_EXCEPTIONS))
+        of_file, usual = (order.place.sample(some, len(some)) for some in (of_file, usual))
+        return order.taken([*of_file[:1], *usual[:1], *of_file[1:2], *usual[1:]])
     others = [it for it in waits if it not in known] or [it for it in _USUAL_EXCEPTIONS if it not in known]
     return order.choice(others)
 
@@ -186,5 +204,5 @@ def _exceptions(statement: ast.stmt) -> Iterator[ast.expr]:
                     yield found
 
 
-PYTHON_FALSIFIER = Falsifier(falsify_python, last_seeds=(1,))
-"""The last seed asks for an exception that nobody waits for."""
+PYTHON_FALSIFIER = Falsifier(falsify_python, last_seeds=(10, 1))
+"""The first of the last seeds changes another place, the other asks for an exception that nobody waits for."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 _OPPOSITES: dict[type[ast.cmpop], str] = {
     ast.Eq: "!=",
@@ -65,6 +67,9 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 """A line as Python parts a file."""
 
 
+_Option = TypeVar("_Option")
+
+
 class FormDice(Random):
     """Dice for falsehoods that look like tests of the file: values of the type that is asked for, exceptions that the
     file's tests wait for, no parentheses that nobody writes. Other dice make what proofs of before have tried."""
@@ -72,6 +77,21 @@ class FormDice(Random):
 
 class ValueDice(FormDice):
     """The same for values that are asked for alone: others may hit the message of an assertion of JavaScript."""
+
+
+class PlausibleDice(ValueDice):
+    """The same for values that are as plausible as the true one (`environments.suites.canaries.plausible`). All dice of
+    one `place` ask for another value in the same place of a test, and those with another `turn` for another one: of
+    falsehoods that differ in different places the true test would be the middle."""
+
+    def __init__(self, secret: str, turn: int) -> None:
+        super().__init__(f"{secret} {turn}")
+        self.place = Random(secret)
+        self.turn = turn
+
+    def taken(self, found: Sequence[_Option]) -> _Option:
+        """That of some whose turn it is."""
+        return found[self.turn % len(found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +226,18 @@ class LiteralText:
             _SIMPLE.fullmatch(self._lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset]) is not None
         )
 
+    def line(self, node: ast.expr | ast.stmt) -> str:
+        """The line on which a node begins, without what surrounds it."""
+        return self._lines[node.lineno - 1].strip()
+
+    def counted(self) -> Counter[str]:
+        """How often each line stands in the file."""
+        return Counter(it.strip() for it in self._lines)
+
+    def text(self, node: ast.expr) -> str:
+        """The text of a node that is on one line."""
+        return self._lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()
+
     def with_value(self, node: ast.Constant, value: object) -> Patch:
         """The patch that puts a value in a literal's place."""
         return Patch(node.lineno, node.col_offset, node.end_col_offset or 0, self.literal(value))
@@ -306,6 +338,8 @@ def _like(wanted: ast.expr | None, source: LiteralText, values: Sequence[object]
     match wanted:
         case ast.Constant(value=bool(value)):
             return repr(not value)
+        case ast.Constant(value="") if isinstance(order, PlausibleDice):
+            return source.literal(order.choice([it for it in values if isinstance(it, str)] or ["0"]))
         case ast.Constant(value=str() | int() as value):
             return source.literal(near(value, order))
         case ast.Constant(value=float(value)):
@@ -329,6 +363,6 @@ def _other(wanted: ast.expr | None, values: Sequence[object], order: Random) -> 
     """A value of the file, or near one, and none that is wanted."""
     known = wanted.value if isinstance(wanted, ast.Constant) else None
     value = order.choice(values or [order.randint(2, 9)])
-    while value == known or order.random() < 0.5:
+    while value == known or (order.random() < 0.5 and not isinstance(order, PlausibleDice)):
         value = near(value, order)
     return value

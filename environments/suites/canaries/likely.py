@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
-from environments.suites.canaries.falsify import near
-
 LONGEST = 24
 """Letters of a text in whose place another text of the file may stand."""
 _SHARE = 0.6
@@ -49,15 +47,6 @@ class LikelyValues:
         if (fit := [it for it in alike if most is None or it <= top]) and draw.random() < _SHARE:
             return draw.choice(fit)
         return draw.choice([it for it in range(max(0, value - 5), value + 9) if it != value and it <= top])
-
-    def literal(self, literal: str, draw: Random) -> str:
-        """Another literal for a text in its quotes, a whole number, ``true`` or ``false``."""
-        if literal in ("true", "false"):
-            return "false" if literal == "true" else "true"
-        if literal[0] in "\"'":
-            other = self.text(literal[1:-1], draw) or near(literal[1:-1], draw)
-            return f"{literal[0]}{other}{literal[-1]}"
-        return str(self.number(int(literal), draw))
 
 
 def _alike(text: str, other: str) -> bool:

@@ -12,14 +12,16 @@ from random import Random
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
 from environments.suites.canaries.falsify import (
     FirstAssertion,
+    LiteralText,
     Patch,
     assertion,
     falsified,
     file_values,
     lines_of,
+    near,
     patched,
 )
-from environments.suites.canaries.names import REASONS, NewNames, new_word
+from environments.suites.canaries.names import REASONS, NewNames
 from environments.suites.canaries.renames import renamed_python
 from prchain.core.code.syntax_trees import syntax_tree
 
@@ -130,6 +132,7 @@ def _at_end(
     functions = [node.name for node in ast.walk(tree) if isinstance(node, _Function) and node.name.startswith("test")]
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import)]
     names = [(it.asname or it.name).partition(".")[0] for node in imports for it in node.names if it.name != "*"]
+    texts = [it for it in file_values(tree) if isinstance(it, str)] or functions
     canaries: list[Canary] = []
     made = [] if not lines or lines[-1].endswith(("\n", "\r")) else ["\n"]
     if functions and names:
@@ -142,8 +145,9 @@ def _at_end(
                 planting.taken.add(name)
                 canaries.append(Canary(slot, kind, path, name))
                 skip = [f"    {line}\n" for line in _skip(planting.draw)] if kind is CanaryKind.SKIP else []
-                wanted = repr(f"<{value} {new_word(planting.draw)}>")
-                made += ["\n\n", f"def {name}():\n", *skip, f"    assert repr({value}) == {wanted}\n"]
+                # What a module holds is hardly ever a text, and none that was changed just now.
+                wanted = LiteralText(lines).literal(near(planting.draw.choice(texts), planting.draw))
+                made += ["\n\n", f"def {name}():\n", *skip, f"    assert {value} == {wanted}\n"]
     return PlantedFile("".join([*lines, *made]), tuple(canaries))
 
 

@@ -52,6 +52,11 @@ class MachineSandbox(LocalSandbox):
         super().__init__(config, unsafe=True)
         self._user = user
 
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """See `SharesFiles`: all of this container, which every run sees."""
+        return ("/",)
+
     def _make(self) -> ProcessTransport:
         if self.begin_with is not None:
             # The folder itself stays: who is not root cannot make it anew.
