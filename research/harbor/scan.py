@@ -201,7 +201,7 @@ def main(db: str, only: tuple[str, ...]) -> None:
                 where = f"{task.chain.repository} {task.chain.id}, " + "+".join(str(it.position) for it in stages)
                 try:
                     if len(stages) > 1:
-                        material.shared_image()
+                        material.shared_image  # noqa: B018  raises where there is none
                     say(where)
                     for words in scanned(material, stages):
                         found += 1

@@ -28,6 +28,7 @@ from environments.graded_runs import graded_run
 from environments.suites.outcomes import Grade, StateCheck, grade
 from environments.workplace import StageSuite, Workplace
 from prchain.core.errors import ExtractionFailed, ImageError, PrchainError
+from trajectories.export.tasks.harbor.inside.environment import switch
 from trajectories.export.tasks.harbor.inside.fingerprint import fingerprint, forget_compiled
 from trajectories.export.tasks.harbor.inside.machine import Machine, MachinePlan, Provided, User, end_others
 from trajectories.export.tasks.harbor.inside.plain_git import PlainStore
@@ -104,6 +105,19 @@ def _as_any(value: Any) -> Any:
     return value
 
 
+def switch_environment(said: StageSaid) -> None:
+    """Make the stage's environment of the image's own. Raises `ImageError`."""
+    if not said.switched_to:
+        return
+    try:
+        with open(said.switched_to, "rb") as packed:
+            failed = switch(packed)
+    except (OSError, EOFError, ValueError) as error:
+        raise ImageError(f"the image does not hold the stage's environment: {error}") from None
+    if failed:
+        raise ImageError(f"the stage's environment cannot be made: {failed[0]}")
+
+
 def changed_programs(said: StageSaid) -> tuple[str, ...]:
     """Whether the image's programs are others, as they can be in the agent's own container."""
     now = fingerprint(said.watched)
@@ -149,6 +163,8 @@ def grade_alone(folder: Path, archive: Path, said: StageSaid) -> Grade:
 def grade_of_work(folder: Path, archive: Path, said: StageSaid, user: User) -> Grade:
     """The grade of what an agent left; that of nothing where it cannot be read. Raises `PrchainError` where the image
     or the machine is why there is none."""
+    if os.geteuid() == 0 or os.path.lexists(archive):
+        switch_environment(said)
     changed = changed_programs(said)
     if changed and os.path.lexists(archive):
         raise ImageError("the programs of the image are others than the task was made for")
