@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import stat
@@ -106,8 +107,6 @@ def test_one_system_becomes_the_other_and_back(tmp_path: Path) -> None:
 def test_nothing_of_the_repositorys_folder_is_compared_or_packed(tmp_path: Path) -> None:
     plan, packed = archives([laid(tmp_path / "1", FIRST), laid(tmp_path / "2", SECOND)])
     assert not [path for path in (*plan.paths, *plan.times) if path.startswith(WORKDIR)]
-    import gzip  # noqa: PLC0415
-
     assert all(b"testbed" not in gzip.decompress(it) and b"REFERENCE" not in gzip.decompress(it) for it in packed)
 
 
