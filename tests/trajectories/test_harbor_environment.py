@@ -28,7 +28,16 @@ from trajectories.export.tasks.harbor.chain_image import (
     same_system,
 )
 from trajectories.export.tasks.harbor.image import ImageFacts, TaskImage
-from trajectories.export.tasks.harbor.inside.environment import FILE, FOLDER, LINK, Entry, Plan, listed, pack, switch
+from trajectories.export.tasks.harbor.inside.environment import (
+    FILE,
+    FOLDER,
+    LINK,
+    SystemEntry,
+    Plan,
+    listed,
+    pack,
+    switch,
+)
 from trajectories.export.tasks.harbor.inside.environment import main as environment
 from trajectories.export.tasks.harbor.inside.grade import switch_environment
 
@@ -74,7 +83,7 @@ def laid(place: Path, system: System) -> Path:
     return place
 
 
-def known(place: Path) -> dict[str, Entry]:
+def known(place: Path) -> dict[str, SystemEntry]:
     return {it.path: it for it in listed(WORKDIR, str(place))}
 
 
@@ -88,7 +97,7 @@ def archives(places: Sequence[Path]) -> tuple[Plan, list[bytes]]:
     return plan, packed
 
 
-def without_folders_time(entries: dict[str, Entry]) -> dict[str, Entry]:
+def without_folders_time(entries: dict[str, SystemEntry]) -> dict[str, SystemEntry]:
     return {path: it if it.kind == FILE else replace(it, time=0) for path, it in entries.items()}
 
 
@@ -108,6 +117,14 @@ def test_nothing_of_the_repositorys_folder_is_compared_or_packed(tmp_path: Path)
     plan, packed = archives([laid(tmp_path / "1", FIRST), laid(tmp_path / "2", SECOND)])
     assert not [path for path in (*plan.paths, *plan.times) if path.startswith(WORKDIR)]
     assert all(b"testbed" not in gzip.decompress(it) and b"REFERENCE" not in gzip.decompress(it) for it in packed)
+
+
+def test_homes_and_what_is_no_part_of_an_image_are_left_alone(tmp_path: Path) -> None:
+    own: System = {"/home/agent/.local/bin/agent": "own", "/root/x": "own", "/tmp/x": "own", "/etc/hosts": "own"}
+    first, second = laid(tmp_path / "1", {**FIRST, **own}), laid(tmp_path / "2", SECOND)
+    assert not [path for path in known(first) if path.startswith(("/home", "/root", "/tmp", "/etc/h"))]
+    assert switch(io.BytesIO(archives([first, second])[1][1]), str(first)) == []
+    assert all(Path(f"{first}{path}").read_text() == "own" for path in own)
 
 
 def test_an_archive_has_the_same_bytes_for_the_same_files(tmp_path: Path) -> None:
@@ -204,11 +221,11 @@ def test_the_script_lists_packs_and_switches(tmp_path: Path, monkeypatch: pytest
     assert environment("switch", "1.gz") == 0 and (own / "a").read_text() == "before"
 
 
-def entry(path: str, kind: str = FILE, what: str = "", **more: Any) -> Entry:
-    return Entry(path, kind, what=what, **more)
+def entry(path: str, kind: str = FILE, what: str = "", **more: Any) -> SystemEntry:
+    return SystemEntry(path, kind, what=what, **more)
 
 
-def of(*entries: Entry) -> dict[str, Entry]:
+def of(*entries: SystemEntry) -> dict[str, SystemEntry]:
     return {it.path: it for it in entries}
 
 

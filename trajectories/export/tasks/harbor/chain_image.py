@@ -34,7 +34,7 @@ from trajectories.export.tasks.harbor.image import (
     script_of,
     task_image_name,
 )
-from trajectories.export.tasks.harbor.inside.environment import FILE, FOLDER, LINK, OURS, Entry, Plan
+from trajectories.export.tasks.harbor.inside.environment import FILE, FOLDER, LINK, OURS, SystemEntry, Plan
 
 CHAIN_LABEL = f"{LABEL}.harbor-chain"
 """On images of chains: a hash of all that they were made from, and the marks of their environments."""
@@ -72,7 +72,7 @@ class ChainImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class EnvironmentDifference:
     """In what listings differ; `plan` packs it of one of them."""
 
     plan: Plan
@@ -80,7 +80,7 @@ class Difference:
     """Bytes of its files, of each listing."""
 
 
-def difference(listings: Sequence[Mapping[str, Entry]]) -> Difference:
+def difference(listings: Sequence[Mapping[str, SystemEntry]]) -> EnvironmentDifference:
     """In what systems differ; with the folders above, which have to be there."""
     paths, anew, times = set[str](), set[str](), set[str]()
     for path in set[str]().union(*listings):
@@ -96,7 +96,7 @@ def difference(listings: Sequence[Mapping[str, Entry]]) -> Difference:
             times.add(path)
     above = {folder for path in paths | times for folder in _above(path)} & set[str]().union(*listings)
     sizes = tuple(sum(known[path].size for path in paths if path in known) for known in listings)
-    return Difference(Plan(tuple(sorted(paths | above)), tuple(sorted(anew)), tuple(sorted(times))), sizes)
+    return EnvironmentDifference(Plan(tuple(sorted(paths | above)), tuple(sorted(anew)), tuple(sorted(times))), sizes)
 
 
 def _above(path: str) -> Iterator[str]:
@@ -104,10 +104,10 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def same_system(plan: Plan, listing: Mapping[str, Entry], workdir: str) -> bool:
+def same_system(plan: Plan, listing: Mapping[str, SystemEntry], workdir: str) -> bool:
     """Whether the programs that switch, and what they stand on, are not among what differs, and no folder begins anew
     in which the repository or the archives lie."""
-    linked = listing.get("/usr/bin/python3", Entry("", ""))
+    linked = listing.get("/usr/bin/python3", SystemEntry("", ""))
     known = {*_SYSTEM, f"/usr/bin/{linked.what}" if linked.kind == LINK else ""}
     if any(path in known or any(it in path for it in _LIBRARIES) for path in plan.paths):
         return False
@@ -178,11 +178,11 @@ def _planned(client: Any, names: Sequence[str], wanted: Sequence[int], workdir: 
     return found.plan
 
 
-def _listing(client: Any, image: str, workdir: str) -> dict[str, Entry]:
+def _listing(client: Any, image: str, workdir: str) -> dict[str, SystemEntry]:
     files = {"environment.py": script_of("environment.py")}
     command = f"environment.py list {shlex.quote(workdir)} list"
     with _ran(client, image, files, command) as container, _file_of(container, "list") as file:
-        entries = (Entry(*json.loads(line)) for line in file)
+        entries = (SystemEntry(*json.loads(line)) for line in file)
         return {entry.path: entry for entry in entries}
 
 

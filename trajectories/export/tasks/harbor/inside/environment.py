@@ -30,13 +30,15 @@ OURS = "/opt/prchain"
 """Holds the archives: what lies there is compared, and the folder itself stays."""
 
 _NOT_THE_IMAGES = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/logs", "/tests", "/solution")
+_HOMES = ("/home", "/root")
+"""Our recipes put nothing there, and Harbor's agents have their programs there."""
 _ENGINES = ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf")
 _CAPABILITY = "security.capability"
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SystemEntry:
     """A path, whose bytes are those of `os.fsencode`, with all that is kept of it."""
 
     path: str
@@ -75,9 +77,9 @@ class Plan:
         return cls(**{name: tuple(it) for name, it in json.loads(text).items()})
 
 
-def listed(folder: str, root: str = "") -> Iterator[Entry]:
+def listed(folder: str, root: str = "") -> Iterator[SystemEntry]:
     """What the system holds whose root is at `root`, without a folder. Links are not followed."""
-    skipped = {*_NOT_THE_IMAGES, *_ENGINES, folder}
+    skipped = {*_NOT_THE_IMAGES, *_HOMES, *_ENGINES, folder}
     waiting = [""]
     while waiting:
         place = waiting.pop()
@@ -94,7 +96,7 @@ def listed(folder: str, root: str = "") -> Iterator[Entry]:
                 yield entry
 
 
-def _entry(path: str, root: str) -> Entry | None:
+def _entry(path: str, root: str) -> SystemEntry | None:
     """None for what is no file, folder or link."""
     full = root + path
     facts = os.lstat(full)
@@ -113,7 +115,7 @@ def _entry(path: str, root: str) -> Entry | None:
     capability = ""
     with suppress(OSError):
         capability = os.getxattr(full, _CAPABILITY, follow_symlinks=False).hex()
-    return Entry(path, kind, mode, facts.st_uid, facts.st_gid, what, capability, size, facts.st_mtime_ns)
+    return SystemEntry(path, kind, mode, facts.st_uid, facts.st_gid, what, capability, size, facts.st_mtime_ns)
 
 
 def pack(plan: Plan, archive: IO[bytes], root: str = "") -> None:
@@ -127,29 +129,29 @@ def pack(plan: Plan, archive: IO[bytes], root: str = "") -> None:
             entry = _entry(path, root) if os.path.lexists(root + path) else None
             if entry is None:
                 gone = path
-                entry = Entry(path, GONE)
+                entry = SystemEntry(path, GONE)
             elif path in times:
-                entry = Entry(path, TIME, time=entry.time)
+                entry = SystemEntry(path, TIME, time=entry.time)
             elif entry.kind == FOLDER:
-                entry = Entry(path, ANEW if path in anew else FOLDER, entry.mode, entry.uid, entry.gid)
+                entry = SystemEntry(path, ANEW if path in anew else FOLDER, entry.mode, entry.uid, entry.gid)
             packed.write(json.dumps(astuple(entry)).encode() + b"\n")
             if entry.kind == FILE:
                 with open(root + path, "rb") as file:
                     shutil.copyfileobj(file, packed, _BLOCK)
 
 
-def unpacked(archive: IO[bytes]) -> Iterator[tuple[Entry, Iterator[bytes]]]:
+def unpacked(archive: IO[bytes]) -> Iterator[tuple[SystemEntry, Iterator[bytes]]]:
     """The entries of an archive, with their contents; each is read before the next one."""
     with gzip.GzipFile(fileobj=archive, mode="rb") as packed:
         for line in packed:
-            entry = Entry(*json.loads(line))
+            entry = SystemEntry(*json.loads(line))
             content = _content(packed, entry)
             yield entry, content
             for _ in content:
                 pass
 
 
-def _content(packed: IO[bytes], entry: Entry) -> Iterator[bytes]:
+def _content(packed: gzip.GzipFile, entry: SystemEntry) -> Iterator[bytes]:
     left = entry.size if entry.kind == FILE else 0
     while left:
         block = packed.read(min(left, _BLOCK))
@@ -170,17 +172,17 @@ def switch(archive: IO[bytes], root: str = "/") -> list[str]:
     return failed
 
 
-def _make(entry: Entry, content: Iterable[bytes], root: str) -> None:
+def _make(entry: SystemEntry, content: Iterable[bytes], root: str) -> None:
     above, name = os.path.split(entry.path)
-    if entry.kind == GONE:
+    if entry.kind in (GONE, TIME):
         with suppress(FileNotFoundError, NotADirectoryError), _opened(root, above) as place:
-            _remove(place, name)
+            if entry.kind == GONE:
+                _remove(place, name)
+            elif stat.S_ISREG(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
+                os.utime(name, ns=(entry.time, entry.time), dir_fd=place, follow_symlinks=False)
         return
     with _opened(root, above) as place:
-        if entry.kind == TIME:
-            if stat.S_ISREG(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
-                os.utime(name, ns=(entry.time, entry.time), dir_fd=place, follow_symlinks=False)
-        elif entry.kind in (FOLDER, ANEW):
+        if entry.kind in (FOLDER, ANEW):
             if entry.kind == ANEW or not _is_folder(place, name):
                 _remove(place, name)
                 os.mkdir(name, 0o700, dir_fd=place)
@@ -196,7 +198,7 @@ def _make(entry: Entry, content: Iterable[bytes], root: str) -> None:
             _write(place, name, entry, content)
 
 
-def _write(place: int, name: str, entry: Entry, content: Iterable[bytes]) -> None:
+def _write(place: int, name: str, entry: SystemEntry, content: Iterable[bytes]) -> None:
     with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=place), "wb") as file:
         for block in content:
             file.write(block)
