@@ -32,8 +32,8 @@ from trajectories.export.tasks.harbor.inside.environment import (
     FILE,
     FOLDER,
     LINK,
-    SystemEntry,
     Plan,
+    SystemEntry,
     listed,
     pack,
     switch,
@@ -121,7 +121,7 @@ def test_nothing_of_the_repositorys_folder_is_compared_or_packed(tmp_path: Path)
 
 def test_homes_and_what_is_no_part_of_an_image_are_left_alone(tmp_path: Path) -> None:
     own: System = {"/home/agent/.local/bin/agent": "own", "/root/x": "own", "/tmp/x": "own", "/etc/hosts": "own"}
-    first, second = laid(tmp_path / "1", {**FIRST, **own}), laid(tmp_path / "2", SECOND)
+    first, second = laid(tmp_path / "1", {**FIRST, **own}), laid(tmp_path / "2", {**SECOND, "/etc/x": None})
     assert not [path for path in known(first) if path.startswith(("/home", "/root", "/tmp", "/etc/h"))]
     assert switch(io.BytesIO(archives([first, second])[1][1]), str(first)) == []
     assert all(Path(f"{first}{path}").read_text() == "own" for path in own)

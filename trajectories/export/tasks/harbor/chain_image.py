@@ -34,7 +34,7 @@ from trajectories.export.tasks.harbor.image import (
     script_of,
     task_image_name,
 )
-from trajectories.export.tasks.harbor.inside.environment import FILE, FOLDER, LINK, OURS, SystemEntry, Plan
+from trajectories.export.tasks.harbor.inside.environment import FILE, FOLDER, LINK, OURS, Plan, SystemEntry
 
 CHAIN_LABEL = f"{LABEL}.harbor-chain"
 """On images of chains: a hash of all that they were made from, and the marks of their environments."""
@@ -48,6 +48,7 @@ _PYTHON = "/usr/bin/python3 -I -S"
 _WORK = "/var/tmp/prchain-environment"
 _PATIENCE = 1800
 _SYSTEM = ("/usr/bin/python3", "/usr/bin/git", "/etc/debian_version", "/etc/os-release", "/usr/lib/os-release")
+_KEPT = ("/etc/hosts", "/var/tmp")
 _LIBRARIES = ("/libc.so.", "/ld-linux")
 
 
@@ -105,13 +106,13 @@ def _above(path: str) -> Iterator[str]:
 
 
 def same_system(plan: Plan, listing: Mapping[str, SystemEntry], workdir: str) -> bool:
-    """Whether the programs that switch, and what they stand on, are not among what differs, and no folder begins anew
-    in which the repository or the archives lie."""
+    """Whether the programs that switch, and what they stand on, are not among what differs, and no folder goes or
+    begins anew in which the repository, the archives or what is not compared lies."""
     linked = listing.get("/usr/bin/python3", SystemEntry("", ""))
     known = {*_SYSTEM, f"/usr/bin/{linked.what}" if linked.kind == LINK else ""}
     if any(path in known or any(it in path for it in _LIBRARIES) for path in plan.paths):
         return False
-    return not any(kept.startswith(f"{path}/") for path in plan.anew for kept in (OURS, workdir))
+    return not any(kept.startswith(f"{path}/") for path in plan.anew for kept in (OURS, workdir, *_KEPT))
 
 
 def archive_of(number: int) -> str:
