@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prchain.core.errors import ImageError, UsageError
+from prchain.core.errors import ImageError, TestsUnproved, UsageError
 from tests.trajectories.harborworld import stage_world
+from trajectories.export.tasks.harbor import material as materials
 from trajectories.export.tasks.harbor.chain_image import (
     ChainImage,
     archive_of,
@@ -40,6 +41,7 @@ from trajectories.export.tasks.harbor.inside.environment import (
 )
 from trajectories.export.tasks.harbor.inside.environment import main as environment
 from trajectories.export.tasks.harbor.inside.grade import switch_environment
+from trajectories.export.tasks.harbor.material import ChainMaterial
 
 WORKDIR = "/testbed"
 System = dict[str, str | tuple[int, str] | None]
@@ -321,3 +323,62 @@ def test_a_verifiers_environment_is_switched_or_the_image_is_at_fault(tmp_path: 
     own.rmdir()
     with pytest.raises(ImageError, match="cannot be made"):
         switch_environment(replace(said, switched_to=str(tmp_path / "2.gz")))
+
+
+class MadeMaterial(ChainMaterial):
+    """A chain whose stages have images of these names, without an engine."""
+
+    def workplace(self, stage: Any) -> Any:
+        return workplace(stage.image)
+
+    def image(self, stage: Any) -> TaskImage:
+        return TaskImage(f"task-{stage.position}", replace(FACTS, git=stage.git))
+
+    def proved(self, stage: Any) -> Any:
+        if stage.image == "unproved":
+            raise TestsUnproved("its tests are not proved")
+
+
+def material(*images: str, git: tuple[int, int] = (2, 39)) -> ChainMaterial:
+    stages = [SimpleNamespace(position=at, image=image, git=git) for at, image in enumerate(images, 1)]
+    task: Any = SimpleNamespace(stages=stages, chain=SimpleNamespace(repository="a/b", id="c"))
+    backend: Any = SimpleNamespace(client=None)
+    nothing: Any = None
+    return MadeMaterial(task, Path(), Path(), nothing, backend)
+
+
+def test_stages_of_one_environment_share_the_first_ones_image() -> None:
+    image = material("x", "x").shared_image
+    assert image.name == "task-1" and image.archives == ("", "") and len(image.stages) == 2
+
+
+def test_an_image_of_several_environments_is_made_of_all_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    made = ChainImage("made", (), ())
+
+    def make(*values: Any) -> ChainImage:
+        asked.append(values)
+        return made
+
+    monkeypatch.setattr(materials, "chain_image", make)
+    assert material("x", "y", "x").shared_image is made
+    ((_, repository, chain, workplaces, images),) = asked
+    assert (repository, chain) == ("a/b", "c")
+    assert [it.provided.image for it in workplaces] == ["x", "y", "x"]
+    assert [it.name for it in images] == ["task-1", "task-2", "task-3"]
+
+
+@pytest.mark.parametrize(
+    ("images", "git", "words"),
+    [
+        (("x",), (2, 39), "the chain has one stage"),
+        (("x", "y"), (2, 30), "a merge between steps needs 2.38"),
+        (("x", "unproved"), (2, 39), "not proved"),
+    ],
+)
+def test_no_image_is_made_for_a_chain_that_cannot_have_steps(
+    images: tuple[str, ...], git: tuple[int, int], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(materials, "chain_image", None)
+    with pytest.raises((UsageError, TestsUnproved), match=words):
+        _ = material(*images, git=git).shared_image
