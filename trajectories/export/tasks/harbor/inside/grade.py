@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,7 +35,7 @@ from trajectories.export.tasks.harbor.inside.machine import Machine, MachinePlan
 from trajectories.export.tasks.harbor.inside.plain_git import PlainStore
 from trajectories.export.tasks.harbor.inside.rewards import ctrf, rewards
 from trajectories.export.tasks.harbor.inside.said import OBJECTS, STAGE, StageSaid, paths_of
-from trajectories.export.tasks.harbor.inside.work_tree import FolderRules, read_changes, tree_of_folder
+from trajectories.export.tasks.harbor.inside.work_tree import FolderRules, files_below, read_changes, tree_of_folder
 
 _PR_SET_DUMPABLE = 4
 
@@ -52,6 +53,10 @@ def agents_tree(store: PlainStore, said: StageSaid, archive: Path) -> str:
     if not os.path.lexists(archive):
         return tree_of_folder(store, folder, rules)
     try:
+        if store.tree_of(said.base) != said.image_tree:
+            # What the first stage's rules hide a later one's may not: what lies there beside the tree is the image's.
+            made = {path for path, _ in files_below(folder) if path not in rules.start}
+            rules = replace(rules, outputs={*rules.outputs, *made})
         left = tree_of_folder(store, folder, rules)
     except ExtractionFailed as error:
         raise ImageError(f"the image's {said.workdir} cannot be read: {error}") from None
