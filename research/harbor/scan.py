@@ -2,9 +2,10 @@
 
     python -m research.harbor.scan --db FILE [--chain ID ...]
 
-For each proved stage, and each chain whose stages share an image: every file of every layer of the task's image, also
-one that a later layer hides, with what git, zip, wheels and gzip packed in it; the image's own description, with its
-labels and history; and of each step after the first its ``setup.sh`` as it is unpacked. Looked for are the lines of the
+For each proved stage, and each chain that can have steps: every file of every layer of the task's image, also one that
+a later layer hides, with what git, zip, wheels and gzip packed in it; the image's own description, with its labels and
+history; and of each step after the first its ``setup.sh`` as it is unpacked, and the environment that the image holds
+for it, which root alone reads before: an agent cannot know it earlier. Looked for are the lines of the
 references of this and later stages (source and tests) that no file of the tree has which the step begins on, nor of
 those before. A file with three of them, or with all that there are, is a find. Exit code 1 where there is one.
 """
@@ -35,7 +36,9 @@ from prchain.core.errors import PrchainError
 from prchain.core.git.trees import SUBMODULE, TreeStore
 from prchain.core.settings import Settings
 from sql.store import Store
+from trajectories.export.tasks.harbor.chain_image import ARCHIVES, ChainImage
 from trajectories.export.tasks.harbor.drift import SCRIPT
+from trajectories.export.tasks.harbor.inside import environment
 from trajectories.export.tasks.harbor.inside.plain_git import PlainStore
 from trajectories.export.tasks.harbor.material import ChainMaterial
 from trajectories.task import StageTask, read_task
@@ -100,11 +103,27 @@ def _layer_files(layer: IO[bytes], name: str) -> Iterator[tuple[str, bytes]]:
         return
     with files:
         for member in files:
-            content = files.extractfile(member) if member.isfile() and member.size <= _MOST else None
-            if content is not None:
+            sealed = _is_sealed(member)
+            content = files.extractfile(member) if member.isfile() and (sealed or member.size <= _MOST) else None
+            if content is not None and sealed:
+                yield from archive_files(f"/{member.name}", content)
+            elif content is not None:
                 place = f"{name[:12]}:{member.name}"
                 for text in unpacked(content.read()):
                     yield place, text
+
+
+def _is_sealed(member: tarfile.TarInfo) -> bool:
+    """Whether it is an environment of a chain's that no agent reads before its step."""
+    return f"/{member.name}".startswith(f"{ARCHIVES}/") and member.uid == 0 and member.mode & 0o077 == 0
+
+
+def archive_files(archive: str, file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """The files that are packed in an environment of a chain's, their places beginning with the archive's."""
+    for entry, blocks in environment.unpacked(file):
+        if entry.size <= _MOST:
+            for text in unpacked(b"".join(blocks)):
+                yield f"{archive}:{entry.path}", text
 
 
 def _texts_of_json(value: Any) -> Iterator[bytes]:
@@ -163,21 +182,26 @@ def scanned(material: ChainMaterial, stages: list[StageTask]) -> Iterator[str]:
     first, trees = stages[0], material.trees
     bases = [stage.stage.base for stage in stages]
     references = [(stage.stage.base, stage.stage.landed) for stage in stages]
-    later = later_lines(trees, bases[:1], references)
-    count = 0
-    for place, content in image_files(material.backend.client, material.image(first).name):
-        count += 1
+    laters = []
+    for number in range(len(stages)):
+        landed = [it for _, it in references[:number]]
+        laters.append(later_lines(trees, [*bases[: number + 1], *landed], references[number:]))
+    image = material.shared_image if len(stages) > 1 else ChainImage.of_one(material.image(first), 1)
+    counts = [0, 0]
+    for place, content in image_files(material.backend.client, image.name):
+        archive = place.partition(":")[0]
+        later = laters[image.archives.index(archive) if archive in image.archives else 0]
+        counts[archive.startswith(ARCHIVES)] += 1
         if hits := finds(later, content):
             yield f"{place} has {hits} of {len(later)} later lines"
-    say(f"  image: {count:,} files and objects, {len(later):,} lines looked for")
+    shown = f", {counts[1]:,} of environments" if counts[1] else ""
+    say(f"  image: {counts[0]:,} files and objects{shown}, {len(laters[0]):,} lines looked for")
     for number, stage in enumerate(stages[1:], 1):
         instruction = material.step(stage, first, name=str(number), instruction="", canary="none")
         script = material.with_setup(instruction, stage, "none").workdir[SCRIPT]
-        landed = [it for _, it in references[:number]]
-        later = later_lines(trees, [*bases[: number + 1], *landed], references[number:])
         for place, content in script_files(script):
-            if hits := finds(later, content):
-                yield f"step {stage.position}, {place} has {hits} of {len(later)} later lines"
+            if hits := finds(laters[number], content):
+                yield f"step {stage.position}, {place} has {hits} of {len(laters[number])} later lines"
 
 
 @click.command(help=__doc__)
@@ -201,7 +225,7 @@ def main(db: str, only: tuple[str, ...]) -> None:
                 where = f"{task.chain.repository} {task.chain.id}, " + "+".join(str(it.position) for it in stages)
                 try:
                     if len(stages) > 1:
-                        material.shared_image()
+                        material.shared_image  # noqa: B018  raises where there is none
                     say(where)
                     for words in scanned(material, stages):
                         found += 1

@@ -3,7 +3,8 @@
     python -m research.harbor.small --harbor VENV/bin/harbor
 
 It needs what `python -m research.harbor` does, and the base image: of a repository of a few files nothing is built. The
-first step's tests are graded, upstream's drift comes into the tree, and the second's are graded. Exit code 1 where the
+first step's tests are graded, the container is switched to the second stage's environment, upstream's drift comes into
+the tree, and the second's tests are graded, which want that environment, as its oracle does. Exit code 1 where the
 oracle does not get 1 in both steps.
 """
 
@@ -16,7 +17,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,13 @@ from prchain.core.git.trees import TreeStore
 from research.harbor.__main__ import run
 from tests.trajectories.harborworld import BASE, LANDED, NEW_TEST, OLD_TEST, tree_of
 from trajectories.export.tasks.harbor.bundle import bundle
+from trajectories.export.tasks.harbor.chain_image import ARCHIVES, archive_of
+from trajectories.export.tasks.harbor.chain_image import SCRIPT as SWITCH
 from trajectories.export.tasks.harbor.drift import SCRIPT, setup_script
 from trajectories.export.tasks.harbor.export import GRADER
 from trajectories.export.tasks.harbor.folder import FolderStep, HarborTask, files_of
-from trajectories.export.tasks.harbor.image import PLACE
+from trajectories.export.tasks.harbor.image import PLACE, script_of
+from trajectories.export.tasks.harbor.inside.environment import Plan, pack
 from trajectories.export.tasks.harbor.inside.fingerprint import fingerprint
 from trajectories.export.tasks.harbor.inside.said import OBJECTS, STAGE, StageSaid
 from trajectories.export.tasks.harbor.objects import graders_pack
@@ -43,6 +46,8 @@ from trajectories.export.tasks.harbor.reference import reference_files, solve_sc
 
 WORKDIR = "/testbed"
 IMAGE = "prchain/small:harbor"
+WHICH = "/opt/small/which"
+"""Holds the name of a stage's environment."""
 _VOLUME = "tests.test_volume.VolumeTest.test_volume"
 DRIFTED = {**LANDED, "README": "areas, and soon volumes\n", "area.py": f"# areas\n{LANDED['area.py']}"}
 LAST = {
@@ -51,6 +56,7 @@ LAST = {
     "tests/test_volume.py": (
         "import unittest\nfrom volume import volume\n\n\nclass VolumeTest(unittest.TestCase):\n"
         "    def test_volume(self):\n        self.assertEqual(volume(2, 3, 4), 24)\n"
+        f"        with open({WHICH!r}) as file:\n            self.assertEqual(file.read(), 'second\\n')\n"
     ),
 }
 
@@ -91,6 +97,7 @@ def chain(trees: TreeStore) -> HarborTask:
         files=("tests/test_area.py", "tests/test_volume.py"),
         classes=ClassifiedTests(f2p=(_VOLUME,), p2p=(OLD_TEST, NEW_TEST)),
         earlier_f2p=(NEW_TEST,),
+        switched_to=archive_of(2),
     )
     steps = [_step(trees, stage, told) for stage, told in ((first, said), (second, later))]
     patches = [StagePatch(test_paths=(b"tests/test_area.py",))]
@@ -103,7 +110,10 @@ def chain(trees: TreeStore) -> HarborTask:
         image=IMAGE,
         workdir=WORKDIR,
         network="compose",
-        steps=[steps[0], replace(steps[1], workdir={SCRIPT: script})],
+        steps=[
+            replace(steps[0], switches_to=archive_of(2)),
+            replace(steps[1], workdir={SCRIPT: script}, solution=_where_second(steps[1].solution)),
+        ],
         grader=bundle(GRADER),
         seconds=said.seconds,
         min_reward=1.0,
@@ -123,20 +133,36 @@ def _step(trees: TreeStore, stage: Stage, said: StageSaid) -> FolderStep:
     )
 
 
+def _where_second(solution: Mapping[str, bytes]) -> dict[str, bytes]:
+    """A solution that does nothing in another environment."""
+    asks = f"set -eu\n[ $(cat {WHICH}) = second ]\n".encode()
+    return {**solution, "solve.sh": solution["solve.sh"].replace(b"set -eu\n", asks)}
+
+
+def environments() -> dict[str, bytes]:
+    """What the image has of two environments: the first, and the second as it is packed."""
+    with tempfile.TemporaryDirectory(prefix="prchain-") as folder:
+        place = Path(f"{folder}{WHICH}")
+        place.parent.mkdir(parents=True)
+        place.write_text("second\n", encoding="ascii")
+        out = io.BytesIO()
+        pack(Plan((str(Path(WHICH).parent), WHICH)), out, folder)
+    return {WHICH: b"first\n", SWITCH: script_of("environment.py"), archive_of(2): out.getvalue()}
+
+
 @contextmanager
 def image(client: Any, trees: TreeStore, base: str) -> Iterator[None]:
     """The chain's image, for as long as it is used; `base` is the image that it is made of."""
     entries = trees.entries(tree_of(trees, BASE))
     listing = b"".join(b"%s %s %s\0" % (it.mode.encode(), it.blob.encode(), path) for path, it in entries.items())
-    collects = (resources.files("trajectories.export.tasks.harbor") / "inside" / "collect.py").read_bytes()
-    ours = {f"{PLACE}/collect.py": collects, f"{PLACE}/listing": listing}
+    ours = {f"{PLACE}/collect.py": script_of("collect.py"), f"{PLACE}/listing": listing}
     theirs = {f"{WORKDIR}/{path}": text.encode() for path, text in BASE.items()}
     repository, _, tag = IMAGE.rpartition(":")
     with engine_failures():
         container = client.containers.create(base, ["sleep", "infinity"], user="0", network_disabled=True)
         try:
             container.start()
-            container.put_archive("/", _packed({**ours, **theirs}))
+            container.put_archive("/", _packed({**ours, **theirs, **environments()}))
             code, words = container.exec_run(f"chown -R {USER}: {WORKDIR}")
             if code != 0:
                 raise click.ClickException(words.decode("utf-8", "replace").strip())
@@ -155,7 +181,7 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
     with tarfile.open(fileobj=out, mode="w") as archive:
         for path, content in files.items():
             header = tarfile.TarInfo(path.removeprefix("/"))
-            header.size, header.mode = len(content), 0o644
+            header.size, header.mode = len(content), 0o600 if path.startswith(ARCHIVES) else 0o644
             archive.addfile(header, io.BytesIO(content))
     return out.getvalue()
 

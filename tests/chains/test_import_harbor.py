@@ -207,6 +207,7 @@ def piped(folder: Path) -> None:
 
 
 ENVIRONMENT = {"docker_image": IMAGE, "workdir": "/testbed"}
+SWITCH = "python3 /opt/prchain/environment.py switch /opt/prchain/environments/2.gz"
 
 
 @pytest.mark.parametrize(
@@ -233,6 +234,12 @@ ENVIRONMENT = {"docker_image": IMAGE, "workdir": "/testbed"}
         (said(steps=[]), "steps is no list of 1 to 100 tables"),
         (said(steps=[{"name": "../../etc"}]), "the name of step 1 is '../../etc', which is no name of a folder"),
         (said(steps=[{"name": "a"}]), "it has no steps/a/instruction.md"),
+        (
+            said(
+                steps=[{"name": "a", "verifier": {"collect": [{"command": "x /opt/prchain/environment.py switch y"}]}}]
+            ),
+            "step a: verifier.collect: the next step has another environment",
+        ),
         (said(artifacts=["/data/out.db"]), "the artifact '/data/out.db' lies outside of /testbed"),
         (said(task={"name": "lab/till 7"}), "task.name is 'till 7', which is no name of an instance"),
         (

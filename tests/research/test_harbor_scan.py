@@ -20,6 +20,8 @@ from research.harbor import parity, scan
 from research.harbor.scan import _layer_files, finds, later_lines, script_files
 from tests.databases import new_database
 from tests.trajectories.harborworld import BASE, LANDED, tree_of
+from trajectories.export.tasks.harbor.chain_image import archive_of
+from trajectories.export.tasks.harbor.inside import environment
 
 NEW = LANDED["area.py"] + LANDED["tests/test_area.py"]
 
@@ -70,6 +72,23 @@ def test_layers_are_read_with_what_git_packed_in_them(tmp_path: Path) -> None:
     later = later_lines(store, [base], [(base, landed)])
     found = {place for place, content in _layer_files(out, "layer") if finds(later, content)}
     assert found == {f"layer:{name}" for name in ("r/a.pack", "r/loose", "plain", "a.whl", "a.gz")}
+
+
+def test_an_environment_that_root_alone_reads_is_known_by_its_place(tmp_path: Path) -> None:
+    store, base, landed = store_of(tmp_path)
+    later = later_lines(store, [base], [(base, landed)])
+    (tmp_path / "vendored.py").write_text(NEW)
+    packed = io.BytesIO()
+    environment.pack(environment.Plan((f"{tmp_path}/vendored.py",)), packed)
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as layer:
+        for number, mode in ((2, 0o600), (3, 0o640)):
+            header = tarfile.TarInfo(archive_of(number)[1:])
+            header.size, header.mode = len(packed.getvalue()), mode
+            layer.addfile(header, io.BytesIO(packed.getvalue()))
+    out.seek(0)
+    found = [place for place, content in _layer_files(out, "layer") if finds(later, content)]
+    assert found == [f"{archive_of(2)}:{tmp_path}/vendored.py", f"layer:{archive_of(3)[1:]}"]
 
 
 def test_what_describes_an_image_is_read_too(tmp_path: Path) -> None:

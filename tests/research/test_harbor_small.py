@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from prchain.core.git.trees import TreeStore
-from research.harbor.small import chain
+from research.harbor.small import WHICH, chain, environments
 from tests.trajectories.harborbox import HarborBox
 from tests.trajectories.harborworld import BASE, NEW_TEST
 from tests.trajectories.test_harbor_folder import SCHEMA, configuration, faults
+from trajectories.export.tasks.harbor.chain_image import ARCHIVES
 from trajectories.export.tasks.harbor.folder import files_of
 
 
@@ -31,8 +32,15 @@ def test_its_oracle_gets_all_in_both_steps_and_what_is_not_done_less(tmp_path: P
     """As Harbor runs them, without Harbor: `.ci/run` has it where a Python 3.12 and Compose are there."""
     trees = TreeStore.open(tmp_path / "own.git")
     box = HarborBox(tmp_path, files_of(chain(trees)))
-    box.lay_image(trees, BASE)
+    image = box.lay_image(trees, BASE)
+    for path, content in environments().items():
+        place = image / path[1:]
+        place.parent.mkdir(mode=0o700 if path.startswith(ARCHIVES) else 0o755, exist_ok=True)
+        place.write_bytes(content)
     for rewards, said in box.oracle(["1", "2"], "oracle"):
         assert rewards == {"reward": 1.0, "f2p": 1.0, "p2p": 1.0, "earlier": 1.0}, said
+    assert (tmp_path / "oracle" / WHICH[1:]).read_text() == "second\n", "the agent's container is switched, too"
+    assert (tmp_path / "oracle-2" / WHICH[1:]).read_text() == "second\n"
+    assert (tmp_path / "oracle-1" / WHICH[1:]).read_text() == "first\n"
     (skipped,) = box.oracle(["2"], "second alone")
     assert skipped.rewards is not None and skipped.rewards["reward"] == skipped.rewards["earlier"] == 0.0, skipped.said

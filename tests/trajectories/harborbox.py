@@ -132,7 +132,7 @@ class HarborBox:
                     (place / file).write_bytes(content)
             bash = f"{_AS_AGENT}/bin/bash"
             begins = f"cd {WORKDIR}; [ ! -e setup.sh ] || {bash} setup.sh; {bash} /solution/solve.sh"
-            self.run(worked, f"{begins}\n{self._collects()}")
+            self.run(worked, f"{begins}\n{self._collects(step)}")
             found.append(self._fresh(worked, f"{name}-{step}", step))
         return found
 
@@ -148,8 +148,10 @@ class HarborBox:
         self.run(worked, f"{self._agent(work, as_root=as_root)}\n{self._collects()}")
         return self._fresh(worked, f"{name}-fresh")
 
-    def _collects(self) -> str:
-        collects = tomllib.loads(self.files["task.toml"].decode())["verifier"]["collect"]
+    def _collects(self, step: str = "") -> str:
+        values = tomllib.loads(self.files["task.toml"].decode())
+        own = [it["verifier"].get("collect", []) for it in values.get("steps", ()) if it["name"] == step]
+        collects = [*values["verifier"]["collect"], *(it for found in own for it in found)]
         command = "\n".join(f"( {it['command']} )" for it in collects)
         return f"{_OWN_SESSION} PATH={_PATH} /bin/sh -c {quote(command)}"
 

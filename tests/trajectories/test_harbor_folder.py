@@ -140,6 +140,18 @@ def test_tests_are_uploaded_to_a_verifier_of_their_own() -> None:
         assert not any(path.endswith("Dockerfile") for path in files)
 
 
+def test_behind_a_step_root_switches_to_the_next_ones_environment_where_that_differs() -> None:
+    steps = [replace(CHAIN.steps[0], switches_to="/opt/prchain/environments/2.gz"), CHAIN.steps[1]]
+    for agent in (None, "agent"):
+        values = configuration(files_of(replace(CHAIN, steps=steps, agent=agent)))
+        assert list(faults(values, SCHEMA)) == []
+        first, second = (step["verifier"] for step in values["steps"])
+        (collect,) = first["collect"]
+        assert collect["command"].endswith("/opt/prchain/environment.py switch /opt/prchain/environments/2.gz")
+        assert collect.get("user") == values["verifier"]["collect"][0].get("user") == (None if agent else "root")
+        assert "collect" not in second and "environment_mode" not in first
+
+
 def test_the_grader_is_another_user_than_the_agent_whichever_of_them_is_named() -> None:
     """verifiers refuses a user of the verifier's and of its collecting; both are the image's then, which is root."""
     of_image, declared = (configuration(files_of(replace(CHAIN, agent=user))) for user in (None, "agent"))

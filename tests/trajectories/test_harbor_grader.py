@@ -284,3 +284,16 @@ def test_the_grader_is_one_file_that_needs_python_alone(tmp_path: Path) -> None:
     )
     assert done.returncode == 1 and b"KeyError" in done.stderr
     assert not (tmp_path / "reward.json").exists()
+
+
+def test_what_the_images_refresh_made_is_no_work_though_a_later_stages_rules_do_not_hide_it(tmp_path: Path) -> None:
+    world = stage_world(tmp_path)
+    (world.folder / "area.egg-info").mkdir()
+    (world.folder / "area.egg-info/PKG-INFO").write_text("of the image")
+    start = world.store.entries(world.said.image_tree)
+    archive = tmp_path / "work.tar"
+    listing = {path: (str(it.mode), it.blob) for path, it in start.items()}
+    collect.pack(os.fsencode(world.folder), listing, str(archive))
+    assert b"PKG-INFO" in archive.read_bytes()
+    later = replace(world.said, base=world.said.landed)
+    assert agents_tree(world.store, later, archive) == world.said.image_tree

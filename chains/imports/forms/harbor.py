@@ -32,6 +32,8 @@ _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,254}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _CANARY = re.compile(r"\s*(?:<!--.*canary.*-->|#.*canary.*)\s*", re.I)
 _MOST_STEPS = 100
+_SWITCH = "/opt/prchain/environment.py switch "
+"""In the command that makes the environment of a next step (`trajectories.export.tasks.harbor.chain_image`)."""
 
 
 class Harbor:
@@ -101,6 +103,7 @@ def _steps(folder: TaskFolder, task: Mapping[str, Any]) -> Iterator[TaskStep]:
             raise BadInstance(f"two steps are called {name}")
         names.add(name.casefold())
         _require_shared_image(_table(step, "verifier"), f"step {name}: ")
+        _require_own_environment(_table(step, "verifier"), f"step {name}: ")
         yield _step(folder, name)
 
 
@@ -164,6 +167,17 @@ def _require_shared_image(verifier: Mapping[str, Any], where: str) -> None:
         raise BadInstance(
             f"{where}verifier.environment: its tests have an image of their own, and here they run in the agent's"
         )
+
+
+def _require_own_environment(verifier: Mapping[str, Any], where: str) -> None:
+    """Raise `BadInstance` for a step of ours behind which the container gets another environment."""
+    collects = verifier.get("collect")
+    for collect in collects if isinstance(collects, list) else ():
+        if isinstance(collect, dict) and _SWITCH in str(collect.get("command")):
+            raise BadInstance(
+                f"{where}verifier.collect: the next step has another environment, which is not switched to here; "
+                "import the folders of its stages"
+            )
 
 
 def _commands(task: Mapping[str, Any]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from trajectories.export.tasks.harbor.folder import (
     digest,
     files_of,
 )
-from trajectories.export.tasks.harbor.image import TaskImage
+from trajectories.export.tasks.harbor.image import ImageFacts
 from trajectories.export.tasks.harbor.material import ChainMaterial
 from trajectories.export.tasks.harbor.places import TaskFolders, TaskPlace, TaskRows
 from trajectories.export.write import Files
@@ -140,14 +140,14 @@ class HarborExport:
             description=f"{record.repository.name}, pull request #{described.number}: {described.title}",
             keywords=_keywords(record),
             metadata={**_metadata(record, [described], canary), "position": stage.position},
-            image=self._image(material.image(stage)),
+            image=self._image(material.image(stage).name),
             workdir=material.workplace(stage).provided.plan.workdir,
             network=self._options.network,
             steps=[step],
             grader=bundle(GRADER),
             seconds=material.workplace(stage).test_timeout,
             canary=canary,
-            agent=self._agent(material.image(stage)),
+            agent=self._agent(material.image(stage).facts),
         )
         self._write_folder(SINGLE, task)
 
@@ -155,7 +155,7 @@ class HarborExport:
         name = _task_name(record, instance_id(record.repository.name, record.chain_id, 0).removesuffix("__s0"))
         canary = _canary(name)
         first = material.task.stages[0]
-        image, workdir = material.shared_image(), material.workplace(first).provided.plan.workdir
+        image, workdir = material.shared_image, material.workplace(first).provided.plan.workdir
         steps = []
         for stage in material.task.stages:
             texts = [material.task.overview, stage.query] if stage is first else [stage.query]
@@ -170,7 +170,7 @@ class HarborExport:
                 + ", ".join(f"#{stage.number}" for stage in record.stages),
                 keywords=_keywords(record),
                 metadata=_metadata(record, record.stages, canary),
-                image=self._image(image),
+                image=self._image(image.name),
                 workdir=workdir,
                 network=self._options.network,
                 steps=steps,
@@ -178,19 +178,19 @@ class HarborExport:
                 seconds=material.workplace(first).test_timeout,
                 min_reward=self._options.min_reward,
                 canary=canary,
-                agent=self._agent(image),
+                agent=self._agent(image.stages[0]),
             ),
         )
 
-    def _image(self, image: TaskImage) -> str:
+    def _image(self, name: str) -> str:
         """The name by which a task finds the image: the local tag, or one in a registry, to which it is pushed."""
-        self.report.images.add(image.name)
+        self.report.images.add(name)
         if self._options.registry is None:
-            return image.name
-        return push(self._backend.client, image.name, self._options.registry)
+            return name
+        return push(self._backend.client, name, self._options.registry)
 
-    def _agent(self, image: TaskImage) -> str | None:
-        return image.facts.user if self._options.agent_user == "declared" else None
+    def _agent(self, facts: ImageFacts) -> str | None:
+        return facts.user if self._options.agent_user == "declared" else None
 
     def _write_folder(self, data_set: str, task: HarborTask) -> None:
         files = files_of(task)

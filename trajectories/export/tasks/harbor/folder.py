@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import tomli_w
 
+from trajectories.export.tasks.harbor.chain_image import SCRIPT as SWITCH
 from trajectories.export.tasks.harbor.image import ARCHIVE, PLACE
 from trajectories.export.tasks.harbor.inside.said import OBJECTS, STAGE
 
@@ -44,6 +45,8 @@ class FolderStep:
     solution: Mapping[str, bytes]
     workdir: Mapping[str, bytes] = field(default_factory=dict)
     """What is laid into the repository's folder before the step."""
+    switches_to: str = ""
+    """The environment in the image that the agent's container is switched to behind the step; empty: it stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +93,8 @@ def _configuration(task: HarborTask, *, single: bool) -> dict[str, Any]:
     environment: dict[str, Any] = {"docker_image": task.image, "workdir": task.workdir}
     # A network that a task's own compose file rules out is none that Harbor has to guard.
     environment["network_mode"] = "no-network" if task.network == "declared" else "public"
-    command = f"env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 /usr/bin/python3 -I -S {PLACE}/collect.py"
-    collect = f"{command} {shlex.quote(task.workdir)} {PLACE}/listing {ARCHIVE}"
+    python = "env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 /usr/bin/python3 -I -S"
+    collect = f"{python} {PLACE}/collect.py {shlex.quote(task.workdir)} {PLACE}/listing {ARCHIVE}"
     named = {"user": "root"} if task.agent is None else {}
     values: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -111,9 +114,15 @@ def _configuration(task: HarborTask, *, single: bool) -> dict[str, Any]:
     if not single:
         values["multi_step_reward_strategy"] = "mean"
         gate = {} if task.min_reward is None else {"min_reward": {"reward": task.min_reward}}
-        # A step's verifier has a time of its own, 600 s where none is told, and never the task's (harbor 0.26).
-        allowed = {"verifier": {"timeout_sec": values["verifier"]["timeout_sec"]}}
-        values["steps"] = [{"name": step.name, **gate, **allowed} for step in task.steps]
+        values["steps"] = []
+        for step in task.steps:
+            # A step's verifier has a time of its own, 600 s where none is told, and never the task's (harbor 0.26).
+            verifier = {"timeout_sec": values["verifier"]["timeout_sec"]}
+            if step.switches_to:
+                # The last that root does in the agent's container before the next step, behind the task's own packing.
+                switch = {"command": f"{python} {SWITCH} switch {step.switches_to}", **named}
+                verifier["collect"] = [{**switch, "timeout_sec": _COLLECTING}]
+            values["steps"].append({"name": step.name, **gate, "verifier": verifier})
     return values
 
 

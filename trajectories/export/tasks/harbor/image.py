@@ -10,7 +10,7 @@ import io
 import json
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import resources
@@ -81,14 +81,14 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage, *, as_roo
     client = workplace.backend.client
     base = stage_image(workplace, chain, stage)
     listing = _listing(workplace, stage)
-    scripts = {it: (resources.files(__package__) / "inside" / it).read_bytes() for it in ("collect.py",)}
+    scripts = {it: script_of(it) for it in ("collect.py",)}
     with engine_failures():
         image = client.images.get(base)
     whole = hashlib.sha256(f"{image.id}\n".encode() + listing)
     config = image.attrs["Config"]
     environment = dict(it.split("=", 1) for it in config.get("Env") or () if "=" in it)
     watched = _watched(environment)
-    for part in (*scripts.values(), _script("fingerprint.py"), repr(watched).encode()):
+    for part in (*scripts.values(), script_of("fingerprint.py"), repr(watched).encode()):
         whole.update(part)
     if as_root:
         whole.update(b"as root")
@@ -96,8 +96,10 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage, *, as_roo
     known = _label(client, name)
     if known is not None and known.inputs == whole.hexdigest():
         return TaskImage(name, known)
-    with _container(client, base) as container:
-        _put(container, {**scripts, "listing": listing, "fingerprint.py": _script("fingerprint.py")})
+    with container_of(client, base) as container:
+        ours = packed_files(PLACE, {**scripts, "listing": listing, "fingerprint.py": script_of("fingerprint.py")})
+        with engine_failures():
+            container.put_archive("/", ours)
         git = _checked_versions(container, base)
         workdir = workplace.provided.plan.workdir
         facts = ImageFacts(
@@ -110,15 +112,20 @@ def task_image(workplace: Workplace, chain: ChainStages, stage: Stage, *, as_roo
             git=git,
         )
         _said(container, f"rm {PLACE}/fingerprint.py")
-        repository, _, tag = name.rpartition(":")
-        with engine_failures():
-            container.commit(
-                repository=repository,
-                tag=tag,
-                changes=[f"LABEL {TASK_LABEL}={json.dumps(json.dumps(asdict(facts)))}".replace("$", "\\$")],
-                conf={"Entrypoint": [], "Cmd": ["/bin/bash"], "User": _ROOT if as_root else config.get("User") or ""},
-            )
+        commit(container, name, TASK_LABEL, asdict(facts), _ROOT if as_root else config.get("User") or "")
     return TaskImage(name, facts)
+
+
+def commit(container: Any, name: str, label: str, facts: Mapping[str, Any], user: str) -> None:
+    """Make a container's files an image of tasks, which tells facts. Raises `ImageError`, `EngineUnavailable`."""
+    repository, _, tag = name.rpartition(":")
+    with engine_failures():
+        container.commit(
+            repository=repository,
+            tag=tag,
+            changes=[f"LABEL {label}={json.dumps(json.dumps(facts))}".replace("$", "\\$")],
+            conf={"Entrypoint": [], "Cmd": ["/bin/bash"], "User": user},
+        )
 
 
 def task_image_name(repository: str, chain_id: str, position: int, inputs: str) -> str:
@@ -136,7 +143,8 @@ def _listing(workplace: Workplace, stage: Stage) -> bytes:
     return b"".join(b"%s %s %s\0" % (it.mode.encode(), it.blob.encode(), path) for path, it in entries.items())
 
 
-def _script(name: str) -> bytes:
+def script_of(name: str) -> bytes:
+    """A file of what runs in containers."""
     return (resources.files(__package__) / "inside" / name).read_bytes()
 
 
@@ -149,30 +157,35 @@ def _watched(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _container(client: Any, image: str) -> Iterator[Any]:
+def container_of(
+    client: Any, image: str, command: Sequence[str] = ("sleep", "infinity"), *, start: bool = True
+) -> Iterator[Any]:
+    """A container of an image without a network, with root as its user; it is removed in the end."""
     with engine_failures():
-        container = client.containers.create(image, ["sleep", "infinity"], user="0", network_disabled=True)
+        container = client.containers.create(image, list(command), user="0", network_disabled=True)
     try:
-        with engine_failures():
-            container.start()
+        if start:
+            with engine_failures():
+                container.start()
         yield container
     finally:
         with engine_failures():
             container.remove(force=True)
 
 
-def _put(container: Any, files: Mapping[str, bytes]) -> None:
+def packed_files(folder: str, files: Mapping[str, bytes], folders: Collection[str] = ()) -> bytes:
+    """A folder with files, and with folders that root alone reads, as a tar to be unpacked at the root."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
-        folder = tarfile.TarInfo(PLACE.strip("/"))
-        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
-        archive.addfile(folder)
+        for name in ("", *folders):
+            header = tarfile.TarInfo(f"{folder.strip('/')}/{name}".rstrip("/"))
+            header.type, header.mode = tarfile.DIRTYPE, 0o700 if name else 0o755
+            archive.addfile(header)
         for name, content in sorted(files.items()):
-            header = tarfile.TarInfo(f"{PLACE.strip('/')}/{name}")
+            header = tarfile.TarInfo(f"{folder.strip('/')}/{name}")
             header.size, header.mode = len(content), 0o644
             archive.addfile(header, io.BytesIO(content))
-    with engine_failures():
-        container.put_archive("/", out.getvalue())
+    return out.getvalue()
 
 
 def _said(container: Any, command: str) -> str:
@@ -200,8 +213,16 @@ def _checked_versions(container: Any, image: str) -> tuple[int, int]:
 
 def _label(client: Any, name: str) -> ImageFacts | None:
     try:
-        with engine_failures():
-            text = (client.images.get(name).labels or {}).get(TASK_LABEL)
+        text = label_of(client, name, TASK_LABEL)
         return ImageFacts.of_label(text) if text else None
-    except (ImageMissing, ValueError, TypeError):
+    except (ValueError, TypeError):
+        return None
+
+
+def label_of(client: Any, name: str, label: str) -> str | None:
+    """The text of an image's label; None without the label, or the image."""
+    try:
+        with engine_failures():
+            return (client.images.get(name).labels or {}).get(label)
+    except ImageMissing:
         return None

@@ -14,9 +14,10 @@ from environments.stages import Stage, StagePatch, open_git, open_trees, stage_p
 from environments.suites.outcomes import ClassifiedTests
 from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace
 from prchain.core.errors import ProofOutdated, TestsUnproved, UsageError
+from trajectories.export.tasks.harbor.chain_image import ChainImage, chain_image
 from trajectories.export.tasks.harbor.drift import OLDEST_GIT, SCRIPT, setup_script
 from trajectories.export.tasks.harbor.folder import FolderStep
-from trajectories.export.tasks.harbor.image import TaskImage, task_image
+from trajectories.export.tasks.harbor.image import ImageFacts, TaskImage, task_image
 from trajectories.export.tasks.harbor.inside.said import OBJECTS, STAGE, StageSaid, texts_of
 from trajectories.export.tasks.harbor.objects import graders_pack
 from trajectories.export.tasks.harbor.reference import reference_files, solve_script
@@ -79,27 +80,32 @@ class ChainMaterial:
             )
         return self._images[stage.position]
 
-    def shared_image(self) -> TaskImage:
-        """The image in which all stages of the chain are worked on, that of the first. Raises `UsageError` where they
-        need different ones or the image cannot bring the steps about, and as `image`."""
+    @cached_property
+    def shared_image(self) -> ChainImage:
+        """The image in which all stages of the chain are worked on: that of the first where they have one environment.
+        Raises `UsageError` where it cannot hold them all or cannot bring the steps about, and as `image`."""
         stages = self.task.stages
         if len(stages) < 2:
             raise UsageError("the chain has one stage; its folder is among those of stages")
-        plans = [self.workplace(stage).provided for stage in stages]
-        if len({provided.image for provided in plans}) > 1:
-            raise UsageError("its stages need different images, and the steps of a task share one")
-        image = self.image(stages[0])
-        if image.facts.git < OLDEST_GIT:
-            found, wanted = (".".join(map(str, version)) for version in (image.facts.git, OLDEST_GIT))
+        first = self.image(stages[0])
+        if first.facts.git < OLDEST_GIT:
+            found, wanted = (".".join(map(str, version)) for version in (first.facts.git, OLDEST_GIT))
             raise UsageError(f"git of its image is {found}, and a merge between steps needs {wanted} or newer")
-        return image
+        workplaces = [self.workplace(stage) for stage in stages]
+        if len({it.provided.image for it in workplaces}) == 1:
+            return ChainImage.of_one(first, len(stages))
+        for stage in stages:
+            self.proved(stage)  # before an image is made of what is not
+        images = [self.image(stage) for stage in stages]
+        chain = self.task.chain
+        return chain_image(self.backend.client, chain.repository, chain.id, workplaces, images)
 
     def with_setup(self, step: FolderStep, stage: StageTask, canary: str) -> FolderStep:
         """The step with what brings upstream's work into the agent's tree before it; the first step needs none."""
         if stage.position == 1:
             return step
         before = self.task.stages[stage.position - 2]
-        said = self._said(stage, self.task.stages[0].stage, self.proved(stage), self.image(self.task.stages[0]))
+        said = self._said(stage, self.task.stages[0].stage, self.proved(stage))
         patches = list(self.patches[: stage.position - 1])
         script = setup_script(self.trees, before.stage, stage.stage, patches, said, canary)
         return replace(step, workdir={SCRIPT: script})
@@ -109,10 +115,11 @@ class ChainMaterial:
         and as `proved` and `image`."""
         if self.workplace(stage).runner == _OWN_TESTS:
             raise UsageError("it is a task of Harbor's already, whose tests a grader of ours cannot hold")
-        tests, image = self.proved(stage), self.image(first)
+        tests = self.proved(stage)
         if self.trees.object_format != "sha1":
             raise UsageError("its repository names objects by SHA-256, which Harbor's tasks of ours do not know")
-        said = self._said(stage, first.stage, tests, image)
+        said = self._said(stage, first.stage, tests)
+        switches = self.shared_image.switches() if name else ("",) * len(self.task.stages)
         return FolderStep(
             name=name,
             instruction=instruction,
@@ -121,11 +128,19 @@ class ChainMaterial:
                 **reference_files(self.trees, stage.stage.base, stage.stage.landed),
                 "solve.sh": solve_script(said.workdir, canary).encode(),
             },
+            switches_to=switches[stage.position - 1],
         )
 
-    def _said(self, stage: StageTask, first: Stage, tests: ProvedTests, image: TaskImage) -> StageSaid:
+    def _facts(self, stage: StageTask, first: Stage) -> tuple[ImageFacts, str]:
+        """What is to be known of the stage's environment, and where the task's image has it; empty: it is its own."""
+        if stage.stage == first:
+            return self.image(stage).facts, ""
+        place = stage.position - 1
+        return self.shared_image.stages[place], self.shared_image.archives[place]
+
+    def _said(self, stage: StageTask, first: Stage, tests: ProvedTests) -> StageSaid:
         workplace = self.workplace(stage)
-        plan, facts = workplace.provided.plan, image.facts
+        plan, (facts, archive) = workplace.provided.plan, self._facts(stage, first)
         suite = StageSuite.of(workplace, stage.stage, self.patches, files=tests.files, baseline=tests.baseline)
         classes = ClassifiedTests(f2p=tests.classes.f2p, p2p=tests.classes.p2p, failing=tests.classes.failing)
         return StageSaid(
@@ -149,6 +164,7 @@ class ChainMaterial:
             watched=facts.watched,
             fingerprint=facts.fingerprint,
             seconds=TEST_TIMEOUT,
+            switched_to=archive,
         )
 
     def _pack(self, stage: Stage, first: Stage, said: StageSaid) -> bytes:

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,12 +29,13 @@ from environments.graded_runs import graded_run
 from environments.suites.outcomes import Grade, StateCheck, grade
 from environments.workplace import StageSuite, Workplace
 from prchain.core.errors import ExtractionFailed, ImageError, PrchainError
+from trajectories.export.tasks.harbor.inside.environment import switch
 from trajectories.export.tasks.harbor.inside.fingerprint import fingerprint, forget_compiled
 from trajectories.export.tasks.harbor.inside.machine import Machine, MachinePlan, Provided, User, end_others
 from trajectories.export.tasks.harbor.inside.plain_git import PlainStore
 from trajectories.export.tasks.harbor.inside.rewards import ctrf, rewards
 from trajectories.export.tasks.harbor.inside.said import OBJECTS, STAGE, StageSaid, paths_of
-from trajectories.export.tasks.harbor.inside.work_tree import FolderRules, read_changes, tree_of_folder
+from trajectories.export.tasks.harbor.inside.work_tree import FolderRules, files_below, read_changes, tree_of_folder
 
 _PR_SET_DUMPABLE = 4
 
@@ -51,6 +53,10 @@ def agents_tree(store: PlainStore, said: StageSaid, archive: Path) -> str:
     if not os.path.lexists(archive):
         return tree_of_folder(store, folder, rules)
     try:
+        if store.tree_of(said.base) != said.image_tree:
+            # What the first stage's rules hide a later one's may not: what lies there beside the tree is the image's.
+            made = {path for path, _ in files_below(folder) if path not in rules.start}
+            rules = replace(rules, outputs={*rules.outputs, *made})
         left = tree_of_folder(store, folder, rules)
     except ExtractionFailed as error:
         raise ImageError(f"the image's {said.workdir} cannot be read: {error}") from None
@@ -104,6 +110,19 @@ def _as_any(value: Any) -> Any:
     return value
 
 
+def switch_environment(said: StageSaid) -> None:
+    """Make the stage's environment of the image's own. Raises `ImageError`."""
+    if not said.switched_to:
+        return
+    try:
+        with open(said.switched_to, "rb") as packed:
+            failed = switch(packed)
+    except (OSError, EOFError, ValueError) as error:
+        raise ImageError(f"the image does not hold the stage's environment: {error}") from None
+    if failed:
+        raise ImageError(f"the stage's environment cannot be made: {failed[0]}")
+
+
 def changed_programs(said: StageSaid) -> tuple[str, ...]:
     """Whether the image's programs are others, as they can be in the agent's own container."""
     now = fingerprint(said.watched)
@@ -149,6 +168,8 @@ def grade_alone(folder: Path, archive: Path, said: StageSaid) -> Grade:
 def grade_of_work(folder: Path, archive: Path, said: StageSaid, user: User) -> Grade:
     """The grade of what an agent left; that of nothing where it cannot be read. Raises `PrchainError` where the image
     or the machine is why there is none."""
+    if os.geteuid() == 0 or os.path.lexists(archive):
+        switch_environment(said)
     changed = changed_programs(said)
     if changed and os.path.lexists(archive):
         raise ImageError("the programs of the image are others than the task was made for")

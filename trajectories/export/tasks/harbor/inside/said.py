@@ -48,6 +48,8 @@ class StageSaid:
     """Of these, in the image."""
     seconds: float
     """For one run of the tests."""
+    switched_to: str = ""
+    """The environment in the image that this one is switched to before anything else; empty: it stays as it is."""
 
     def text(self) -> str:
         """As a file."""

@@ -83,7 +83,7 @@ def tree_of_folder(store: TreeStore, folder: bytes, rules: FolderRules, changed:
         collector = TreeCollector(dict(rules.start), ignored, spool, _TOP)
         collector.take(Member(_TOP, MemberKind.FOLDER))
         skipped = changed.paths | changed.gone if changed else frozenset[bytes]()
-        for path, full in _walk(folder):
+        for path, full in files_below(folder):
             if path not in skipped and not rules.is_output(path):
                 _take(collector, path, full)
         for member in changed.files() if changed else ():
@@ -101,7 +101,7 @@ def _is_too_long(path: bytes) -> bool:
     return len(path) > _LONGEST or max(map(len, path.split(b"/"))) > _LONGEST_NAME
 
 
-def _walk(folder: bytes) -> Iterator[tuple[bytes, bytes]]:
+def files_below(folder: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The paths below a folder of what is no folder, with their full paths; links are not followed."""
     waiting = [b""]
     while waiting:
