@@ -209,6 +209,7 @@ def test_nothing_is_printed_past_this_module() -> None:
         "trajectories/export/write.py",  # as above
         "prchain/demo/cli.py",  # sends what others print to standard error
         "prchain/comparisons/cli.py",  # as above
+        "trajectories/export/tasks/harbor/inside/environment.py",  # in a container
         "trajectories/export/tasks/harbor/inside/fingerprint.py",  # in a container
         "trajectories/export/tasks/harbor/inside/grade.py",  # in a container
         "trajectories/export/tasks/harbor/inside/step.py",  # in a container
