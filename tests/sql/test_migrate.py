@@ -16,7 +16,7 @@ from prchain.core.errors import StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, writer
 from sql.migrate import MIGRATIONS, VERSION_TABLE, drift, known_versions, main, migrate
 from sql.store import Store
-from sql.tables import Base, Trajectory, TrajectoryMessage, TrajectoryStage
+from sql.tables import Base, ChainBuild, Trajectory, TrajectoryMessage, TrajectoryStage
 from tests.samples import drawn
 from tests.sql.rows import fill
 
@@ -194,14 +194,19 @@ def test_a_database_of_the_baseline_gets_what_came_later_and_keeps_its_rows(
         "tool_calls, details, seconds, at) VALUES ('t', 0, 1, 1, 0, 'query', 'user', 'Do it.', '[]', '{}', 0.0, '')"
     )
     repository = "INSERT INTO repositories (id, host, owner, name, location) VALUES (1, 'h', 'o', 'n', 'l')"
+    selection = (
+        "INSERT INTO selections (strategy, chain_id, score, outcome, selected_at) "
+        "VALUES ('reference', 'c', 1.0, 'selected', '2026-01-02')"
+    )
     with writer(engine).begin() as connection:
-        for statement in (repository, chain, row, message):
+        for statement in (repository, chain, selection, row, message):
             connection.execute(text(statement))
     engine.dispose()
     store = Store.open(bare_database_url)
     with store.reading() as tx:
         assert list(tx.rows(Trajectory, "id", "outcome", "decided_by")) == [("t", "accepted", None)]
         assert tx.count(TrajectoryMessage) == 1
+        assert list(tx.rows(ChainBuild, "repository_id", "strategy", "built_at")) == [(1, "reference", "2026-01-02")]
         assert drift(tx.connection) == ""
     store.close()
 
