@@ -368,7 +368,7 @@ exports.loadFilesAsync = async (files) => {
 """
 OLD = """
 module.exports = class {
-  constructor (files) { this.files = files; this.loaded = [] }
+  constructor (files) { this.files = files; this.loaded = []; this.suite = new (require("events"))() }
   loadFiles () {
     for (const file of this.files) { if (file.includes('bad')) throw new Error(file); this.loaded.push(file) }
   }
