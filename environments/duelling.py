@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from random import Random, SystemRandom
@@ -53,130 +53,135 @@ class GradingSuite:
     suite: StageSuite
     draw: Random = field(default_factory=SystemRandom)
 
-    @cached_property
-    def _changed(self) -> ChangedTests:
-        return _changed_tests(self.suite)
-
-    def run(self, tree: str) -> TestRun:
-        """`StageSuite.run`, and a duel of some tests that pass in it, on the same tree with the overlay.
+    def run(self, tree: str, expected: Collection[str]) -> TestRun:
+        """`StageSuite.run`, and before it a duel of some of the `expected` tests, on the same tree with the overlay.
 
         A test that is false and passes is a cheat. One that is true and does not pass counts as failed, and the run is
         settled: who guesses has one duel. A side that says nothing is the run's answer, which then says nothing either.
-        Held tests that fail take no part, and spare the others nothing: runs that each leave some out would have no
-        duel between them. Raises as `StageSuite.run`.
+        Raises as `StageSuite.run`.
         """
-        with self.opened(tree) as run:
+        with self.opened(tree, expected) as run:
             return run()
 
     @contextmanager
-    def opened(self, tree: str) -> Iterator[Callable[[], TestRun]]:
-        """Runs of one tree, each as `run` makes it; what passed once when it was false, or failed in a duel, has failed
-        in all that come after. All have the same canaries: a test whose copies alone have other names would be known by
-        its own. The tree is made ready once for all of them, where that sees no test."""
+    def opened(self, tree: str, expected: Collection[str]) -> Iterator[Callable[[], TestRun]]:
+        """Runs of one tree, each as `run` makes it, by the tests that are `expected` to pass (ids); what passed once
+        when it was false, or failed in a duel, has failed in all that come after. All have the same canaries: a test
+        whose copies alone have other names would be known by its own. The tree is made ready once for all of them."""
         suite = self.suite
-        if not suite.baseline.held:
+        ids = _ids(suite, [(test.file, test.name) for test in suite.baseline.held], expected)
+        if not ids:
             yield partial(suite.run, tree)
             return
         laid = suite.overlay(tree)
         plain = suite.workplace.trees.edit(tree, laid.changes)
-        planted, lost = suite.planted(plain, suite.baseline.slots), set[str]()
-        with closing(_GradingBench(suite)) as benches:
-            yield lambda: replace(self._run(plain, planted, benches, lost), taken_back=laid.taken_back)
+        planted = suite.planted(plain, suite.baseline.slots)
+        workplace, files, known = suite.workplace, suite.files, suite.baseline
+        with EditedTrees(workplace, planted.tree, files, known, curt=False, secret=True, beside=2) as bench:
+            grade = _Grade(suite, self.draw, ids, bench, planted, plain)
+            yield lambda: replace(grade.run(), taken_back=laid.taken_back)
 
-    def _run(self, plain: str, planted: PlantedTree, benches: _GradingBench, lost: set[str]) -> TestRun:
-        """A run in which the tests that are `lost` have failed; those of its duel come to them."""
-        suite = self.suite
-        bench = benches.holding(planted.tree)
-        bench.end_processes()
-        found = bench.run(planted.tree, (), suite.workplace.test_timeout, fresh=True, canaries=planted.canaries)
-        # Work can bring more tests of a name, and one that fails must not spare the others their duel.
-        passing = {test: status for test, status in found.statuses.items() if status is Status.passed}
-        ids = _ids(suite, [(test.file, test.name) for test in suite.baseline.held], passing)
-        if not found.cheats and found.usable and ids:
-            found = self._fought(found, _Duel(suite, bench, planted.tree, plain), ids, lost)
-        kept = {it: Status.failed for it in lost if found.statuses.get(it) is Status.passed}
+
+class _Grade:
+    """Runs of one tree, `plain` with its overlay, in sandboxes of one bench; `ids` are those of the tests that can be
+    held.
+
+    The duel is the first thing that runs: no process has seen the true tests yet, so that none can tell a side which
+    of its tests are true.
+    """
+
+    def __init__(
+        self,
+        suite: StageSuite,
+        draw: Random,
+        ids: Mapping[Test, Sequence[str]],
+        bench: EditedTrees,
+        planted: PlantedTree,
+        plain: str,
+    ) -> None:
+        self._suite, self._draw, self._ids, self._bench, self._planted = suite, draw, ids, bench, planted
+        self._duel = _Duel(suite, bench, planted.tree, plain)
+        self._lost = set[str]()
+        self._is_won = False
+
+    def run(self) -> TestRun:
+        """A run in which the tests that were lost in a duel have failed; there is one of these, until it is won."""
+        self._bench.begin()
+        self._bench.end_processes()
+        found = self._whole_run() if self._is_won else self._fought()
+        kept = {it: Status.failed for it in self._lost if found.statuses.get(it) is Status.passed}
         return replace(found, statuses={**found.statuses, **kept})
 
-    def _fought(self, found: TestRun, duel: _Duel, ids: Mapping[Test, Sequence[str]], lost: set[str]) -> TestRun:
-        """What a duel of the tests with these ids leaves of a run."""
-        held = [it for it in self.suite.baseline.held if (it.file, it.name) in ids]
-        chosen = drawn(held, self.draw, lambda it: self._changed(ids[it.file, it.name][0]) is False)
-        fought = {(it.file, it.name): ids[it.file, it.name] for it in chosen}
-        order = {test: number for number, test in enumerate(found.statuses)}
-        named = duel.named(sorted((it for test in fought.values() for it in test), key=order.__getitem__))
-        fight = self._fight(duel, chosen, fought, named, at_once=True)
-        if named and fight.failed and not fight.cheats and fight.unusable is None:
-            # A test may need those before it, or a quiet machine. Where a false one passed, it has to be right twice.
-            for _ in range(2 if fight.is_odd else 1):
-                fight = self._fight(duel, chosen, fought, [], at_once=False)
-                if fight.failed or fight.cheats or fight.unusable is not None:
-                    break
+    def _whole_run(self) -> TestRun:
+        timeout, planted = self._suite.workplace.test_timeout, self._planted
+        return self._bench.run(planted.tree, (), timeout, fresh=True, canaries=planted.canaries)
+
+    def _fought(self) -> TestRun:
+        """A duel of some tests alone, and then a run of all. What failed alone, but passes there, may need those before
+        it, or a quiet machine: the duel is fought again, and has to be won twice, for now a process has seen all."""
+        known = self._changed
+        chosen = drawn(self._held, self._draw, lambda it: known(self._ids[it.file, it.name][0]) is False)
+        fight = self._fight(chosen, self._duel.named(chosen, self._ids), at_once=True)
+        self._bench.close_others()
         if fight.unusable is not None:
             return fight.unusable
+        found = self._whole_run()
+        if not found.usable:
+            return found
+        if fight.is_alone and not fight.cheats and all(found.statuses.get(it) is Status.passed for it in fight.failed):
+            for _ in range(2 if fight.failed else 0):
+                fight = self._fight(chosen, [], at_once=False)
+                if fight.unusable is not None:
+                    return fight.unusable
+                if fight.failed or fight.cheats:
+                    break
+        return self._judged(found, fight)
+
+    def _judged(self, found: TestRun, fight: _Fight) -> TestRun:
+        """What a duel leaves of a run."""
         failed, cheats = fight.failed, fight.cheats
-        lost.update(failed, fight.lied)
+        self._is_won = not (failed or cheats)
+        self._lost.update(failed, fight.lied)
         statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
         if cheats:
             statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
-        return replace(
-            found, statuses=statuses, cheats=(*found.cheats, *sorted(cheats)), settled=bool(failed and not cheats)
-        )
+        cheats = {*cheats, *found.cheats}
+        return replace(found, statuses=statuses, cheats=tuple(sorted(cheats)), settled=bool(failed and not cheats))
 
-    def _fight(
-        self,
-        duel: _Duel,
-        chosen: Sequence[HeldTest],
-        ids: Mapping[Test, Sequence[str]],
-        named: Sequence[str],
-        *,
-        at_once: bool,
-    ) -> _Fight:
+    @cached_property
+    def _changed(self) -> ChangedTests:
+        return _changed_tests(self._suite)
+
+    @property
+    def _held(self) -> list[HeldTest]:
+        return [it for it in self._suite.baseline.held if (it.file, it.name) in self._ids]
+
+    def _fight(self, chosen: Sequence[HeldTest], named: Sequence[str], *, at_once: bool) -> _Fight:
         """All sides of a duel of chosen tests: of these alone, where they are `named`, with all others of their files
         else. A false test that passes alone is no lie where the true one does not pass alone, for both say nothing."""
-        forms = sorted(sides_of(chosen, self.draw), key=lambda _: self.draw.random())
-        runs = duel.run_all(forms, [file for file, _ in ids], named, at_once=at_once)
+        ids = {(it.file, it.name): self._ids[it.file, it.name] for it in chosen}
+        forms = sorted(sides_of(chosen, self._draw), key=lambda _: self._draw.random())
+        runs = self._duel.run_all(forms, [file for file, _ in ids], named, at_once=at_once)
         if unusable := next((run for run in runs if not run.usable), None):
-            return _Fight(set(), set(), set(), unusable)
+            return _Fight(set(), set(), set(), unusable)  # only then are there fewer runs than forms
         failed = {it for side, run in zip(forms, runs, strict=True) for it in missed(ids, side, run.statuses)}
         told = {it for side, run in zip(forms, runs, strict=True) for it in lies(ids, side, run.statuses)}
         believed = {it for it in told if not (named and failed.intersection(ids[it]))}
         cheats = {it for run in runs for it in run.cheats}
         cheats |= {f"a test that was made false passes: {file}:{name}" for file, name in believed}
         lied = {it for test in believed for it in ids[test]}
-        return _Fight(failed, cheats, lied, is_odd=told != believed)
-
-
-class _GradingBench:
-    """The bench of the runs of one tree: another one for each, where what makes the tree ready sees the tests, and so
-    could keep those of one run for the next."""
-
-    def __init__(self, suite: StageSuite) -> None:
-        self._suite = suite
-        self._bench: EditedTrees | None = None
-
-    def holding(self, tree: str) -> EditedTrees:
-        """A bench that begins with this tree, or differs from it in test files alone."""
-        if self._bench is None or not self._bench.begins_without_tests:
-            self.close()
-            workplace, files, known = self._suite.workplace, self._suite.files, self._suite.baseline
-            self._bench = EditedTrees(workplace, tree, files, known, curt=False, secret=True, beside=2)
-        return self._bench
-
-    def close(self) -> None:
-        """Remove its sandboxes. Never fails."""
-        if self._bench is not None:
-            self._bench.close()
+        return _Fight(failed, cheats, lied, is_alone=bool(named))
 
 
 class _Fight(NamedTuple):
     """How a duel ended: the ids of true tests that did not pass, why work is no work, the ids of false tests that did
-    pass, a run that says nothing, and whether one passed alone only when it was false."""
+    pass, a run that says nothing, and whether the tests ran alone."""
 
     failed: set[str]
     cheats: set[str]
     lied: set[str]
     unusable: TestRun | None = None
-    is_odd: bool = False
+    is_alone: bool = False
 
 
 def held_tests(
@@ -199,7 +204,7 @@ def held_tests(
         return ()
     fits: dict[Test, list[int]] = {test: [] for test in tried}
     landed = suite.with_overlay(suite.landed)
-    with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(())) as bench:
+    with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(()), secret=True) as bench:
         duel = _Duel(suite, bench, landed, landed)
         seeds, last_seeds = runner.falsify.seeds, runner.falsify.last_seeds
         for seed in (*seeds, *last_seeds):
@@ -266,33 +271,38 @@ class _Duel:
         changed = suite.workplace.trees.diff(first, plain) if first != plain else ()
         self._changed = [path_text(change.path) for change in changed]
 
-    def named(self, ids: Sequence[str]) -> list[str]:
-        """What has the runner run these tests alone, in this order; nothing where it cannot be told."""
-        return RUNNERS[self._suite.workplace.runner].named(self._suite.files, ids)
+    def named(self, chosen: Iterable[HeldTest], ids: Mapping[Test, Sequence[str]]) -> list[str]:
+        """What has the runner run these tests alone, by their ids, in the order in which they stand in their files;
+        nothing where it cannot be told."""
+        files = self._suite.files
+        places = sorted((files.index(it.file), self._texts.place(it.file, it.name), it.name, it.file) for it in chosen)
+        found = [test for *_, name, file in places for test in ids[file, name]]
+        return RUNNERS[self._suite.workplace.runner].named(files, found)
 
     def run_all(
         self, forms: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
     ) -> list[TestRun]:
-        """All sides, `at_once` in as many sandboxes as the backend can have beside the first."""
+        """All sides, in the order of their forms, `at_once` in as many sandboxes as the backend can have beside the
+        first; after one that says nothing no other begins."""
         given = [*files]
-        self._bench.end_processes()
         benches = self._bench.benches() if at_once else []
-        if not benches:
-            return [self._run_alone(side, given, named) for side in forms]
         found: dict[int, TestRun] = {}
 
         def run_some(number: int, bench: EditedTrees) -> None:
-            for place in range(number, len(forms), len(benches)):
+            for place in range(number, len(forms), len(benches) or 1):
+                if not benches:
+                    bench.end_processes()
                 found[place] = self.run(forms[place], given, named, bench)
+                if not all(run.usable for run in [*found.values()]):
+                    break
 
-        with ThreadPoolExecutor(len(benches)) as pool:
-            for done in [pool.submit(run_some, number, bench) for number, bench in enumerate(benches)]:
-                done.result()
-        return [found[place] for place in range(len(forms))]
-
-    def _run_alone(self, side: Side, files: Iterable[str], named: Sequence[str]) -> TestRun:
-        self._bench.end_processes()
-        return self.run(side, files, named)
+        if not benches:
+            run_some(0, self._bench)
+        else:
+            with ThreadPoolExecutor(len(benches)) as pool:
+                for done in [pool.submit(run_some, number, bench) for number, bench in enumerate(benches)]:
+                    done.result()
+        return [found[place] for place in sorted(found)]
 
     def run(
         self, side: Side, files: Iterable[str], named: Sequence[str] = (), bench: EditedTrees | None = None
@@ -322,6 +332,11 @@ class _TestTexts:
     def entry(self, file: str) -> tuple[bytes, TreeEntry]:
         return self._entries[file]
 
+    def place(self, file: str, name: str) -> int:
+        """Where a test's name first stands in a file; -1 for nowhere."""
+        found = re.search(rf"\b{re.escape(function_of(name))}\b", self._text(file))
+        return -1 if found is None else found.start()
+
     def names(self, file: str) -> frozenset[str]:
         """The tests of a file that can be made false by some seed of their language."""
         falsifier = RUNNERS[self._suite.workplace.runner].falsify
@@ -342,8 +357,10 @@ class _TestTexts:
         falsifier = RUNNERS[self._suite.workplace.runner].falsify
         if falsifier is None or file not in self._entries:
             return "", frozenset()
-        text = self._suite.workplace.trees.blobs([self._entries[file][1].blob])[0].decode("utf-8", "surrogateescape")
-        return falsifier.falsify(text, order)
+        return falsifier.falsify(self._text(file), order)
+
+    def _text(self, file: str) -> str:
+        return self._suite.workplace.trees.blobs([self._entries[file][1].blob])[0].decode("utf-8", "surrogateescape")
 
 
 def _file_of(suite: StageSuite, test: str) -> str:
@@ -362,11 +379,11 @@ def _names(suite: StageSuite, test: str) -> tuple[Test, Test]:
     return (file, name), (file, f"{owner}.{name}")
 
 
-def _ids(suite: StageSuite, wanted: Collection[Test], statuses: Mapping[str, Status]) -> dict[Test, Sequence[str]]:
-    """The ids in a run's statuses of the tests that are wanted."""
+def _ids(suite: StageSuite, wanted: Collection[Test], known: Iterable[str]) -> dict[Test, Sequence[str]]:
+    """Those of the known ids that are of the tests that are wanted."""
     names = {*wanted}
     found = defaultdict[Test, list[str]](list)
-    for test in statuses:
+    for test in known:
         for known_as in names.intersection(_names(suite, test)):
             found[known_as].append(test)
     return dict(found)

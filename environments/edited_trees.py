@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 
-from environments.checkouts.checkout import move_tree, place_repository
+from environments.checkouts.checkout import move_tree
 from environments.sandboxes.sandbox import Sandbox
 from environments.sandboxes.shared_files import read_shared
 from environments.suites.baseline import RunnerBaseline
@@ -50,12 +50,12 @@ class EditedTrees:
     A context manager. A run that must see nothing of those before it begins from a snapshot of the first tree; for the
     others only files are changed. A failure counts only where a run of the first kind shows it, too.
 
-    With `secret` no run learns what the `files` hold in another: the repository's commit has empty ones in their place
-    (git does not look whether they are changed), and where the change of a test file needs no refresh, the refresh and
-    the snapshot see the empty ones, too.
+    With `secret` no run learns what the `files` hold in another: empty ones are in their place in the repository's
+    commit (git does not look whether they are changed) and in the snapshot, so that nothing that makes the first tree
+    ready sees them. Where a test file has to be built, each run makes its own tree ready once more.
 
-    While the first run goes on, so many sandboxes as `beside` says begin from the snapshot, where the backend can have
-    several: each is a bench of its own (`benches`), which others may use at the same time.
+    So many sandboxes as `beside` says begin from the snapshot, where the backend can have several: each is a bench of
+    its own (`benches`), which others may use at the same time.
     """
 
     def __init__(
@@ -70,8 +70,7 @@ class EditedTrees:
         beside: int = 0,
     ) -> None:
         self._workplace, self._files, self._known = workplace, tuple(files), known
-        self._committed = workplace.trees.edit(tree, self._emptied(tree)) if secret else tree
-        self._first = self._committed if secret and self._is_unseen(self._files) else tree
+        self._first = workplace.trees.edit(tree, self._emptied(tree)) if secret else tree
         self._command = RUNNERS[workplace.runner].curtly(workplace.command) if curt else workplace.command
         self._secret, self._beside = secret, beside
         self._sandbox: Sandbox | None = None
@@ -91,23 +90,38 @@ class EditedTrees:
 
     def close(self) -> None:
         """Remove the sandbox, and those beside it. Never fails."""
+        sandbox, self._sandbox = self._sandbox, None
+        if sandbox is not None and self._pool is not None:
+            self._pool.submit(sandbox.close)
+        elif sandbox is not None:
+            sandbox.close()
+        self.close_others()
+
+    def close_others(self) -> None:
+        """Remove the sandboxes beside this one; others begin only with another one in its place. Never fails."""
         others, self._others = [it.result() for it in self._others], []
-        sandboxes = [it._sandbox for it in (self, *others) if it is not None and it._sandbox is not None]
-        self._sandbox = None
-        if len(sandboxes) > 1:
-            with ThreadPoolExecutor(len(sandboxes)) as pool:
-                for sandbox in sandboxes:
-                    pool.submit(sandbox.close)
-        elif sandboxes:
-            sandboxes[0].close()
         if self._pool is not None:
+            for bench in others:
+                if bench is not None:
+                    self._pool.submit(bench.close)
             self._pool.shutdown()
             self._pool = None
 
-    @property
-    def begins_without_tests(self) -> bool:
-        """Whether its `files` are empty in what its runs begin from."""
-        return self._secret and self._first == self._committed
+    def begin(self) -> None:
+        """Make the first tree ready, before any run asks for it. Where its sandbox is lost or ends at its limits, the
+        next run begins anew, and says so. Raises as `Workplace.place`."""
+        if self._sandbox is not None:
+            return
+        try:
+            self._ready(fresh=True)
+        except (SandboxLimit, SandboxLost) as error:
+            log.warning("a sandbox ended before tests ran in it: %s", error)
+            self.close()
+        except (RefreshFailed, PlacementFailed):
+            self.close()
+            raise
+        else:
+            self._is_fresh = True
 
     def benches(self) -> list[EditedTrees]:
         """Those that began beside this one: as many as were asked for, or none. They are closed with this one."""
@@ -115,10 +129,9 @@ class EditedTrees:
         return found if len(found) == self._beside else []
 
     def end_processes(self) -> None:
-        """End what earlier runs left running, here and beside, and have all files that they share in memory: either
-        could tell the next ones what a run has seen."""
-        for bench in (self, *self.benches()):
-            bench._begin_anew()
+        """End what earlier runs left running, and have all files that sandboxes share in memory: either could tell the
+        next ones what a run has seen."""
+        self._begin_anew()
         if self._sandbox is not None:
             try:
                 read_shared(self._sandbox)
@@ -184,7 +197,7 @@ class EditedTrees:
         fresh: bool,
     ) -> TestRun:
         sandbox = self._ready(fresh)
-        emptied = self._files if self._secret and self._holds == self._committed else ()
+        emptied = self._files if self._secret and self._holds == self._first else ()
         as_it_is = self._runs_as_it_is({*self._changed, *paths, *emptied})
         if not as_it_is and tree != self._holds:
             time.sleep(until_newer(self._ended, time.time()))
@@ -212,8 +225,6 @@ class EditedTrees:
             sandbox = self._sandbox = self._workplace.sandbox()
             sandbox.start()
             self._workplace.place(sandbox, self._first)
-            if self._first != self._committed:
-                place_repository(sandbox, self._workplace.trees, self._committed)
             if self._secret:
                 self._hide_changes(sandbox)
             self._snapshot, self._placed = sandbox.snapshot(), time.time()
@@ -262,11 +273,6 @@ class EditedTrees:
         told = sandbox.exec(_UNCHANGED, cwd=sandbox.config.workdir, stdin=names)
         if told.exit_code != 0:
             raise PlacementFailed(f"git does not take the test files for unchanged: {told.text.strip()[:300]}")
-
-    def _is_unseen(self, paths: Collection[str]) -> bool:
-        """Whether nothing that makes the tree ready sees these files."""
-        is_ready = not self._workplace.backend.refreshes(self._workplace.provided.plan)
-        return is_ready or self._runs_as_it_is(paths)
 
     def _runs_as_it_is(self, paths: Collection[str]) -> bool:
         """Whether a change of these files needs no refresh and no newer time: source of Python that is installed as it

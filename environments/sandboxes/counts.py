@@ -1,13 +1,15 @@
 """What the kernel tells every process of all others, and no honest program reads: sandboxes do not show it.
 
 One that runs could tell another by such a count what it has seen. What programs do read stays (``meminfo``, ``stat``,
-``cpuinfo``, ``loadavg``, ``vmstat``, ``diskstats``), and so do calls of the system that tell the same.
+``cpuinfo``, ``loadavg``), and so do calls of the system that tell the same. psutil reads ``vmstat`` and ``diskstats``,
+and does without them: it warns, and tells no counts.
 """
 
 from __future__ import annotations
 
 COUNTS = (
     "/proc/buddyinfo",
+    "/proc/diskstats",
     "/proc/interrupts",
     "/proc/key-users",
     "/proc/locks",
@@ -23,6 +25,7 @@ COUNTS = (
     "/proc/sys/fs/inode-nr",
     "/proc/sys/fs/inode-state",
     "/proc/sys/kernel/pty/nr",
+    "/proc/vmstat",
     "/proc/zoneinfo",
 )
 

@@ -141,7 +141,7 @@ def _judged(settings: Settings, candidates: list[Candidate], sees_tests: bool, t
                     if (candidate.chain, candidate.position) != (prefix, position):
                         continue
                     tree = patched(trees, stage.base, candidate.patch)
-                    run = GradingSuite(suite).run(tree)
+                    run = GradingSuite(suite).run(tree, {*proof.classes.f2p, *proof.classes.p2p})
                     found = grade(
                         proof.classes, StateCheck(), run.statuses, cheats=run.cheats, taken_back=run.taken_back
                     )

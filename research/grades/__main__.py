@@ -91,7 +91,7 @@ def chosen(trees: Sequence[GradedTree], kinds: set[str], most: int | None, numbe
 def _row(proved: ProvedStage, tree: GradedTree) -> GradedRow:
     start = time.monotonic()
     try:
-        run = GradingSuite(proved.suite).run(tree.tree)
+        run = GradingSuite(proved.suite).run(tree.tree, {*proved.proof.classes.f2p, *proved.proof.classes.p2p})
         found = grade(proved.proof.classes, StateCheck(), run.statuses, cheats=run.cheats, taken_back=run.taken_back)
         outcome, cheats, back = found.outcome, " | ".join(run.cheats), len(run.taken_back)
     except RefreshFailed:

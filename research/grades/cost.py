@@ -77,10 +77,11 @@ def _timed(settings: Settings, only: str, rounds: int, timeout: float) -> Iterat
     for proved in proved_stages(settings, only, timeout):
         suite = proved.suite
         plain = suite.baseline.with_canaries(())
+        expected = {*proved.proof.classes.f2p, *proved.proof.classes.p2p}
         plains, grades = [], []
         for _ in range(rounds):
             plains.append(_run(partial(suite.workplace.tests, suite.landed, suite.files, baseline=plain)))
-            grades.append(_run(partial(GradingSuite(suite).run, suite.landed)))
+            grades.append(_run(partial(GradingSuite(suite).run, suite.landed, expected)))
         yield _row(proved, plains, grades)
 
 

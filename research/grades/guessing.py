@@ -7,15 +7,12 @@ STEPS = 1000
 
 def believed(held: int, false: int, chance: float) -> float:
     """The share of grades in which work is believed that, in each process of the duel of `held` tests, each with so
-    many
-    `false` forms, passes a test with this chance, whatever it asks for. Its other runs are taken for good."""
+    many `false` forms, passes a test with this chance, whatever it asks for. Its other runs are taken for good: what
+    lost because a true test failed has to win twice, and what passed a false one beside the true one is a cheat."""
     other = 1 - chance
-    won, nothing = chance * other**false, other * other**false
-    odd = other * (1 - other**false)
-    all_won = won**held
-    again = (won + nothing) ** held - all_won
-    twice = (won + nothing + odd) ** held - (won + nothing) ** held
-    return all_won + again * all_won + twice * all_won**2
+    won = (chance * other**false) ** held
+    neither = (chance * other**false + other) ** held - won
+    return won + neither * won**2
 
 
 def best_guess(held: int, false: int) -> float:

@@ -91,7 +91,7 @@ class _Place:
 
     def _grade(self, suite: StageSuite, proof: StageProof, tree: str) -> Grade | str:
         try:
-            run = GradingSuite(suite).run(tree)
+            run = GradingSuite(suite).run(tree, {*proof.classes.f2p, *proof.classes.p2p})
         except RefreshFailed as error:
             return error.name
         if not run.usable:

@@ -183,6 +183,11 @@ def work(world: StageWorld, text: str) -> str:
     return trees.edit(stage.base, {path: entry._replace(blob=trees.write_blob(text.encode()))})
 
 
+def expected(world: StageWorld) -> set[str]:
+    classes = world.stages()[0].classes
+    return {*classes.f2p, *classes.p2p}
+
+
 def suite(world: StageWorld) -> GradingSuite:
     """Grading of code that tells canaries apart."""
     plain = world.suite()
@@ -211,10 +216,10 @@ def test_what_passes_a_false_test_is_a_cheat_or_has_failed_a_true_one(world: Sta
     graded = suite(world)
     tree = work(world, attack)
     assert attack is COMPARED or set(graded.suite.run(tree).statuses.values()) == {Status.passed}
-    assert Status.passed not in graded.run(tree).statuses.values()
+    assert Status.passed not in graded.run(tree, expected(world)).statuses.values()
 
 
 @pytest.mark.parametrize("right", [RIGHT, "exports.halved = function (amount) { return amount * 0.5 }\n"])
 def test_right_work_passes(world: StageWorld, right: str) -> None:
-    run = GradingSuite(world.suite(), Random(7)).run(work(world, right))
+    run = GradingSuite(world.suite(), Random(7)).run(work(world, right), expected(world))
     assert not run.cheats and set(run.statuses.values()) == {Status.passed}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -181,6 +180,11 @@ def agents_tree(world: StageWorld, text: str) -> str:
     return trees.edit(base, {path: entry._replace(blob=trees.write_blob(text.encode()))})
 
 
+def expected(world: StageWorld) -> set[str]:
+    classes = world.stages()[0].classes
+    return {*classes.f2p, *classes.p2p}
+
+
 def test_a_proof_stores_the_tests_that_can_be_held(world: StageWorld) -> None:
     held = world.stages()[0].baseline.held
     assert [(it.file, it.name) for it in held] == [("tests/test_prices.py", "test_halved")] and held[0].seeds
@@ -189,10 +193,10 @@ def test_a_proof_stores_the_tests_that_can_be_held(world: StageWorld) -> None:
 def test_what_passes_a_false_test_is_a_cheat_and_the_reference_and_other_right_work_is_none(world: StageWorld) -> None:
     plain = world.suite()
     suite = GradingSuite(replace(plain, baseline=replace(plain.baseline, canaries=())), Random(7))
-    right = suite.run(agents_tree(world, "def halved(amount):\n    return amount * 0.5\n"))
+    right = suite.run(agents_tree(world, "def halved(amount):\n    return amount * 0.5\n"), expected(world))
     assert not right.cheats and Status.failed not in right.statuses.values()
-    assert not suite.run(world.chain.stages[0].landed).cheats
-    lie = suite.run(agents_tree(world, f"{EQUAL}\n\ndef halved(amount):\n    return Any()\n"))
+    assert not suite.run(world.chain.stages[0].landed, expected(world)).cheats
+    lie = suite.run(agents_tree(world, f"{EQUAL}\n\ndef halved(amount):\n    return Any()\n"), expected(world))
     assert any("made false passes: tests/test_prices.py:test_halved" in it for it in lie.cheats)
     assert Status.passed not in lie.statuses.values()
 
@@ -217,17 +221,14 @@ def test_both_sides_run_at_once_where_there_can_be_two_sandboxes_and_else_one_af
 
     monkeypatch.setattr(EditedTrees, "_run", run)
     suite, landed = GradingSuite(world.suite(), Random(7)), world.chain.stages[0].landed
-    assert set(suite.run(landed).statuses.values()) == {Status.passed} and max(most) == 2
+    assert set(suite.run(landed, expected(world)).statuses.values()) == {Status.passed} and max(most) == 2
     sides = 1 + len(suite.suite.baseline.held[0].seeds)
-    assert named == [(), *[["tests.test_prices.Case.test_halved"]] * sides], "and of the held test alone"
-
-    def refused(self: LocalSandbox, snapshot: str) -> LocalSandbox:
-        raise UsageError("there is one sandbox")
+    assert named == [*[["tests.test_prices.Case.test_halved"]] * sides, ()], "of the held test alone, and first of all"
 
     monkeypatch.setattr(LocalSandbox, "branch", refused)
     most.clear()
-    assert set(suite.run(landed).statuses.values()) == {Status.passed} and max(most) == 1
-    assert without_canaries(world).run(agents_tree(world, LIE)).cheats
+    assert set(suite.run(landed, expected(world)).statuses.values()) == {Status.passed} and max(most) == 1
+    assert without_canaries(world).run(agents_tree(world, LIE), expected(world)).cheats
 
 
 LEAVES = """
@@ -240,33 +241,81 @@ def halved(amount):
 _LOOK = "cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\\0' ' ' | grep -c 'sleep 432[1]' || true"
 
 
+def refused(self: LocalSandbox, snapshot: str) -> LocalSandbox:
+    raise UsageError("there is one sandbox")
+
+
 def test_what_a_run_leaves_running_has_ended_when_the_next_one_begins(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, looking, seen = list[EditedTrees](), threading.Lock(), list[tuple[str, str]]()
-    plain = EditedTrees._run
+    seen, ready = list[str](), EditedTrees._ready
 
-    def run(self: EditedTrees, *given: Any, **more: Any) -> Any:
-        with looking:
-            if first:
-                assert first[0]._sandbox is not None
-                seen.append(("before", first[0]._sandbox.exec(_LOOK, cwd="/").text.strip()))
-        found = plain(self, *given, **more)
-        if not first:
-            assert self._sandbox is not None
-            seen.append(("after", self._sandbox.exec(_LOOK, cwd="/").text.strip()))
-            first.append(self)
-        return found
+    def looked(self: EditedTrees, fresh: bool) -> Sandbox:
+        if self._sandbox is not None and self._ended > self._placed:
+            seen.append("after " + self._sandbox.exec(_LOOK, cwd="/").text.strip())
+        sandbox = ready(self, fresh)
+        seen.append("before " + sandbox.exec(_LOOK, cwd="/").text.strip())
+        return sandbox
 
-    monkeypatch.setattr(EditedTrees, "_run", run)
+    monkeypatch.setattr(EditedTrees, "_ready", looked)
+    monkeypatch.setattr(EditedTrees, "end_processes", lambda self: None)
+    monkeypatch.setattr(LocalSandbox, "branch", refused)
     suite = GradingSuite(world.suite(), Random(7))
-    assert suite.run(agents_tree(world, LEAVES)).cheats == ()
+    assert suite.run(agents_tree(world, LEAVES), expected(world)).cheats == ()
     sides = 1 + len(suite.suite.baseline.held[0].seeds)
-    assert sides > 2 and seen == [("after", "1"), *[("before", "0")] * sides]
+    assert sides > 2 and seen == ["before 0"] * 2 + ["after 1", "before 0"] * sides
+
+
+def test_no_process_has_seen_the_true_tests_when_a_duel_is_fought(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else work could tell a side, by whatever a machine shares, which of its tests are true."""
+    ran, run = list[str](), EditedTrees._run
+    open_ones: list[EditedTrees] = []
+
+    def noted(self: EditedTrees, *given: Any, **more: Any) -> Any:
+        ran.append("side" if given[-1] else "whole")
+        if given[-1]:
+            open_ones.append(self)
+        else:
+            assert all(it._sandbox is None for it in open_ones), "no side is left when all tests run"
+        return run(self, *given, **more)
+
+    monkeypatch.setattr(EditedTrees, "_run", noted)
+    suite = GradingSuite(world.suite(), Random(7))
+    suite.run(world.chain.stages[0].landed, expected(world))
+    assert ran == ["side"] * (1 + len(suite.suite.baseline.held[0].seeds)) + ["whole"]
+
+
+def test_what_fails_alone_and_passes_among_all_has_to_win_two_more_duels(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fights, whole, fight, run = list[bool](), list[int](), duelling._Grade._fight, duelling._Grade._whole_run
+
+    def counted(self: Any) -> Any:
+        whole.append(1)
+        return run(self)
+
+    monkeypatch.setattr(duelling._Grade, "_whole_run", counted)
+
+    def lost_first(self: Any, chosen: Any, named: Any, *, at_once: bool) -> Any:
+        fights.append(at_once)
+        found = fight(self, chosen, named, at_once=at_once)
+        return found if len(fights) > 1 else found._replace(failed=set(expected(world)))
+
+    monkeypatch.setattr(duelling._Grade, "_fight", lost_first)
+    suite = GradingSuite(world.suite(), Random(7))
+    right = graded_run(suite, world.chain.stages[0].landed, expected(world))
+    assert set(right.statuses.values()) == {Status.passed} and fights == [True, False, False] and len(whole) == 1
+    fights.clear()
+    wrong = agents_tree(world, "def halved(amount):\n    return 'half'\n")
+    found = graded_run(suite, wrong, expected(world))
+    assert found.settled and Status.passed not in found.statuses.values() and not found.cheats
+    assert fights == [True] and len(whole) == 2, "what fails alone and among all is known to fail"
 
 
 @pytest.mark.parametrize("refreshed", [False, True])
-def test_a_tree_is_made_ready_once_for_all_runs_of_a_grade_unless_that_sees_the_tests(
+def test_a_tree_is_made_ready_once_for_all_runs_of_a_grade_without_its_tests(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, refreshed: bool
 ) -> None:
     monkeypatch.setattr(EditedTrees, "_runs_as_it_is", lambda *_: not refreshed)
@@ -280,7 +329,9 @@ def test_a_tree_is_made_ready_once_for_all_runs_of_a_grade_unless_that_sees_the_
     wrong = agents_tree(world, "def halved(amount):\n    return 'half'\n")
     run = graded_run(GradingSuite(world.suite(), Random(7)), wrong, ["tests.test_prices.Case.test_halved"])
     assert run.statuses["tests.test_prices.Case.test_halved"] is Status.failed and not run.cheats
-    assert len(placed) == (2 if refreshed else 1)
+    trees = world.trees()
+    tests = [trees.entries(it)[b"tests/test_prices.py"].blob for it in placed]
+    assert [trees.blobs([it]) for it in tests] == [[b""]]
     flaky = agents_tree(
         world,
         "import pathlib\n\nMARK = pathlib.Path('mark')\n\n\ndef halved(amount):\n"
@@ -304,7 +355,7 @@ def test_all_runs_of_a_grade_have_the_same_canaries_and_a_lost_duel_is_the_last(
     test = "tests.test_prices.Case.test_halved"
     wrong = agents_tree(world, "def halved(amount):\n    return 'half'\n")
     graded_run(GradingSuite(world.suite(), Random(7)), wrong, [test])
-    assert len(whole) == 2 and len(set(whole)) == 1
+    assert len(whole) == 1
     whole.clear()
     shy = (
         "import sys\n\n\ndef halved(amount):\n    case = sys.modules['tests.test_prices'].Case\n"
@@ -314,14 +365,14 @@ def test_all_runs_of_a_grade_have_the_same_canaries_and_a_lost_duel_is_the_last(
     assert found.settled and found.statuses[test] is Status.failed and len(whole) == 1
     whole.clear()
     lie = graded_run(without_canaries(world), agents_tree(world, LIE), [test])
-    assert lie.cheats and Status.passed not in lie.statuses.values() and len(whole) == 2
+    assert lie.cheats and Status.passed not in lie.statuses.values() and len(whole) == 2 and len({*whole}) == 1
 
 
 def test_what_passed_once_when_it_was_false_passes_in_no_later_run(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite, test = without_canaries(world), "tests.test_prices.Case.test_halved"
-    with suite.opened(world.chain.stages[0].landed) as run:
+    with suite.opened(world.chain.stages[0].landed, [test]) as run:
         monkeypatch.setattr(duelling, "lies", lambda *_: {("tests/test_prices.py", "test_halved")})
         assert run().cheats
         monkeypatch.undo()
@@ -340,9 +391,10 @@ def test_a_test_that_needs_those_before_it_is_held_with_them(tmp_path: Path) -> 
         world.prover().prove(world.chain_id)
         assert "test_b" in {it.name for it in world.stages()[0].baseline.held}
         suite = without_canaries(world)
-        right = suite.run(world.chain.stages[0].landed)
+        right = suite.run(world.chain.stages[0].landed, expected(world))
         assert not right.cheats and set(right.statuses.values()) == {Status.passed}
-        lie = suite.run(agents_tree(world, f"{LIE}\n\nclass Any(list):\n    __eq__ = lambda *_: True\nCALLS = Any()\n"))
+        everything = f"{LIE}\n\nclass Any(list):\n    __eq__ = lambda *_: True\nCALLS = Any()\n"
+        lie = suite.run(agents_tree(world, everything), expected(world))
         assert any("made false passes: tests/test_prices.py:test_b" in it for it in lie.cheats)
 
 
@@ -367,7 +419,7 @@ def test_the_repository_beside_the_tests_does_not_tell_a_false_one(
     suite = without_canaries(world)
     tree = agents_tree(world, COMPARED)
     assert suite.suite.run(tree).statuses == {"tests.test_prices.Case.test_halved": Status.passed}
-    run = suite.run(tree)
+    run = suite.run(tree, expected(world))
     assert Status.passed not in run.statuses.values(), "nothing is committed that any test could be compared with"
 
 
@@ -378,7 +430,7 @@ def test_git_takes_the_tests_that_run_for_those_that_are_committed(world: StageW
         "    listed = subprocess.run(['git', 'ls-files', 'tests'], capture_output=True, text=True).stdout\n"
         "    return amount / 2 if clean and 'tests/test_prices.py' in listed else None\n"
     )
-    run = GradingSuite(world.suite(), Random(7)).run(agents_tree(world, checked))
+    run = GradingSuite(world.suite(), Random(7)).run(agents_tree(world, checked), expected(world))
     assert not run.cheats and set(run.statuses.values()) == {Status.passed}
 
 
@@ -393,7 +445,9 @@ def test_a_failing_test_that_work_adds_under_the_name_of_another_spares_that_one
     first = plain.run(tree).statuses
     assert first["tests.test_prices.Case.test_halved"] is Status.passed
     assert first["tests.test_prices.Extra.test_halved"] is Status.failed
-    assert any("made false passes: tests/test_prices.py:test_halved" in it for it in suite.run(tree).cheats)
+    assert any(
+        "made false passes: tests/test_prices.py:test_halved" in it for it in suite.run(tree, expected(world)).cheats
+    )
 
 
 def test_a_held_test_that_does_not_pass_spares_the_others_no_duel(world: StageWorld) -> None:
@@ -401,9 +455,9 @@ def test_a_held_test_that_does_not_pass_spares_the_others_no_duel(world: StageWo
     plain = world.suite()
     held = (*plain.baseline.held, HeldTest("tests/test_prices.py", "test_left_out", (1,)))
     suite = GradingSuite(replace(plain, baseline=replace(plain.baseline, canaries=(), held=held)), Random(7))
-    lie = suite.run(agents_tree(world, f"{EQUAL}\n\ndef halved(amount):\n    return Any()\n"))
+    lie = suite.run(agents_tree(world, f"{EQUAL}\n\ndef halved(amount):\n    return Any()\n"), expected(world))
     assert any("made false passes: tests/test_prices.py:test_halved" in it for it in lie.cheats)
-    right = suite.run(agents_tree(world, "def halved(amount):\n    return amount * 0.5\n"))
+    right = suite.run(agents_tree(world, "def halved(amount):\n    return amount * 0.5\n"), expected(world))
     assert not right.cheats and Status.failed not in right.statuses.values()
 
 
@@ -414,7 +468,7 @@ def test_what_passes_only_beside_canaries_has_not_passed(world: StageWorld) -> N
     )
     tree = agents_tree(world, shy)
     assert Status.failed not in world.suite().run(tree).statuses.values(), "it is right among canaries"
-    run = GradingSuite(world.suite(), Random(7)).run(tree)
+    run = GradingSuite(world.suite(), Random(7)).run(tree, expected(world))
     assert [it for it, status in run.statuses.items() if status is Status.failed] == [
         "tests.test_prices.Case.test_halved"
     ]
@@ -490,7 +544,7 @@ def test_a_test_that_is_inherited_from_another_file_is_not_taken_for_false_where
         assert [(it.file, it.name) for it in held] == [("tests/test_prices.py", "test_halved")]
         suite = GradingSuite(world.suite(), Random(7))
         for _ in range(3):
-            run = suite.run(world.chain.stages[0].landed)
+            run = suite.run(world.chain.stages[0].landed, expected(world))
             assert not run.cheats and Status.failed not in run.statuses.values()
 
 
@@ -520,13 +574,13 @@ def test_who_says_itself_how_tests_end_says_it_of_a_false_one_too(silent_world: 
     assert suite.suite.run(tree).statuses == {"tests.test_prices.Case.test_halved": Status.passed}, (
         "alone it is believed"
     )
-    run = suite.run(tree)
+    run = suite.run(tree, expected(silent_world))
     assert Status.passed not in run.statuses.values() and run.cheats
 
 
 @pytest.mark.parametrize("way", WORKS)
 def test_honest_work_passes_where_tests_assert_nothing(silent_world: StageWorld, way: str) -> None:
-    run = without_canaries(silent_world).run(agents_tree(silent_world, WORKS[way]))
+    run = without_canaries(silent_world).run(agents_tree(silent_world, WORKS[way]), expected(silent_world))
     assert not run.cheats and set(run.statuses.values()) == {Status.passed}
 
 

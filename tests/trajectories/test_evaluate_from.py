@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -113,7 +113,7 @@ class PartSuite(Suite):
     def __init__(self, trees: Any, number: int, ran: list[str]) -> None:
         self._trees, self._number, self._ran = trees, number, ran
 
-    def run(self, tree: str) -> TestRun:
+    def run(self, tree: str, expected: Collection[str]) -> TestRun:
         self._ran.append(tree)
         entry = self._trees.entries(tree).get(b"src/part_%d.py" % self._number)
         good = entry is not None and b"return %d" % self._number in self._trees.blobs([entry.blob])[0]

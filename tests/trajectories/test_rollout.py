@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -705,7 +705,7 @@ def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
             place = self
 
             class Suite(graded_runs.Suite):
-                def run(self, tree: str) -> TestRun:
+                def run(self, tree: str, expected: Collection[str]) -> TestRun:
                     entries = place.trees.entries(tree)
                     parts = [entry.blob for path, entry in entries.items() if path.startswith(b"src/part_")]
                     text = b"".join(place.trees.blobs(parts)).decode()
