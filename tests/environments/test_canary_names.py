@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.canaries.names import NewNames
+from environments.suites.canaries.names import NewNames, unused_word
 from environments.workplace import StageSuite
 from tests.environments.stageworld import Changes, stage_world, test_file
 
@@ -62,3 +63,17 @@ def test_titles_have_the_beginning_of_one_and_the_end_of_another() -> None:
 def test_any_names_make_a_new_one_that_no_other_has(tests: list[str], identifiers: list[str], seed: int) -> None:
     for names in (NewNames.of_functions(tests, (), identifiers), NewNames.of_titles(tests, identifiers)):
         assert names.draw(Random(seed), tests) not in tests
+
+
+def test_a_new_word_is_no_reserved_one() -> None:
+    """A canary of mocha began with `const null`, and its file could not be read."""
+
+    class Dice(Random):
+        def randint(self, a: int, b: int) -> int:
+            return 4
+
+        def choice(self, seq: Any) -> Any:
+            return letters.pop(0)
+
+    letters = [*"null", *"abcdef"]
+    assert unused_word("", Dice()) == "nullabcdef"

@@ -393,7 +393,8 @@ class Work:
     def work_on(self, unit, tell):
         while True:  # one whose container goes makes another
             with DockerSandbox(SandboxConfig(sys.argv[1], labels={sys.argv[2]: "cut off"})) as sandbox:
-                print("working", flush=True)
+                sys.stdout.write("working\\n")  # at once: another thread may write, too
+                sys.stdout.flush()
                 sandbox.exec("sleep 600")
 
     def failed(self, unit, outcome, reason):

@@ -23,6 +23,13 @@ _SAID_EVERYWHERE = re.compile(
     r"|while|with|yield"
 )
 """Words of languages and runners, which no test is called by."""
+_RESERVED = re.compile(
+    r"arguments|await|break|case|catch|class|const|continue|debugger|default|delete|else|enum|eval|export|extends|false"
+    r"|finally|function|implements|import|interface|null|package|private|protected|public|return|static|super|switch"
+    r"|this|throw|true|typeof|void|while|with|yield"
+)
+"""Words of four letters and more that JavaScript takes for no variable's name (ECMA-262, "Keywords and Reserved
+Words", strict mode included)."""
 
 REASONS = ("not supported here", "slow", "needs the network", "flaky on this platform", "see the tracker", "not yet")
 """Why tests are skipped."""
@@ -118,8 +125,8 @@ def new_word(draw: Random, length: int = 6) -> str:
 
 
 def unused_word(text: str, draw: Random) -> str:
-    """A word that a text does not hold."""
+    """A word that a text does not hold, and that can be a variable's name in JavaScript."""
     word = new_word(draw, draw.randint(4, 9))
-    while word in text:
+    while word in text or _RESERVED.fullmatch(word):
         word += new_word(draw)
     return word
