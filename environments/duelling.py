@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, NamedTuple
 
-from environments.edited_trees import EditedTrees
+from environments.edited_trees import AT_ONCE, EditedTrees
 from environments.suites.canaries.duels import (
     KEPT,
     MOST,
@@ -26,6 +26,7 @@ from environments.suites.canaries.duels import (
     function_of,
     lies,
     missed,
+    processes,
     sides,
     sides_of,
 )
@@ -77,7 +78,8 @@ class GradingSuite:
         plain = suite.workplace.trees.edit(tree, laid.changes)
         planted = suite.planted(plain, suite.baseline.slots)
         workplace, files, known = suite.workplace, suite.files, suite.baseline
-        with EditedTrees(workplace, planted.tree, files, known, curt=False, secret=True, beside=2) as bench:
+        most = processes([it for it in suite.baseline.held if (it.file, it.name) in ids])
+        with EditedTrees(workplace, planted.tree, files, known, curt=False, secret=True, beside=most) as bench:
             grade = _Grade(suite, self.draw, ids, bench, planted, plain)
             yield lambda: replace(grade.run(), taken_back=laid.taken_back)
 
@@ -107,7 +109,6 @@ class _Grade:
     def run(self) -> TestRun:
         """A run in which the tests that were lost in a duel have failed; there is one of these, until it is won."""
         self._bench.begin()
-        self._bench.end_processes()
         found = self._whole_run() if self._is_won else self._fought()
         kept = {it: Status.failed for it in self._lost if found.statuses.get(it) is Status.passed}
         return replace(found, statuses={**found.statuses, **kept})
@@ -282,27 +283,27 @@ class _Duel:
     def run_all(
         self, forms: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
     ) -> list[TestRun]:
-        """All sides, in the order of their forms, `at_once` in as many sandboxes as the backend can have beside the
-        first; after one that says nothing no other begins."""
-        given = [*files]
-        benches = self._bench.benches() if at_once else []
-        found: dict[int, TestRun] = {}
+        """All sides, in the order of their forms, two `at_once` in sandboxes beside the first, where the backend can
+        have several; after one that says nothing no other begins."""
+        given, found = [*files], dict[int, TestRun]()
+        benches = self._bench.benches() if at_once else iter(())
 
-        def run_some(number: int, bench: EditedTrees) -> None:
-            for place in range(number, len(forms), len(benches) or 1):
-                if not benches:
-                    bench.end_processes()
-                found[place] = self.run(forms[place], given, named, bench)
-                if not all(run.usable for run in [*found.values()]):
-                    break
+        def run_one(number: int, bench: EditedTrees) -> None:
+            if all(run.usable for run in [*found.values()]):
+                found[number] = self.run(forms[number], given, named, bench)
 
-        if not benches:
-            run_some(0, self._bench)
-        else:
-            with ThreadPoolExecutor(len(benches)) as pool:
-                for done in [pool.submit(run_some, number, bench) for number, bench in enumerate(benches)]:
-                    done.result()
-        return [found[place] for place in sorted(found)]
+        begun: dict[int, Future[None]] = {}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for number, bench in zip(range(len(forms)), benches, strict=False):
+                if bench is not None:
+                    begun[number] = pool.submit(run_one, number, bench)
+            for done in begun.values():
+                done.result()
+        for number in range(len(forms)):
+            if number not in begun:
+                self._bench.begin()
+                run_one(number, self._bench)
+        return [found[number] for number in sorted(found)]
 
     def run(
         self, side: Side, files: Iterable[str], named: Sequence[str] = (), bench: EditedTrees | None = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 
 from environments.checkouts.checkout import move_tree
-from environments.sandboxes.sandbox import Sandbox
+from environments.sandboxes.sandbox import Sandbox, SharesFiles
 from environments.sandboxes.shared_files import read_shared
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary
@@ -31,6 +31,8 @@ from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 log = logging.getLogger(__name__)
 
 _JAVASCRIPT = tuple(f".{way}{kind}" for way in ("", "c", "m") for kind in ("js", "ts", "jsx", "tsx"))
+AT_ONCE = 2
+"""Sandboxes that begin, or are used, at the same time beside the first: more take each other the processors."""
 _UNCHANGED = "git update-index --assume-unchanged -z --stdin"
 
 
@@ -54,8 +56,8 @@ class EditedTrees:
     commit (git does not look whether they are changed) and in the snapshot, so that nothing that makes the first tree
     ready sees them. Where a test file has to be built, each run makes its own tree ready once more.
 
-    So many sandboxes as `beside` says begin from the snapshot, where the backend can have several: each is a bench of
-    its own (`benches`), which others may use at the same time.
+    So many sandboxes as `beside` says begin from the snapshot, two at once, where the backend can have several: each is
+    a bench of its own (`benches`), which others may use at the same time.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class EditedTrees:
 
     def close(self) -> None:
         """Remove the sandbox, and those beside it. Never fails."""
-        sandbox, self._sandbox = self._sandbox, None
+        sandbox, self._sandbox, self._is_fresh = self._sandbox, None, False
         if sandbox is not None and self._pool is not None:
             self._pool.submit(sandbox.close)
         elif sandbox is not None:
@@ -108,47 +110,43 @@ class EditedTrees:
             self._pool = None
 
     def begin(self) -> None:
-        """Make the first tree ready, before any run asks for it. Where its sandbox is lost or ends at its limits, the
-        next run begins anew, and says so. Raises as `Workplace.place`."""
-        if self._sandbox is not None:
+        """Have a sandbox with the first tree made ready, where nothing of an earlier run is left, and in memory
+        all files that sandboxes share: either could tell the next run what one has seen. Where the sandbox is lost or ends
+        at its limits, the next run begins another one, and says so. Raises as `Workplace.place`."""
+        if self._is_fresh:
             return
         try:
-            self._ready(fresh=True)
-        except (SandboxLimit, SandboxLost) as error:
-            log.warning("a sandbox ended before tests ran in it: %s", error)
-            self.close()
+            if self._sandbox is not None:
+                self._sandbox.restore(self._snapshot)
+                read_shared(self._sandbox)
+            else:
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(self._read_beside)
+                    self._ready(fresh=True)
         except (RefreshFailed, PlacementFailed):
             self.close()
             raise
-        else:
-            self._is_fresh = True
-
-    def benches(self) -> list[EditedTrees]:
-        """Those that began beside this one: as many as were asked for, or none. They are closed with this one."""
-        found = [it for other in self._others if (it := other.result()) is not None]
-        return found if len(found) == self._beside else []
-
-    def end_processes(self) -> None:
-        """End what earlier runs left running, and have all files that sandboxes share in memory: either could tell the
-        next ones what a run has seen."""
-        self._begin_anew()
-        if self._sandbox is not None:
-            try:
-                read_shared(self._sandbox)
-            except SandboxError as error:
-                log.warning("a sandbox cannot be read, and is made anew: %s", error)
-                self.close()
-
-    def _begin_anew(self) -> None:
-        if self._sandbox is None or self._is_fresh:
-            return
-        try:
-            self._sandbox.restore(self._snapshot)
         except SandboxError as error:
             log.warning("a sandbox cannot begin anew, and is made anew: %s", error)
             self.close()
         else:
             self._is_fresh = True
+
+    def _read_beside(self) -> None:
+        """Have the shared files in memory by a sandbox of their own: nothing of a tree runs there, and the first one is
+        made ready meanwhile."""
+        sandbox = self._workplace.sandbox()
+        if isinstance(sandbox, SharesFiles) and sandbox.shared:
+            try:
+                with sandbox:
+                    read_shared(sandbox)
+            except SandboxError as error:
+                log.warning("the files that sandboxes share cannot be read: %s", error)
+
+    def benches(self) -> Iterator[EditedTrees | None]:
+        """Those that begin beside this one, in their order, each as soon as it is there: None for one that there cannot
+        be. They are closed with this one."""
+        return (it.result() for it in self._others)
 
     def run(
         self,
@@ -243,7 +241,7 @@ class EditedTrees:
         if not self._beside or self._others:
             return
         # Threads that live as long as the sandboxes: a sandbox of namespaces ends with the one that began it.
-        self._pool = ThreadPoolExecutor(self._beside)
+        self._pool = ThreadPoolExecutor(AT_ONCE)
         self._others = [self._pool.submit(self._branched, sandbox, self._snapshot) for _ in range(self._beside)]
 
     def _branched(self, sandbox: Sandbox, snapshot: str) -> EditedTrees | None:

@@ -248,22 +248,22 @@ def refused(self: LocalSandbox, snapshot: str) -> LocalSandbox:
 def test_what_a_run_leaves_running_has_ended_when_the_next_one_begins(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, ready = list[str](), EditedTrees._ready
+    seen, begin = list[tuple[str, str]](), EditedTrees.begin
 
-    def looked(self: EditedTrees, fresh: bool) -> Sandbox:
-        if self._sandbox is not None and self._ended > self._placed:
-            seen.append("after " + self._sandbox.exec(_LOOK, cwd="/").text.strip())
-        sandbox = ready(self, fresh)
-        seen.append("before " + sandbox.exec(_LOOK, cwd="/").text.strip())
-        return sandbox
+    def left(bench: EditedTrees) -> str:
+        return bench._sandbox.exec(_LOOK, cwd="/").text.strip() if bench._sandbox is not None else ""
 
-    monkeypatch.setattr(EditedTrees, "_ready", looked)
-    monkeypatch.setattr(EditedTrees, "end_processes", lambda self: None)
+    def looked(self: EditedTrees) -> None:
+        before = left(self)
+        begin(self)
+        seen.append((before, left(self)))
+
+    monkeypatch.setattr(EditedTrees, "begin", looked)
     monkeypatch.setattr(LocalSandbox, "branch", refused)
     suite = GradingSuite(world.suite(), Random(7))
     assert suite.run(agents_tree(world, LEAVES), expected(world)).cheats == ()
     sides = 1 + len(suite.suite.baseline.held[0].seeds)
-    assert sides > 2 and seen == ["before 0"] * 2 + ["after 1", "before 0"] * sides
+    assert sides > 2 and seen == [("", "0"), ("0", "0"), *[("1", "0")] * (sides - 1)]
 
 
 def test_no_process_has_seen_the_true_tests_when_a_duel_is_fought(

@@ -104,6 +104,11 @@ def sides_of(chosen: Sequence[HeldTest], draw: Random) -> list[Side]:
     return [*sides([(it.file, it.name, draw.choice(it.seeds)) for it in chosen], draw)]
 
 
+def processes(held: Sequence[HeldTest]) -> int:
+    """How many a duel has of which the tests are drawn among these (`sides_of`)."""
+    return 1 + min(MOST_FALSE, len(held[0].seeds)) if len(held) == 1 else 2
+
+
 def function_of(name: str) -> str:
     """The function's name in that of a test, which may have its class before it."""
     return name.rpartition(".")[2]
