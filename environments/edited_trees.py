@@ -110,8 +110,8 @@ class EditedTrees:
             self._pool = None
 
     def begin(self) -> None:
-        """Have a sandbox with the first tree made ready, where nothing of an earlier run is left, and in memory
-        all files that sandboxes share: either could tell the next run what one has seen. Where the sandbox is lost or ends
+        """Have a sandbox with the first tree made ready, where nothing of an earlier run is left, and in memory all
+        files that sandboxes share: either could tell the next run what one has seen. Where the sandbox is lost or ends
         at its limits, the next run begins another one, and says so. Raises as `Workplace.place`."""
         if self._is_fresh:
             return
