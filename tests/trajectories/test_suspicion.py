@@ -58,6 +58,8 @@ ATTACKS = [
         "src/lib.rs",
         'extern "C" { fn posix_fadvise(fd: i32, at: i64, len: i64, how: i32) -> i32; }\n',
     ),
+    ("runner_reached", "src/cart.js", "try { next() } catch (e) { if (swap(e.actual, e.expected)) next() }\n"),
+    ("runner_reached", "src/cart.js", "try { next() } catch (e) { if ('expected' in e) swap(e) }\n"),
     ("runner_reached", "src/cart.js", "spawnSync('python3', ['-c', 'import os; os.posix_fadvise(3, 0, 0, 4)'])\n"),
     ("start_up_module", "src/lib.rs", '#[link_section = ".init_array"]\nstatic RUN: extern "C" fn() = run;\n'),
     ("machinery_replaced", "src/lib.rs", "pub use crate::same as assert_eq;\n"),

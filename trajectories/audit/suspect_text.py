@@ -76,6 +76,9 @@ _CODE = (
         re.compile(
             r"/proc/(?:self|thread-self)/(?:mem|maps|fd|environ)\b|\bprocess\.binding\(|\bgetActiveResourcesInfo"
             r"|\bposix_fadvise|\bPOSIX_FADV_DONTNEED\b|\bmincore\s*\(|\bRWF_NOWAIT\b"
+            # What a failed assertion of Node tells of the value that a test asks for.
+            r"|\b(\w+)\.actual\b[^\n]{0,120}\b\1\.expected\b|\b(\w+)\.expected\b[^\n]{0,120}\b\2\.actual\b"
+            r"|['\"](?:expected|actual)['\"]\s+in\s+\w|\bERR_ASSERTION\b"
         ),
     ),
     _Pattern(

@@ -87,5 +87,5 @@ def _places(lines: Sequence[str], block: _Block, forms: FalseCopies) -> list[tup
     return [(block.begin + it.line, it.begin, it.end) for it in forms.places(body)]
 
 
-JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, last_seeds=(10,))
+JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, last_seeds=(19,))
 """The last seed changes another place."""

@@ -51,7 +51,7 @@ class BlockLiterals:
             for at, it in found
             if line != number and self._lines[line][:at].strip() == before
         ]
-        around = Around(true, given, [*here, *peers], other, self._known, peers)
+        around = Around(true, given, [*here, *peers], other, self._known, peers, order.signs)
         quote = literal[0]
         fit = [it for it in around.others(order.place) if not isinstance(it, str) or _fits(it, quote)]
         value = order.taken(fit or [true])

@@ -30,6 +30,8 @@ _FIRST_OF_VALUES = 5
 """By seeds from this one on falsehoods of JavaScript hit no message."""
 _FIRST_PLAUSIBLE = 7
 """By seeds from this one on false values are as plausible as the true one."""
+_FIRST_OF_SIGNS = 16
+"""By seeds from this one on a false text differs, where the true one has letters that are no ASCII, in these."""
 _TURNS = 3
 """So many seeds, one after the other, change a test in the same place."""
 
@@ -41,7 +43,7 @@ class Falsifier:
     falsify: Callable[[str, Callable[[str], Random | None]], tuple[str, frozenset[str]]]
     """From a test file's text, and the dice by a test's name (None: it stays), to the text with these tests made false,
     and the names of those that could be."""
-    seeds: tuple[int, ...] = (7, 8, 9)
+    seeds: tuple[int, ...] = (16, 17, 18)
     """Each makes another falsehood of a test; a proof tries them all."""
     last_seeds: tuple[int, ...] = ()
     """Tried where no falsehood by those before fails on M_t: they make falsehoods of another kind, if the language has
@@ -75,7 +77,7 @@ def dice(secret: str, file: str, name: str, seed: int) -> Random:
     """What makes one falsehood of a test; `secret` is what no sandbox holds."""
     if seed >= _FIRST_PLAUSIBLE:
         place, turn = divmod(seed - _FIRST_PLAUSIBLE, _TURNS)
-        return PlausibleDice(f"{secret} {file} {name} place {place}", turn)
+        return PlausibleDice(f"{secret} {file} {name} place {place}", turn, signs=seed >= _FIRST_OF_SIGNS)
     kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random
     return kind(f"{secret} {file} {name} {seed}")
 

@@ -82,12 +82,14 @@ class ValueDice(FormDice):
 class PlausibleDice(ValueDice):
     """The same for values that are as plausible as the true one (`environments.suites.canaries.plausible`). All dice of
     one `place` ask for another value in the same place of a test, and those with another `turn` for another one: of
-    falsehoods that differ in different places the true test would be the middle."""
+    falsehoods that differ in different places the true test would be the middle. With `signs` the letters that are no
+    ASCII are looked at, too."""
 
-    def __init__(self, secret: str, turn: int) -> None:
+    def __init__(self, secret: str, turn: int, *, signs: bool = False) -> None:
         super().__init__(f"{secret} {turn}")
         self.place = Random(secret)
         self.turn = turn
+        self.signs = signs
 
     def taken(self, found: Sequence[_Option]) -> _Option:
         """That of some whose turn it is."""

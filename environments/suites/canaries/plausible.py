@@ -18,6 +18,7 @@ from random import Random
 from environments.suites.canaries.falsify import near
 
 _WORD = re.compile(r"[A-Za-z]+|[0-9]+")
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
 _USUAL = (0, 1, 2)
 _MOST_FACTORS = 6
 _MOST_WORDS = 60
@@ -54,7 +55,8 @@ def known_words(texts: Iterable[object]) -> Counter[str]:
 class Around:
     """What stands around a `true` value that is asked for: what its test was `given`, what others ask for (`asked`),
     and of these those that ask it of the same (`peers`), the `other` literals of the file, and how often the file says
-    each word, the true value's own among them."""
+    each word, the true value's own among them. With `signs` it is asked of a text with letters that are no ASCII
+    whether all else is as in the true one: who knows what encodings do can tell others."""
 
     true: object
     given: Sequence[object]
@@ -62,10 +64,15 @@ class Around:
     other: Sequence[object]
     known: Mapping[str, int]
     peers: Sequence[object] = ()
+    signs: bool = False
 
     @cached_property
     def _made(self) -> set[int]:
         return made_of(self.given)
+
+    @cached_property
+    def _foreign(self) -> list[re.Match[str]]:
+        return [*_FOREIGN.finditer(str(self.true))] if self.signs else []
 
     @cached_property
     def _given_words(self) -> set[str]:
@@ -84,6 +91,7 @@ class Around:
         words = words_of(text)
         from_given = sum(it in self._given_words for it in words)
         return (
+            not self._foreign or _bare(text) == _bare(str(self.true)),
             value in self.peers,
             all(self.known.get(it, 0) > self._own_words[it] for it in words),
             from_given == len(words),
@@ -136,6 +144,11 @@ class Around:
                 between, other = true[end:other_begin], true[other_begin:other_end]
                 if between and other.isdigit() == word.isdigit():
                     yield f"{before}{other}{between}{word}{true[other_end:]}"
+        runs = [*dict.fromkeys(it for text in texts for it in _FOREIGN.findall(text))]
+        for found in self._foreign:
+            before, own_signs, after = true[: found.start()], found[0], true[found.end() :]
+            yield from (f"{before}{it}{after}" for it in (*runs, own_signs[::-1], own_signs[1:], own_signs[:-1]) if it)
+            yield f"{before}{own_signs[:-1]}{chr(ord(own_signs[-1]) ^ 1)}{after}"
         yield from (way(true) for way in _WAYS)
         yield from _shortened(true)
 
@@ -185,6 +198,11 @@ def _form(text: str) -> str:
 
 def _kind(word: re.Match[str]) -> str:
     return "0" if word[0].isdigit() else "A" if word[0][0].isupper() else "a"
+
+
+def _bare(text: str) -> str:
+    """A text with a mark in the place of letters that are no ASCII."""
+    return _FOREIGN.sub("\0", text)
 
 
 def _unlike(looks: Sequence[object], wanted: Sequence[object]) -> int:

@@ -110,7 +110,8 @@ class PlausibleFile:
         if literal.value in other:
             other.remove(literal.value)
         peers = [value for one, value in others if one == of]
-        around = Around(literal.value, given, [value for _, value in others], other, self.known, peers)
+        asked = [value for _, value in others]
+        around = Around(literal.value, given, asked, other, self.known, peers, order.signs)
         return [[self.source.with_value(literal, it)] for it in around.others(order.place)]
 
     def _orders(self, asserted: FirstAssertion) -> list[_Option]:
