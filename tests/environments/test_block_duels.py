@@ -122,8 +122,8 @@ def test_a_false_value_is_as_plausible_as_the_true_one(asserted: str, false: str
 def test_a_text_with_letters_that_are_no_ascii_has_others_of_these() -> None:
     """Work that took what a test asked for, where all else was as the caller gave it, was believed."""
     text = "".join(f"it('{it}', () => {{\n  expect(name()).toBe('{it}.txt')\n}})\n" for it in ("café", "señor"))
-    orders = [partial(dice, "m", "f", "café", it) for it in JAVASCRIPT_FALSIFIER.seeds]
-    made = [falsify_javascript(text, lambda name, it=it: it() if name == "café" else None)[0] for it in orders]
+    orders = [{"café": dice("m", "f", "café", seed)} for seed in JAVASCRIPT_FALSIFIER.seeds]
+    made = [falsify_javascript(text, order.get)[0] for order in orders]
     lines = {it.splitlines()[1].strip() for it in made}
     alike = [it for it in lines if re.fullmatch(r"expect\(name\(\)\)\.toBe\('caf[^\x00-\x7fé]\.txt'\)", it)]
     assert len(lines) == 3 and len(alike) >= 2, lines
