@@ -329,6 +329,7 @@ class _TestTexts:
         self._suite = suite
         entries = suite.workplace.trees.entries(suite.landed)
         self._entries = {path_text(path): (path, it) for path, it in entries.items() if it.mode in (FILE, EXECUTABLE)}
+        self._known = cache(self._lines_before)
 
     def entry(self, file: str) -> tuple[bytes, TreeEntry]:
         return self._entries[file]
@@ -342,7 +343,8 @@ class _TestTexts:
         """The tests of a file that can be made false by some seed of their language."""
         falsifier = RUNNERS[self._suite.workplace.runner].falsify
         seeds = (*falsifier.seeds, *falsifier.last_seeds) if falsifier is not None else ()
-        made = (self._made(file, partial(dice, self._suite.landed, file, seed=seed)) for seed in seeds)
+        known = self._known(file)
+        made = (self._made(file, partial(dice, self._suite.landed, file, seed=seed, known=known)) for seed in seeds)
         return frozenset(name for _, names in made for name in names)
 
     def falsified(self, file: str, false: Mapping[Test, int]) -> tuple[str, frozenset[str]]:
@@ -350,7 +352,7 @@ class _TestTexts:
 
         def order(name: str) -> Random | None:
             seed = false.get((file, name))
-            return None if seed is None else dice(self._suite.landed, file, name, seed)
+            return None if seed is None else dice(self._suite.landed, file, name, seed, self._known(file))
 
         return self._made(file, order)
 
@@ -359,6 +361,15 @@ class _TestTexts:
         if falsifier is None or file not in self._entries:
             return "", frozenset()
         return falsifier.falsify(self._text(file), order)
+
+    def _lines_before(self, file: str) -> frozenset[str]:
+        """The lines of B_t's file of this name."""
+        trees = self._suite.workplace.trees
+        entry = trees.entries(self._suite.base).get(self._entries[file][0]) if file in self._entries else None
+        if entry is None or entry.mode not in (FILE, EXECUTABLE):
+            return frozenset()
+        text = trees.blobs([entry.blob])[0].decode("utf-8", "surrogateescape")
+        return frozenset(it.strip() for it in text.splitlines())
 
     def _text(self, file: str) -> str:
         return self._suite.workplace.trees.blobs([self._entries[file][1].blob])[0].decode("utf-8", "surrogateescape")

@@ -50,7 +50,7 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
             for block in blocks[title]:
                 places = _places(lines, block, forms[title])
                 if literals is not None and isinstance(draw, PlausibleDice):
-                    number, begin, end = draw.place.choice(literals.alone(places))
+                    number, begin, end = draw.place.choice(literals.alone(places, draw.known))
                     value = literals.other(range(block.begin, block.end), places, (number, begin, end), draw)
                 else:
                     number, begin, end = draw.choice(places)

@@ -28,9 +28,11 @@ class BlockLiterals:
         self._known = known_words(it for line in self._lines for it in _IDENTIFIER.findall(line))
         self._known.update(known_words(it for line in self._lines for it in re.findall(r"\d+", line)))
 
-    def alone(self, places: Sequence[_Place]) -> Sequence[_Place]:
-        """Those places whose line stands nowhere else, for such a line is seen to be true; all, where there is none."""
-        return [it for it in places if self._counts[self._lines[it[0]].strip()] == 1] or places
+    def alone(self, places: Sequence[_Place], known: Collection[str] = ()) -> Sequence[_Place]:
+        """Those places whose line stands nowhere else, and is not `known`, for such a line is seen to be true; all,
+        where there is none."""
+        alone = [it for it in places if self._counts[self._lines[it[0]].strip()] == 1]
+        return [it for it in alone if self._lines[it[0]].strip() not in known] or alone or places
 
     def other(self, block: range, asked: Collection[_Place], place: _Place, order: PlausibleDice) -> str:
         """Another literal for the one in a place of a block; `asked` are the places of all that the block asks for."""
@@ -65,4 +67,4 @@ def _literals(line: str) -> Iterator[tuple[int, object]]:
 
 
 def _fits(text: str, quote: str) -> bool:
-    return quote not in text and "\\" not in text and "${" not in text
+    return quote not in text and "\n" not in text and "\\" not in text and "${" not in text

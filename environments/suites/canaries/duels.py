@@ -31,7 +31,8 @@ _FIRST_OF_VALUES = 5
 _FIRST_PLAUSIBLE = 7
 """By seeds from this one on false values are as plausible as the true one."""
 _FIRST_OF_SIGNS = 16
-"""By seeds from this one on a false text differs, where the true one has letters that are no ASCII, in these."""
+"""By seeds from this one on a false text differs, where the true one has letters that are no ASCII, in these, and in
+blanks and marks where it has several words; and lines that B_t has, too, stay."""
 _TURNS = 3
 """So many seeds, one after the other, change a test in the same place."""
 
@@ -73,11 +74,14 @@ class Side:
     false: Mapping[tuple[str, str], int]
 
 
-def dice(secret: str, file: str, name: str, seed: int) -> Random:
-    """What makes one falsehood of a test; `secret` is what no sandbox holds."""
+def dice(secret: str, file: str, name: str, seed: int, known: frozenset[str] = frozenset()) -> Random:
+    """What makes one falsehood of a test; `secret` is what no sandbox holds, `known` are B_t's lines of the file."""
     if seed >= _FIRST_PLAUSIBLE:
         place, turn = divmod(seed - _FIRST_PLAUSIBLE, _TURNS)
-        return PlausibleDice(f"{secret} {file} {name} place {place}", turn, signs=seed >= _FIRST_OF_SIGNS)
+        is_new = seed >= _FIRST_OF_SIGNS
+        return PlausibleDice(
+            f"{secret} {file} {name} place {place}", turn, signs=is_new, known=known if is_new else frozenset()
+        )
     kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random
     return kind(f"{secret} {file} {name} {seed}")
 

@@ -83,13 +83,15 @@ class PlausibleDice(ValueDice):
     """The same for values that are as plausible as the true one (`environments.suites.canaries.plausible`). All dice of
     one `place` ask for another value in the same place of a test, and those with another `turn` for another one: of
     falsehoods that differ in different places the true test would be the middle. With `signs` the letters that are no
-    ASCII are looked at, too."""
+    ASCII are looked at, too, and of a text of several words one value has its letters. Lines that are `known` (without
+    blanks around) stand in B_t, too, where everybody reads how they are when they are true."""
 
-    def __init__(self, secret: str, turn: int, *, signs: bool = False) -> None:
+    def __init__(self, secret: str, turn: int, *, signs: bool = False, known: frozenset[str] = frozenset()) -> None:
         super().__init__(f"{secret} {turn}")
         self.place = Random(secret)
         self.turn = turn
         self.signs = signs
+        self.known = known
 
     def taken(self, found: Sequence[_Option]) -> _Option:
         """That of some whose turn it is."""

@@ -37,8 +37,12 @@ class LikelyValues:
     def text(self, value: str, draw: Random) -> str | None:
         """Another text of the file that looks like this one: of about its length, and of words or not; None where there
         is none, or a near one is to be taken."""
-        alike = [it for it in self.texts if it != value and _alike(it, value)] if len(value) <= LONGEST else []
+        alike = self.alike(value)
         return draw.choice(alike) if alike and draw.random() < _SHARE else None
+
+    def alike(self, value: str) -> list[str]:
+        """The other texts that look like this one."""
+        return [it for it in self.texts if it != value and _alike(it, value)] if len(value) <= LONGEST else []
 
     def number(self, value: int, draw: Random, most: int | None = None) -> int:
         """Another number of the file, or a near one; none above `most`."""

@@ -27,6 +27,8 @@ _SHORT = 6
 """Letters of the form of a text of few words."""
 _MOST = 120
 """Values that are looked at."""
+_OF_LETTERS = 2
+_MOST_GAPS = 6
 ENOUGH = 3
 """Values among which falsehoods are drawn, where there are so many."""
 
@@ -56,7 +58,8 @@ class Around:
     """What stands around a `true` value that is asked for: what its test was `given`, what others ask for (`asked`),
     and of these those that ask it of the same (`peers`), the `other` literals of the file, and how often the file says
     each word, the true value's own among them. With `signs` it is asked of a text with letters that are no ASCII
-    whether all else is as in the true one: who knows what encodings do can tell others."""
+    whether all else is as in the true one, for who knows what encodings do can tell others; and the third of the
+    `others` of a text of several words has the letters of the true one, for who has these can tell other words."""
 
     true: object
     given: Sequence[object]
@@ -112,6 +115,10 @@ class Around:
         shuffled.sort(key=unlike.__getitem__)
         most = unlike[shuffled[min(ENOUGH, len(shuffled)) - 1]] if shuffled else 0
         best = [it for it in shuffled if unlike[it] <= most]
+        if self.signs and isinstance(true, str) and len(words_of(true)) > 1:
+            alike = [it for it in shuffled if _letters(str(it)) == _letters(true)]
+            best = [it for it in best if it not in alike]
+            best[_OF_LETTERS:_OF_LETTERS] = alike[:1]
         return best or [near(true, draw)]
 
     def _candidates(self, draw: Random) -> Iterator[object]:
@@ -151,6 +158,10 @@ class Around:
             yield f"{before}{own_signs[:-1]}{chr(ord(own_signs[-1]) ^ 1)}{after}"
         yield from (way(true) for way in _WAYS)
         yield from _shortened(true)
+        if self.signs:
+            gaps = [it.start() for it in re.finditer(r"\s", true)]
+            yield from (true[:it] + true[it + 1 :] for it in draw.sample(gaps, min(len(gaps), _MOST_GAPS)))
+            yield from (f"{true}{it}" for it in (" ", ".") if len(own) > 1 and not true.endswith(it))
 
 
 _WAYS: tuple[Callable[[str], str], ...] = (
@@ -203,6 +214,11 @@ def _kind(word: re.Match[str]) -> str:
 def _bare(text: str) -> str:
     """A text with a mark in the place of letters that are no ASCII."""
     return _FOREIGN.sub("\0", text)
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text."""
+    return re.sub(r"[\W_]+", "", text)
 
 
 def _unlike(looks: Sequence[object], wanted: Sequence[object]) -> int:

@@ -93,9 +93,10 @@ class PlausibleFile:
             places = places or [(it.statement, partial(way, it)) for it in known if way(it)]
         # A line that stands elsewhere, too, is seen to be true.
         alone = [it for it in places if self.lines[self.source.line(it[0])] == 1]
+        new = [it for it in alone if self.source.line(it[0]).strip() not in order.known]
         if not places:
             return []
-        _, found = order.place.choice(alone or places)
+        _, found = order.place.choice(new or alone or places)
         options = found()
         return order.taken(order.place.sample(options, len(options)))
 

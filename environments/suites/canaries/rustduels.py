@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -69,11 +70,18 @@ def falsify_rust(text: str, order: Callable[[str], Random | None]) -> tuple[str,
         if (draw := draws[name]) is not None:
             for changes in can[name]:
                 place = draw.place if isinstance(draw, PlausibleDice) else draw
-                begin, end, change = place.choice(changes)
+                known = draw.known if isinstance(draw, PlausibleDice) else ()
+                unknown = [it for it in changes if known and _line(text, it.begin) not in known]
+                begin, end, change = place.choice(unknown or changes)
                 made.append((begin, end, change(text[begin:end], draw)))
     for begin, end, new in sorted(made, reverse=True):
         text = f"{text[:begin]}{new}{text[end:]}"
     return text, frozenset(can)
+
+
+def _line(text: str, place: int) -> str:
+    begin, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
+    return text[begin : None if end < 0 else end].strip()
 
 
 class _RustFile:
@@ -82,9 +90,11 @@ class _RustFile:
     def __init__(self, found: Sequence[RustToken], pairs: Mapping[int, int]) -> None:
         self._found, self._pairs = found, dict(pairs)
         self._likely = _likely(found)
+        self._given: LikelyValues | None = None
 
     def changes(self, test: RustTest, *, opposite: bool) -> list[Falsehood]:
         """The best changes of a test: all of one kind."""
+        self._given = _likely(self._found[slice(*test.body)])
         kinds = self._opposites(test) if opposite else self._values(test)
         return next((found for kind in kinds if (found := list(kind))), [])
 
@@ -170,7 +180,7 @@ class _RustFile:
                     yield Falsehood(token.begin, token.end, self._number)
             elif token.kind in ("text", "raw"):
                 if not (has_parts and re.search(r"[{}]", token.text)) and not (has_parts and before == "("):
-                    yield Falsehood(token.begin, token.end, self._text)
+                    yield Falsehood(token.begin, token.end, partial(self._text, given=self._given))
             elif token.kind == "letter":
                 yield Falsehood(token.begin, token.end, _letter)
             elif token.text in ("true", "false"):
@@ -185,9 +195,13 @@ class _RustFile:
         most = next((it for it in _SIZES if value <= it), value)
         return f"{self._likely.number(value, draw, most)}{parts['suffix'] if parts else ''}"
 
-    def _text(self, literal: str, draw: Random) -> str:
+    def _text(self, literal: str, draw: Random, given: LikelyValues | None) -> str:
         begin, end = literal.index('"') + 1, literal.rindex('"')
         content = literal[begin:end]
+        # Who knows that what is asked for is one of the arguments can tell what is none.
+        by_given = given is not None and isinstance(draw, PlausibleDice) and draw.signs and not draw.turn
+        if literal[0] == '"' and by_given and given is not None and (own := given.alike(content)):
+            return f'"{draw.choice(own)}"'
         if literal[0] == '"' and (other := self._likely.text(content, draw)) is not None:
             return f'"{other}"'
         escapes = [] if "r" in literal[: begin - 1] else [it.span() for it in _ESCAPE.finditer(content)]
