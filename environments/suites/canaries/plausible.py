@@ -117,7 +117,7 @@ class Around:
         best = [it for it in shuffled if unlike[it] <= most]
         if self.signs and isinstance(true, str) and len(words_of(true)) > 1:
             alike = [it for it in shuffled if _letters(str(it)) == _letters(true)]
-            best = [it for it in best if it not in alike]
+            best = [it for it in draw.sample(best, len(best)) if it not in alike]
             best[_OF_LETTERS:_OF_LETTERS] = alike[:1]
         return best or [near(true, draw)]
 

@@ -96,9 +96,10 @@ class PlausibleFile:
         new = [it for it in alone if self.source.line(it[0]).strip() not in order.known]
         if not places:
             return []
-        _, found = order.place.choice(new or alone or places)
+        place, found = order.place.choice(new or alone or places)
         options = found()
-        return order.taken(order.place.sample(options, len(options)))
+        is_ordered = order.signs and isinstance(place, ast.Constant)
+        return order.taken(options if is_ordered else order.place.sample(options, len(options)))
 
     def _values(
         self, node: _Function, literals: Sequence[ast.Constant], literal: ast.Constant, order: PlausibleDice
