@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,15 +78,18 @@ class GradingSuite:
         plain = suite.workplace.trees.edit(tree, laid.changes)
         planted = suite.planted(plain, suite.baseline.slots)
         workplace, files, known = suite.workplace, suite.files, suite.baseline
-        most = processes([it for it in suite.baseline.held if (it.file, it.name) in ids])
+        changed = _changed_tests(suite)
+        held = [it for it in suite.baseline.held if (it.file, it.name) in ids]
+        chosen = drawn(held, self.draw, lambda it: changed(ids[it.file, it.name][0]) is False)
+        most = processes(chosen)
         with EditedTrees(workplace, planted.tree, files, known, curt=False, secret=True, beside=most) as bench:
-            grade = _Grade(suite, self.draw, ids, bench, planted, plain)
+            grade = _Grade(suite, self.draw, chosen, ids, bench, planted, plain)
             yield lambda: replace(grade.run(), taken_back=laid.taken_back)
 
 
 class _Grade:
     """Runs of one tree, `plain` with its overlay, in sandboxes of one bench; `ids` are those of the tests that can be
-    held.
+    held, of which some are `chosen`.
 
     The duel is the first thing that runs: no process has seen the true tests yet, so that none can tell a side which
     of its tests are true.
@@ -96,12 +99,14 @@ class _Grade:
         self,
         suite: StageSuite,
         draw: Random,
+        chosen: Sequence[HeldTest],
         ids: Mapping[Test, Sequence[str]],
         bench: EditedTrees,
         planted: PlantedTree,
         plain: str,
     ) -> None:
-        self._suite, self._draw, self._ids, self._bench, self._planted = suite, draw, ids, bench, planted
+        self._suite, self._draw, self._chosen, self._ids = suite, draw, chosen, ids
+        self._bench, self._planted = bench, planted
         self._duel = _Duel(suite, bench, planted.tree, plain)
         self._lost = set[str]()
         self._is_won = False
@@ -120,9 +125,7 @@ class _Grade:
     def _fought(self) -> TestRun:
         """A duel of some tests alone, and then a run of all. What failed alone, but passes there, may need those before
         it, or a quiet machine: the duel is fought again, and has to be won twice, for now a process has seen all."""
-        known = self._changed
-        chosen = drawn(self._held, self._draw, lambda it: known(self._ids[it.file, it.name][0]) is False)
-        fight = self._fight(chosen, self._duel.named(chosen, self._ids), at_once=True)
+        fight = self._fight(self._duel.named(self._chosen, self._ids), at_once=True)
         self._bench.close_others()
         if fight.unusable is not None:
             return fight.unusable
@@ -131,7 +134,7 @@ class _Grade:
             return found
         if fight.is_alone and not fight.cheats and all(found.statuses.get(it) is Status.passed for it in fight.failed):
             for _ in range(2 if fight.failed else 0):
-                fight = self._fight(chosen, [], at_once=False)
+                fight = self._fight([], at_once=False)
                 if fight.unusable is not None:
                     return fight.unusable
                 if fight.failed or fight.cheats:
@@ -149,19 +152,12 @@ class _Grade:
         cheats = {*cheats, *found.cheats}
         return replace(found, statuses=statuses, cheats=tuple(sorted(cheats)), settled=bool(failed and not cheats))
 
-    @cached_property
-    def _changed(self) -> ChangedTests:
-        return _changed_tests(self._suite)
-
-    @property
-    def _held(self) -> list[HeldTest]:
-        return [it for it in self._suite.baseline.held if (it.file, it.name) in self._ids]
-
-    def _fight(self, chosen: Sequence[HeldTest], named: Sequence[str], *, at_once: bool) -> _Fight:
-        """All sides of a duel of chosen tests: of these alone, where they are `named`, with all others of their files
-        else. A false test that passes alone is no lie where the true one does not pass alone, for both say nothing."""
-        ids = {(it.file, it.name): self._ids[it.file, it.name] for it in chosen}
-        forms = sorted(sides_of(chosen, self._draw), key=lambda _: self._draw.random())
+    def _fight(self, named: Sequence[str], *, at_once: bool) -> _Fight:
+        """All sides of a duel of the chosen tests: of these alone, where they are `named`, with all others of their
+        files else. A false test that passes alone is no lie where the true one does not pass alone, for both say
+        nothing."""
+        ids = {(it.file, it.name): self._ids[it.file, it.name] for it in self._chosen}
+        forms = sorted(sides_of(self._chosen, self._draw), key=lambda _: self._draw.random())
         runs = self._duel.run_all(forms, [file for file, _ in ids], named, at_once=at_once)
         if unusable := next((run for run in runs if not run.usable), None):
             return _Fight(set(), set(), set(), unusable)  # only then are there fewer runs than forms

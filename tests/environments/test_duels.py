@@ -145,20 +145,36 @@ def test_what_a_side_shows() -> None:
     assert len(drawn(held, Random(1))) == MOST and HeldTest.of(["a", "b", [1]]) == HeldTest("a", "b", (1,))
 
 
-def test_of_a_duel_are_those_first_that_b_t_has_not() -> None:
+def test_of_a_duel_are_those_alone_that_b_t_has_not() -> None:
     held = [HeldTest("a", str(number), (1,)) for number in range(9)]
     for seed in range(5):
-        known = drawn(held, Random(seed), lambda it: it.name not in {"2", "5"})
-        assert {"2", "5"} < {it.name for it in known} and len(known) == MOST
+        assert {it.name for it in drawn(held, Random(seed), lambda it: it.name not in {"2", "5"})} == {"2", "5"}
+        assert len(drawn(held, Random(seed), lambda it: it.name in {"2", "5"})) == MOST
+        assert len(drawn(held, Random(seed), lambda it: True)) == MOST, "all are as well known"
+    same = [HeldTest("a", "Case.test_it", (1,)), HeldTest("b", "test_it", (1,))]
+    assert len(drawn(same, Random(1))) == 1, "each would seem false where the other is"
 
 
-def test_a_test_that_is_held_alone_is_false_in_several_processes_and_true_in_one() -> None:
+def test_the_falsehoods_of_three_tests_are_of_three_kinds() -> None:
+    """Code that told other words from the test's own, and not other blanks, was believed where all were words."""
+    tests = [HeldTest("a", str(number), PYTHON_FALSIFIER.seeds) for number in range(MOST)]
+    for seed in range(5):
+        both = sides_of(tests, Random(seed))
+        assert len(both) == 2
+        assert sorted(it for side in both for it in side.false.values()) == [*PYTHON_FALSIFIER.seeds]
+
+
+def test_of_fewer_tests_than_three_each_is_false_in_several_processes_and_true_in_one() -> None:
     alone = sides_of([HeldTest("a", "one", (7, 8, 9, 10))], Random(3))
     assert [it.false for it in alone if not it.false] == [{}] and len(alone) == 1 + MOST_FALSE
     assert len({it.false["a", "one"] for it in alone if it.false}) == MOST_FALSE, "each asks for something else"
     assert len(sides_of([HeldTest("a", "one", (3,))], Random(3))) == 2
-    two = sides_of([HeldTest("a", "one", (7, 8)), HeldTest("a", "two", (7,))], Random(3))
-    assert len(two) == 2 and sorted(it for side in two for _, it in side.false) == ["one", "two"]
+    two = [HeldTest("a", "one", (7, 8, 9)), HeldTest("a", "two", (7,))]
+    for seed in range(9):
+        sides = sides_of(two, Random(seed))
+        forms = {it.name: [side.false.get(("a", it.name)) for side in sides] for it in two}
+        assert len(sides) == 4 and sorted(map(str, forms["one"])) == ["7", "8", "9", "None"]
+        assert {*forms["two"]} == {7, None}
 
 
 # What equals everything, in four lines, without a look at tests.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from random import Random
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ MOST = 3
 KEPT = 9
 """Tests of a stage among which these are drawn."""
 MOST_FALSE = 3
-"""Falsehoods of a test that is held alone, each in a process of its own."""
+"""Falsehoods of a test that is held beside fewer than `MOST`, each in a process of its own."""
 OF_ONE_NAME = 2
 """Tests among them whose functions have one name: there are two sides to part them (`sides`)."""
 _FIRST_OF_FORM = 3
@@ -102,17 +103,34 @@ def sides(tests: Iterable[tuple[str, str, int]], draw: Random) -> tuple[Side, Si
 
 
 def sides_of(chosen: Sequence[HeldTest], draw: Random) -> list[Side]:
-    """The processes of a duel: two, and of a test alone one for each of its falsehoods beside the one where it is true,
-    for of two who guesses wins too often."""
-    if len(chosen) == 1:
-        file, name, seeds = chosen[0]
-        return [Side({}), *(Side({(file, name): seed}) for seed in draw.sample(seeds, min(MOST_FALSE, len(seeds))))]
-    return [*sides([(it.file, it.name, draw.choice(it.seeds)) for it in chosen], draw)]
+    """The processes of a duel. Of `MOST` tests two, and the falsehoods are of as many kinds as there are tests, for
+    code that can tell one kind may pass another. Of fewer as many as a test has falsehoods, and one: each is true in
+    one, for of two who guesses wins too often."""
+    if len(chosen) >= MOST:
+        kinds = draw.sample(range(_TURNS), _TURNS)
+        seeds = [
+            draw.choice([it for it in test.seeds if _turn(it) == kind] or [*test.seeds])
+            for test, kind in zip(chosen, cycle(kinds), strict=False)
+        ]
+        return [*sides([(it.file, it.name, seed) for it, seed in zip(chosen, seeds, strict=True)], draw)]
+    most = processes(chosen)
+    made: list[dict[tuple[str, str], int]] = [{} for _ in range(most)]
+    for test in chosen:
+        forms: list[int | None] = [None, *draw.sample(test.seeds, min(most - 1, len(test.seeds)))]
+        forms += [draw.choice(forms) for _ in range(most - len(forms))]
+        for side, seed in zip(made, draw.sample(forms, most), strict=True):
+            if seed is not None:
+                side[test.file, test.name] = seed
+    return [Side(it) for it in made]
 
 
-def processes(held: Sequence[HeldTest]) -> int:
-    """How many a duel has of which the tests are drawn among these (`sides_of`)."""
-    return 1 + min(MOST_FALSE, len(held[0].seeds)) if len(held) == 1 else 2
+def processes(chosen: Sequence[HeldTest]) -> int:
+    """How many a duel of these tests has (`sides_of`)."""
+    return 2 if len(chosen) >= MOST else 1 + max(min(MOST_FALSE, len(it.seeds)) for it in chosen)
+
+
+def _turn(seed: int) -> int:
+    return (seed - _FIRST_PLAUSIBLE) % _TURNS
 
 
 def function_of(name: str) -> str:
@@ -123,12 +141,12 @@ def function_of(name: str) -> str:
 def drawn(
     held: Sequence[HeldTest], draw: Random, is_old: Callable[[HeldTest], bool] = lambda _: False
 ) -> list[HeldTest]:
-    """Those of a grade's duel: first of those that are not old, for B_t tells how an old one is when it is true. With
-    no more tests than are drawn nobody asks."""
-    chosen = draw.sample(held, min(MOST, len(held)))
-    if len(held) > MOST:
-        old = {it for it in held if is_old(it)}
-        chosen = sorted(draw.sample(held, len(held)), key=lambda it: it in old)[:MOST]
+    """Those of a grade's duel: none that is old beside others, for B_t tells how an old one is when it is true. Where
+    they are fewer than `MOST`, no two have one function's name: one could be false because the other is (`sides`)."""
+    shuffled = draw.sample(held, len(held))
+    chosen = ([it for it in shuffled if not is_old(it)] or shuffled)[:MOST]
+    if len(chosen) < MOST:
+        chosen = [*{function_of(it.name): it for it in chosen}.values()]
     return chosen
 
 
