@@ -118,6 +118,7 @@ class Around:
         if self.signs and isinstance(true, str) and len(words_of(true)) > 1:
             alike = [it for it in shuffled if _letters(str(it)) == _letters(true)]
             best = [it for it in draw.sample(best, len(best)) if it not in alike]
+            best.sort(key=lambda it: bool(self._foreign) and _bare(str(it)) != _bare(true))
             best[_OF_LETTERS:_OF_LETTERS] = alike[:1]
         return best or [near(true, draw)]
 
