@@ -9,25 +9,26 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from environments.checkouts.checkout import move_tree, place_tree
+from environments.checkouts.checkout import move_tree
 from environments.sandboxes.engine import connect, disk_usage
 from environments.sandboxes.leftovers import LOCAL_PREFIX
-from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.local_files import used_bytes
-from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
+from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.workplace import Workplace
 from research.bench.measures import Measure
 from research.bench.placing_bench import FILES, BenchTrees, generated, keeping
 
-TURNS = 8
+TURNS = 20
 SNAPSHOTS = 100
 """As many as a stage of a hundred steps has; their disk is computed from that of the turns."""
+
+ALIVE = 20
 
 T = TypeVar("T")
 
@@ -40,12 +41,10 @@ def run(image: str, *, files: Mapping[str, int] | None = None, turns: int = TURN
     with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder:
         for name, count in (files or FILES).items():
             trees = generated(Path(folder) / name, count)
-            bench = f"on a {name} tree of {count:,} files, median of {turns}"
-            with keeping(image, trees, _LIMITS) as place:
-                measures += _search(
-                    f"a search in docker {bench}", partial(_placed, place, trees), _layers, trees, turns
-                )
-            measures += _search(f"a search in local {bench}", partial(_local, trees), _used, trees, turns)
+            for backend, disk in (("docker", _layers), ("local", _used)):
+                bench = f"a search in {backend} on a {name} tree of {count:,} files, median of {turns}"
+                with keeping(image, trees, _LIMITS, backend) as place:
+                    measures += _search(bench, partial(_placed, place, trees), disk, trees, turns)
     return measures
 
 
@@ -54,13 +53,6 @@ def _placed(place: Workplace, trees: BenchTrees) -> Iterator[Sandbox]:
     """A sandbox that holds M_{t-1}, as rollouts make it; the first one keeps its base."""
     with place.sandbox() as sandbox:
         place.place(sandbox, trees.landed)
-        yield sandbox
-
-
-@contextmanager
-def _local(trees: BenchTrees) -> Iterator[Sandbox]:
-    with LocalSandbox(SandboxConfig(None, limits=_LIMITS)) as sandbox:
-        place_tree(sandbox, trees.store, trees.landed)
         yield sandbox
 
 
@@ -91,6 +83,12 @@ def _search(
                 assert other.exec(f"cat step{turn}").output == b"%d\n" % turn
             timed("restore", lambda: sandbox.restore(names[-1]))
         chained = disk() - before
+        with ExitStack() as alive:
+            others = timed(
+                f"{ALIVE} branches of one snapshot, alive at once",
+                lambda: [alive.enter_context(sandbox.branch(names[-1])) for _ in range(ALIVE)],
+            )
+            assert all(other.exec("echo mine > step0 && cat step1").output == b"1\n" for other in others)
         with sandbox.branch(names[0]) as other:
             timed("move_tree to B_t", lambda: move_tree(other, trees.store, trees.landed, trees.base))
         sandbox.restore(names[0])  # nothing that a sandbox stands on is freed

@@ -273,7 +273,7 @@ def _window(title: str, backend: str, image: str, trees: BenchTrees, database: P
 def _disk(sandbox: Sandbox, names: set[str]) -> int:
     """Bytes that snapshots take besides what they stand on."""
     if isinstance(sandbox, LocalSandbox):
-        return sum(used_bytes(sandbox._family.folders[name]) for name in names)
+        return sum(used_bytes(sandbox._family.snapshots[name].folder) for name in names)
     client = connect()
     try:
         return sum(int(client.api.history(f"{SNAPSHOTS}:{name}")[0]["Size"]) for name in names)
