@@ -145,7 +145,7 @@ class LocalSandbox(ChannelledSandbox):
 
     @property
     def stands_on(self) -> Sequence[Path]:
-        """See `Standing`."""
+        """See `OnLayers`."""
         return (*self._layers, *(self.begin_with.all if self.begin_with is not None else ()))
 
     def _make(self) -> ProcessTransport:

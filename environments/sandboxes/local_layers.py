@@ -63,7 +63,7 @@ class Kept:
         return len(self.all) <= MOST_LAYERS and sum(len(str(path)) + 1 for path in self.all) < _LONGEST
 
 
-class Standing(Protocol):
+class OnLayers(Protocol):
     """A sandbox, as its family sees it."""
 
     @property
@@ -76,13 +76,13 @@ class LayerFamily:
     """The snapshots of a sandbox and of its branches; they go when the last of these is closed. For several threads."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    members: list[Standing] = field(default_factory=list)
+    members: list[OnLayers] = field(default_factory=list)
     snapshots: dict[str, Kept] = field(default_factory=dict)
     forgotten: list[Path] = field(default_factory=list)
     held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """Closed with the last member."""
 
-    def part(self, member: Standing) -> None:
+    def part(self, member: OnLayers) -> None:
         """Count a member less."""
         with self.lock:
             self.members.remove(member)
