@@ -334,6 +334,17 @@ def _swap_for_a_link(path: Path) -> None:
     path.symlink_to("d/b")
 
 
+def _swap_folder_for_a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("no folder any more")
+
+
+def _swap_for_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "below").write_text("new")
+
+
 def _swap_for_a_fifo(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
@@ -344,15 +355,19 @@ def _swap_for_a_fifo(path: Path) -> None:
     [
         (lambda folder: (folder / "a").write_text("changed\n"), False),
         (lambda folder: (folder / "d" / "b").chmod(0o755), False),
-        (lambda folder: (folder / "d" / "b").rename(folder / "a"), True),
+        (lambda folder: (folder / "d" / "b").rename(folder / "a"), False),
         (lambda folder: (folder / "new.log").write_text("junk"), False),
         (lambda folder: (folder / "old.log").unlink(), False),
         (lambda folder: (folder / "kept" / "last").write_text("2"), False),
         (lambda folder: (folder / "kept" / "more").write_text("2"), False),
         (lambda folder: (folder / "kept" / "CACHEDIR.TAG").unlink(), True),
         (lambda folder: (folder / "kept" / "CACHEDIR.TAG").write_text("another"), True),
-        (lambda folder: (folder / "n").write_text("counts"), True),
-        (lambda folder: (folder / "d" / "b").unlink(), True),
+        (lambda folder: (folder / "n").write_text("counts"), False),
+        (lambda folder: (folder / "d" / "b").unlink(), False),
+        (lambda folder: (folder / "d" / "b").rename(folder / "n"), False),
+        (lambda folder: _swap_folder_for_a_file(folder / "d"), True),
+        (lambda folder: _swap_for_a_folder(folder / "a"), True),
+        (lambda folder: _swap_folder_for_a_file(folder / "sub"), True),
         (lambda folder: _swap_for_a_file(folder / "link"), True),
         (lambda folder: _swap_for_a_link(folder / "a"), True),
         (lambda folder: _swap_for_a_fifo(folder / "a"), True),
