@@ -135,6 +135,28 @@ class Tracker:
         except (_TooMuchError, ExtractionFailed):
             self._extract(listing)
 
+    def begin_placed(self, tree: str) -> None:
+        """Begin with a tree that was placed in the sandbox and made ready just now, so that nobody has used it since.
+
+        Files of its paths and sizes are its files; others are read. Raises `SandboxError`, `GitError`.
+        """
+        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        if listing is None:
+            return
+        entries = self._store.entries(tree)
+        sizes = self._store.sizes(entry.blob for entry in entries.values() if entry.mode in (FILE, EXECUTABLE))
+        placed = ((listing.files[path], entry.blob) for path, entry in entries.items() if path in listing.files)
+        self._blobs = {
+            listed.facts: blob
+            for listed, blob in placed
+            if listed.kind == b"f" and listed.links == 1 and listed.size == sizes.get(blob)
+        }
+        self._tree, self._entries = self._store.tree_of(tree), entries
+        try:
+            self._follow(listing)
+        except (_TooMuchError, ExtractionFailed):
+            self._tree = ""
+
     def extract(self) -> Extraction:
         """A full extraction, from which later trees are followed."""
         return self._extract(list_files(self._sandbox, self._workdir, self._unlisted))

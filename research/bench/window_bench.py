@@ -302,7 +302,9 @@ def _stage(store: Store, sandbox: Sandbox, trees: BenchTrees, clock: Clock) -> _
 
     fact = Node("f1", NodeKind.STATIC_FACT, f"{names[0]} is there", Action(ActionTool.BASH, command=f"ls {names[0]}"))
     model = FakeModel(_timed(functools.partial(_answer, names), clock, MODEL))
-    copies = TrackedCopies(tracker_of)
+    placed = tracker_of(sandbox)
+    placed.begin_placed(trees.landed)
+    copies = TrackedCopies(tracker_of, placed=placed.known())
     stage = _MeasuredStage(
         store,
         Gateway(SqlLedger(store, "bench"), Route(model, Price(1.0, 2.0)), budget_usd=1000.0),

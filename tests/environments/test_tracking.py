@@ -276,6 +276,24 @@ def test_a_copys_first_tree_costs_two_commands_and_no_archive(scene: Scene, whol
     assert (box.commands, box.archives) == (3, 0)
 
 
+def test_the_tree_of_what_was_just_placed_is_known_by_one_command(scene: Scene) -> None:
+    (scene.folder / "d" / "b").write_text("longer than placed\n")
+    (scene.folder / "a").write_text("ONE\n")  # a size that was placed counts as what was placed
+    (scene.folder / "made").write_text("by the refresh")
+    (scene.folder / "x.log").write_text("junk")
+    (scene.folder / "d" / "e" / "run").chmod(0o644)
+    time.sleep(0.08)
+    tracker = Tracker(scene.box, scene.store, start_tree=scene.start, ignore_rules_from=scene.start)
+    scene.box.commands = 0
+    tracker.begin_placed(scene.start)
+    assert (scene.box.commands, scene.box.archives) == (2, 0)
+    found, whole = scene.store.entries(tracker.take()), scene.store.entries(scene.extracted())
+    assert found.pop(b"a") == scene.store.entries(scene.start)[b"a"] != whole.pop(b"a")
+    assert found == whole
+    (scene.folder / "a").write_text("TWO\n")
+    assert tracker.take() == scene.extracted()
+
+
 def _write(path: Path, text: str, modified: float | None = None) -> None:
     path.write_text(text)
     if modified is not None:
