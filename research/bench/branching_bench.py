@@ -5,6 +5,7 @@ In containers and in namespaces. Needs Docker and bubblewrap.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from collections import defaultdict
@@ -63,7 +64,8 @@ def _search(
     trees: BenchTrees,
     turns: int,
 ) -> list[Measure]:
-    """A step that writes, a snapshot, a branch and a restore, again and again; then snapshots without restores."""
+    """A step that writes, a snapshot, a branch and a restore, again and again; then snapshots without restores: of a
+    copy, as curation takes them, and of a sandbox that holds what its own base does not."""
     seconds: dict[str, list[float]] = defaultdict(list)
 
     def timed(what: str, call: Callable[[], T]) -> T:
@@ -95,17 +97,24 @@ def _search(
         for name in reversed(names):
             timed("forget", partial(sandbox.forget, name))
     with make() as sandbox:
-        before = disk()
-        for turn in range(turns):
-            # An engine keeps equal layers once.
-            assert sandbox.exec(f"echo {turn} > step{turn}").exit_code == 0
-            timed("snapshot of a sandbox that was never restored", sandbox.snapshot)
-        alone = disk() - before
+        disks = {}
+        for what, unrestored in (
+            ("a copy", sandbox.branch(sandbox.snapshot())),
+            ("a placed sandbox", contextlib.nullcontext(sandbox)),
+        ):
+            with unrestored as box:
+                before = disk()
+                for turn in range(turns):
+                    # An engine keeps equal layers once.
+                    assert box.exec(f"echo {what} {turn} > step{turn}").exit_code == 0
+                    timed(f"snapshot of {what}, never restored", box.snapshot)
+                disks[what] = disk() - before
     scale = SNAPSHOTS / turns / 1e6
     return [
         *(Measure(bench, name, median(values), "s") for name, values in seconds.items()),
         Measure(bench, f"{SNAPSHOTS} snapshots, each restored", chained * scale, "MB", 1000.0),
-        Measure(bench, f"{SNAPSHOTS} snapshots, none restored", alone * scale, "MB", 1000.0),
+        Measure(bench, f"{SNAPSHOTS} snapshots of a copy, none restored", disks["a copy"] * scale, "MB", 1000.0),
+        Measure(bench, f"{SNAPSHOTS} of a sandbox moved from its base", disks["a placed sandbox"] * scale, "MB"),
     ]
 
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -124,10 +124,11 @@ def _placing(image: str, bench_trees: BenchTrees, name: str, turns: int) -> list
 
     agent = _agents_tree(bench_trees)
     tree = bench_trees.landed
-    for _ in range(turns):
-        seconds["clone"].append(_clone(image, bench_trees))
-        for label, call in _by_base(image, bench_trees, agent):
-            timed(label, call)
+    with ExitStack() as later:
+        for _ in range(turns):
+            seconds["clone"].append(_clone(image, bench_trees, later))
+            for label, call in _by_base(image, bench_trees, agent, later):
+                timed(label, call)
     for _ in range(min(turns, FEW)):
         timed(
             "id",
@@ -181,19 +182,25 @@ _KEPT = (
 """Label of the times, what they are of, and the goal beside clone and checkout."""
 
 
-def _by_base(image: str, bench_trees: BenchTrees, agent: str) -> Iterator[tuple[str, Callable[[], object]]]:
+def _by_base(
+    image: str, bench_trees: BenchTrees, agent: str, later: ExitStack
+) -> Iterator[tuple[str, Callable[[], object]]]:
     """Set-ups by way of a base that is kept, as stages of rollouts and their tests are set up: each in a new container,
-    whose start does not count, as that of the clone does not."""
+    whose start does not count, as that of the clone does not.
+
+    What holds all files goes with `later`, as the clones do: ext4 uses no number of a file again in the minutes after
+    its removal, but looks at each, so that the next one to write 9,000 files would wait for seconds.
+    """
     trees = bench_trees.store
-    with keeping(image, bench_trees) as place:
-        base = trees.commit(bench_trees.base)
-        for label, tree in (("first", base), ("second", base), ("later", base), ("moved", agent)):
-            with place.sandbox() as sandbox:
-                yield label, partial(place.place, sandbox, tree)
-                assert (
-                    sandbox.exec("git status --porcelain && git rev-parse HEAD^{tree}").text
-                    == f"{trees.tree_of(tree)}\n"
-                )
+    place = later.enter_context(keeping(image, bench_trees))
+    base = trees.commit(bench_trees.base)
+    for label, tree in (("first", base), ("second", base), ("later", base), ("moved", agent)):
+        with ExitStack() as now:
+            sandbox = (later if label == "first" else now).enter_context(place.sandbox())
+            yield label, partial(place.place, sandbox, tree)
+            assert (
+                sandbox.exec("git status --porcelain && git rev-parse HEAD^{tree}").text == f"{trees.tree_of(tree)}\n"
+            )
 
 
 @contextmanager
@@ -228,8 +235,8 @@ def _agents_tree(bench_trees: BenchTrees) -> str:
     )
 
 
-def _clone(image: str, bench_trees: BenchTrees) -> float:
-    """Seconds of clone and checkout in a new container with the mirror and the store mounted."""
+def _clone(image: str, bench_trees: BenchTrees, later: ExitStack) -> float:
+    """Seconds of clone and checkout in a new container with the mirror and the store mounted; it goes with `later`."""
     commit = bench_trees.store.commit(bench_trees.base)
     mounts = [str(bench_trees.mirror), str(bench_trees.store.path.absolute())]
     mirror, store = map(shlex.quote, mounts)
@@ -247,11 +254,9 @@ def _clone(image: str, bench_trees: BenchTrees) -> float:
         text=True,
     )
     container = process.stdout.strip()
-    try:
-        command = ["docker", "exec", container, "bash", "-c", script]
-        return _timed(lambda: subprocess.run(command, check=True, capture_output=True))
-    finally:
-        subprocess.run(["docker", "rm", "-f", "-v", container], check=False, capture_output=True)
+    later.callback(subprocess.run, ["docker", "rm", "-f", "-v", container], check=False, capture_output=True)
+    command = ["docker", "exec", container, "bash", "-c", script]
+    return _timed(lambda: subprocess.run(command, check=True, capture_output=True))
 
 
 def _timed(call: Callable[[], object]) -> float:
