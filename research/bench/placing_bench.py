@@ -188,8 +188,8 @@ def _by_base(
     """Set-ups by way of a base that is kept, as stages of rollouts and their tests are set up: each in a new container,
     whose start does not count, as that of the clone does not.
 
-    What holds all files goes with `later`, as the clones do: ext4 uses no number of a file again in the minutes after
-    its removal, but looks at each, so that the next one to write 9,000 files would wait for seconds.
+    What holds all files goes with `later`, as the clones do: on ext4 whoever writes 9,000 files just after as many were
+    removed waits for seconds.
     """
     trees = bench_trees.store
     place = later.enter_context(keeping(image, bench_trees))
