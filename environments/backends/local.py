@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Self
 
 from environments.backend import PATIENCE, Backend, Usable
 from environments.images.image_plan import ImagePlan
 from environments.programs.program import AgentProgram
 from environments.sandboxes import leftovers
 from environments.sandboxes.local import PATH, LocalSandbox
+from environments.sandboxes.local_layers import layers_work
+from environments.sandboxes.local_places import KeepingSandbox
 from environments.sandboxes.sandbox import WORKDIR, LaidFolder, ResourceLimits, Sandbox, SandboxConfig
 from environments.suites.runner import TestCommand
 from prchain.core.errors import PrchainError
+
+if TYPE_CHECKING:
+    from prchain.core.settings import Settings
 
 _IMAGE_ONLY = "/opt/env"
 """Where images keep dependencies (`environments.images.plans`): hosts have no such folder."""
@@ -24,17 +29,32 @@ _IMAGE_ONLY = "/opt/env"
 class LocalBackend(Backend):
     """Uses this machine's programs: there is no image with an environment to use or to refresh."""
 
-    sandbox_type: ClassVar[type[LocalSandbox]] = LocalSandbox
+    most_kept: int = 20_000_000_000
+    """Bytes of kept places (`environments.sandboxes.local_places`)."""
+
+    def of(self, settings: Settings) -> Self:
+        """See `Backend.of`."""
+        return replace(self, most_kept=int(settings.environments_kept_gigabytes * 1e9))
 
     def sandbox(
         self, plan: ImagePlan, image: str | None, *, limits: ResourceLimits, labels: Mapping[str, str]
     ) -> Sandbox:
         """See `Backend.sandbox`."""
-        return self.sandbox_type(
-            SandboxConfig(
-                None, workdir=WORKDIR, limits=limits, labels=labels, environment=_environment(plan), laid=self.laid
-            )
+        config = SandboxConfig(
+            None,
+            workdir=WORKDIR,
+            limits=limits,
+            labels=labels,
+            environment=_environment(plan),
+            laid=self.laid,
+            place=self.place,
         )
+        return self._of(config)
+
+    def _of(self, config: SandboxConfig) -> Sandbox:
+        if self.most_kept and layers_work():
+            return KeepingSandbox(config, most_kept=self.most_kept)
+        return LocalSandbox(config)
 
     def laid_program(self, program: AgentProgram, data_dir: Path) -> LaidFolder:
         """See `Backend.laid_program`."""

@@ -7,14 +7,13 @@ import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
 from environments.backend import Usable
 from environments.backends.local import LocalBackend
 from environments.programs.program import AgentProgram
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.local import LocalSandbox, ProcessTransport
-from environments.sandboxes.sandbox import LaidFolder, SandboxConfig
+from environments.sandboxes.sandbox import LaidFolder, Sandbox, SandboxConfig
 from prchain.core.processes.alive import this_process
 
 
@@ -40,7 +39,8 @@ class PlainSandbox(LocalSandbox):
 class PlainBackend(LocalBackend):
     """Like `LocalBackend`, without bubblewrap."""
 
-    sandbox_type: ClassVar[type[LocalSandbox]] = PlainSandbox
+    def _of(self, config: SandboxConfig) -> Sandbox:
+        return PlainSandbox(config)
 
     def laid_program(self, program: AgentProgram, data_dir: Path) -> LaidFolder:
         """See `environments.backend.Backend.laid_program`: where it lies."""

@@ -29,6 +29,9 @@ _MOST_BYTES = 64 << 20
 _MOST_FILES = 5_000
 """Where more bytes or files than that are new, everything is extracted."""
 
+_MOST_APART = 50
+"""Where more files come and go, all files are gone through."""
+
 _UNLISTED_FROM = 50
 _MOST_UNLISTED = 200
 """A folder of junk with so many files is not listed any more; and how many such folders there are at most."""
@@ -90,7 +93,7 @@ class Tracker:
             return self._extract(listing).tree
         if listing is not self._listing or self._unsettled:
             try:
-                if not self._follow_contents(listing):
+                if not self._follow_some(listing):
                     self._follow(listing)
             except (_TooMuchError, ExtractionFailed):
                 return self._extract(listing).tree
@@ -131,6 +134,28 @@ class Tracker:
             self._follow(listing)
         except (_TooMuchError, ExtractionFailed):
             self._extract(listing)
+
+    def begin_placed(self, tree: str) -> None:
+        """Begin with a tree that was placed in the sandbox and made ready just now, so that nobody has used it since.
+
+        Files of its paths and sizes are its files; others are read. Raises `SandboxError`, `GitError`.
+        """
+        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        if listing is None:
+            return
+        entries = self._store.entries(tree)
+        sizes = self._store.sizes(entry.blob for entry in entries.values() if entry.mode in (FILE, EXECUTABLE))
+        placed = ((listing.files[path], entry.blob) for path, entry in entries.items() if path in listing.files)
+        self._blobs = {
+            listed.facts: blob
+            for listed, blob in placed
+            if listed.kind == b"f" and listed.links == 1 and listed.size == sizes.get(blob)
+        }
+        self._tree, self._entries = self._store.tree_of(tree), entries
+        try:
+            self._follow(listing)
+        except (_TooMuchError, ExtractionFailed):
+            self._tree = ""
 
     def extract(self) -> Extraction:
         """A full extraction, from which later trees are followed."""
@@ -175,16 +200,16 @@ class Tracker:
             changes |= {path: entry for path, entry in entries.items() if self._entries.get(path) != entry}
             self._settle(self._store.edit(self._tree, changes), entries, blobs, listing, caches)
 
-    def _follow_contents(self, listing: FileListing) -> bool:
-        """Make the tree of a listing in which the same files count as before, and some have other contents; False where
-        it is not sure that they do. Nearly all steps are such, and most files need no look. Raises as `_follow`."""
+    def _follow_some(self, listing: FileListing) -> bool:
+        """Make the tree of a listing by the files that are new, changed or gone; False where others may count
+        otherwise than before, too. Nearly all steps are such, and most files need no look. Raises as `_follow`."""
         before = self._listing
         if before is None:
             return False
         changed = [listed for path, listed in listing.files.items() if before.files.get(path) is not listed]
         gone = before.files.keys() - listing.files.keys()
         unread = {path: listing.files[path] for path in self._unsettled - gone} | {it.path: it for it in changed}
-        if not self._entries.keys().isdisjoint(gone) or any(map(_is_tag, (*gone, *unread))):
+        if any(map(_is_tag, (*gone, *unread))):
             return False
         with self._rules, _Spool(self._store, self._known, self._blobs) as spool:
             collector = TreeCollector(self._start, self._rules, spool, _TOP)
@@ -193,24 +218,25 @@ class Tracker:
             entries = {
                 path: entry
                 for path, entry in collector.taken.items()
-                if path in self._entries or not any(above in self._caches for above in folders_above(path))
+                if path in self._start or not any(above in self._caches for above in folders_above(path))
             }
-            if entries.keys() != self._entries.keys() & unread.keys() or not all(
-                self._is_plain(before, path) and entry.mode in (FILE, EXECUTABLE) for path, entry in entries.items()
-            ):
+            lost = self._entries.keys() & gone
+            if not self._is_apart(listing, unread, entries, lost):
                 return False
             for path, content, size in self._read([it for it in spool.new if it.path in entries]):
                 entries[path] = TreeEntry(entries[path].mode, spool.add(content, size))
             spool.save()
-        changes: dict[bytes, TreeEntry | None] = {
-            path: entry for path, entry in entries.items() if self._entries[path] != entry
-        }
+        changes: dict[bytes, TreeEntry | None] = dict.fromkeys(lost)
+        changes |= {path: entry for path, entry in entries.items() if self._entries.get(path) != entry}
         if changes:
             self._tree = self._store.edit(self._tree, changes)
-        self._entries = {**self._entries, **entries}
+        left = self._entries if not lost else {path: it for path, it in self._entries.items() if path not in lost}
+        self._entries = {**left, **entries}
         self._known |= _blobs_of(entries)
+        for path in (*entries, *lost):
+            if path in before.files:
+                self._blobs.pop(before.files[path].facts, None)
         for path, entry in entries.items():
-            self._blobs.pop(before.files[path].facts, None)
             if (facts := listing.files[path].facts) not in listing.fresh:
                 self._blobs[facts] = entry.blob
         self._unsettled = {path for path in entries if listing.files[path].facts in listing.fresh}
@@ -219,9 +245,33 @@ class Tracker:
             self._unlist(listing)
         return True
 
-    def _is_plain(self, before: FileListing, path: bytes) -> bool:
+    def _is_apart(
+        self,
+        listing: FileListing,
+        unread: Mapping[bytes, ListedFile],
+        entries: Mapping[bytes, TreeEntry],
+        lost: Collection[bytes],
+    ) -> bool:
+        """Whether plain files alone come, change or go, each where no other path of the tree depends on it."""
+        new = entries.keys() - self._entries.keys()
+        if len(new) + len(lost) > _MOST_APART or not (self._entries.keys() & unread.keys()) <= entries.keys():
+            return False
+        if any(entry.mode not in (FILE, EXECUTABLE) for entry in entries.values()):
+            return False
+        if not all(self._is_plain(path) for path in (*lost, *(entries.keys() - new))):
+            return False
+        if any(path in self._start and self._start[path].mode == SUBMODULE for path in lost):
+            return False
+        # A listing that is made while folders and files take each other's place may hold both.
+        folders = tuple(path + b"/" for path in (*new, *lost))
+        beside = listing.files.keys() | self._entries.keys() if folders else ()
+        return not any(path.startswith(folders) for path in beside) and not any(
+            above in self._entries for path in new for above in folders_above(path)
+        )
+
+    def _is_plain(self, path: bytes) -> bool:
         """Whether a path of the tree was a file, in the last listing, too."""
-        listed = before.files.get(path)
+        listed = self._listing.files.get(path) if self._listing is not None else None
         return listed is not None and listed.kind == b"f" and self._entries[path].mode in (FILE, EXECUTABLE)
 
     def _settle(

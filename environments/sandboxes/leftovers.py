@@ -7,7 +7,6 @@ without such a label is touched, and nothing of a process that still runs, or of
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from environments.sandboxes.docker_stream import engine_errors
+from environments.sandboxes.local_files import remove_folder
 from prchain.core.errors import EngineUnavailable, SandboxError
 from prchain.core.processes.alive import Process, this_process
 
@@ -111,7 +111,7 @@ def clear_local(folder: Path | None = None) -> dict[Path, bool]:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             owner = Process.parse((path / OWNER_FILE).read_text(encoding="utf-8"))
             if owner is not None and owner.is_gone:
-                shutil.rmtree(path, ignore_errors=True)
+                remove_folder(path)
                 found[path] = not path.exists()
     return found
 

@@ -17,16 +17,25 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.counts import COUNTS
-from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
-from environments.sandboxes.local_files import copy_folder, is_open_to_all, used_bytes
+from environments.sandboxes.local_files import copy_folder, is_open_to_all, remove_folder, used_bytes
+from environments.sandboxes.local_layers import (
+    NOBODY,
+    Kept,
+    LayerFamily,
+    give,
+    layers_work,
+    new_folder,
+    on_layers,
+    own_state,
+    seen_state,
+)
 from environments.sandboxes.local_streams import FOLDER, PipeStream, begin_command
 from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import SandboxConfig
@@ -41,13 +50,11 @@ from prchain.core.errors import (
     SnapshotUnknown,
     UsageError,
 )
-from prchain.core.processes.alive import this_process
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where commands look for programs."""
 
 _HOME = "/home/sandbox"
-_NOBODY = 65_534
 _FOLDERS = ("work", "tmp", "home", "shm")
 """What commands can write: folders of ours, so that they count as disk use and go with a snapshot."""
 _PROGRAMS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -108,58 +115,55 @@ class ProcessTransport:
                     stream.close()
 
 
-class _LocalFamily:
-    """The snapshots of a sandbox and of its branches; they go when the last of these is closed."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.members: list[LocalSandbox] = []
-        self.folders: dict[str, Path] = {}
-        self.forgotten: list[Path] = []
-
-    def clear(self) -> None:
-        """Remove what was forgotten, but for folders that a member is being made from."""
-        with self.lock:
-            used = {member.begin_with for member in self.members}
-            unused = [path for path in self.forgotten if path not in used]
-            self.forgotten = [path for path in self.forgotten if path in used]
-        for path in unused:
-            shutil.rmtree(path.parent, ignore_errors=True)
-
-
 class LocalSandbox(ChannelledSandbox):
     """A sandbox of namespaces; with `unsafe` plain processes, which use the host's paths without isolation."""
 
-    def __init__(self, config: SandboxConfig, *, unsafe: bool = False, family: _LocalFamily | None = None) -> None:
+    def __init__(self, config: SandboxConfig, *, unsafe: bool = False, family: LayerFamily | None = None) -> None:
         super().__init__(config)
         if unsafe and (not posixpath.isabs(config.workdir) or config.workdir == "/"):
             raise UsageError("plain processes need a folder of their own as workdir")
         self._unsafe = unsafe
         self._folder: Path | None = None
-        self.begin_with: Path | None = None
-        """The snapshot's folder that it is being made from."""
-        self._family = family or _LocalFamily()
+        self.begin_with: Kept | None = None
+        """What it is being made from."""
+        self._layers: tuple[Path, ...] = ()
+        self._written_below = 0
+        self._family = family or LayerFamily()
         with self._family.lock:
             self._family.members.append(self)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """See `SharesFiles`. Those of this machine itself are left alone: nobody knows how many there are."""
-        return ("/",) if self.config.image is not None and not self._unsafe else ()
+        """See `SharesFiles`: layers are the same files for all that stand on them.
+
+        Those of this machine itself are left alone: nobody knows how many there are.
+        """
+        if self.config.image is not None and not self._unsafe:
+            return ("/",)
+        return (self.config.workdir, "/tmp", _HOME, "/dev/shm") if self._layers else ()
+
+    @property
+    def stands_on(self) -> Sequence[Path]:
+        """See `OnLayers`."""
+        return (*self._layers, *(self.begin_with.all if self.begin_with is not None else ()))
 
     def _make(self) -> ProcessTransport:
-        folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
-        (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
-        self._folder = folder
+        folder = self._folder = new_folder()
         (folder / "streams").mkdir()
-        state = self._state()
-        if self.begin_with is not None:
+        state, begin = self._state(), self.begin_with
+        self._layers, self._written_below = (), 0
+        if begin is not None and not self._unsafe and begin.is_mounted and layers_work():
+            self._layers, self._written_below = begin.all, begin.own_bytes + begin.bytes_below
+            state.mkdir()
+        elif begin is not None:
             if self._unsafe:
                 shutil.rmtree(state, ignore_errors=True)
-            copy_folder(self.begin_with, state)
-        for name in _FOLDERS if not self._unsafe else ("",):
-            (state / name).mkdir(parents=True, exist_ok=True)
+            self._layers, self._written_below = begin.below, begin.bytes_below
+            copy_folder(begin.folder, state)
+        if not self._layers:
+            for name in _FOLDERS if not self._unsafe else ("",):
+                (state / name).mkdir(parents=True, exist_ok=True)
         self._process = self._spawn(folder, state)
         return ProcessTransport(self._process, PATIENCE)
 
@@ -173,7 +177,7 @@ class LocalSandbox(ChannelledSandbox):
     def _state(self) -> Path:
         """The folder that holds all that commands can write and that a snapshot keeps."""
         assert self._folder is not None
-        return Path(self.config.workdir) if self._unsafe else self._folder / "state"
+        return Path(self.config.workdir) if self._unsafe else own_state(self._folder)
 
     def _spawn(self, folder: Path, state: Path) -> subprocess.Popen[bytes]:
         limits = self.config.limits
@@ -189,13 +193,11 @@ class LocalSandbox(ChannelledSandbox):
         (folder / "etc").mkdir()
         (folder / "etc" / "passwd").write_text(f"sandbox:x:1000:1000::{_HOME}:/bin/bash\n", encoding="ascii")
         (folder / "etc" / "group").write_text("sandbox:x:1000:\n", encoding="ascii")
-        if as_nobody:
-            for path in [folder, state, *(state / name for name in _FOLDERS)]:
-                os.chown(path, _NOBODY, _NOBODY)
+        give(state, *(() if self._layers else (state / name for name in _FOLDERS)))
         bounds += f"ulimit -u {limits.processes}\n"
         most = str(limits.processes)
         command = [
-            *self._bubble(folder, state, as_nobody=as_nobody),
+            *self._bubble(folder, seen_state(folder, self._layers), as_nobody=as_nobody),
             *server,
             bounds + SCRIPT,
             "prchain",
@@ -203,7 +205,7 @@ class LocalSandbox(ChannelledSandbox):
             "/tmp/.prchain",
             most,
         ]
-        return _start(command, environment, as_nobody=as_nobody, reaps=False)
+        return _start(on_layers(command, folder, self._layers), environment, as_nobody=as_nobody, reaps=False)
 
     def _bubble(self, folder: Path, state: Path, *, as_nobody: bool) -> list[str]:
         program = shutil.which("bwrap")
@@ -280,7 +282,7 @@ class LocalSandbox(ChannelledSandbox):
             self._process.wait()
             self._process = None
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_folder(self._folder)
             self._folder = None
 
     def close(self) -> None:
@@ -288,13 +290,7 @@ class LocalSandbox(ChannelledSandbox):
         if self._closed:
             return
         super().close()
-        family = self._family
-        with family.lock:
-            family.members.remove(self)
-            if not family.members:
-                family.forgotten += family.folders.values()
-                family.folders.clear()
-        family.clear()
+        self._family.part(self)
 
     def _not_started(self, error: SandboxLost) -> SandboxError:
         what = "a plain process" if self._unsafe else "bubblewrap"
@@ -313,7 +309,7 @@ class LocalSandbox(ChannelledSandbox):
                 process.kill()
 
     def _disk_use(self) -> int:
-        return used_bytes(self._state()) if self._folder is not None else 0
+        return self._written_below + used_bytes(self._state()) if self._folder is not None else 0
 
     def put(self, folder: str, archive: BinaryIO | bytes) -> None:
         """See `Sandbox.put`; held in memory, at most `MOST_READ` bytes."""
@@ -348,14 +344,14 @@ class LocalSandbox(ChannelledSandbox):
                 yield chunk
 
     def snapshot(self) -> str:
-        """See `Sandbox.snapshot`: a copy of the folders, made with reflinks where possible."""
+        """See `Sandbox.snapshot`: a copy of what it wrote since it began, made with reflinks where possible."""
         self._running()
         name = f"snapshot-{secrets.token_hex(6)}"
-        folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
-        (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
-        copy_folder(self._state(), folder / "state")
+        state = own_state(new_folder())
+        copy_folder(self._state(), state)
+        kept = Kept(state, self._layers, used_bytes(state), self._written_below)
         with self._family.lock:
-            self._family.folders[name] = folder / "state"
+            self._family.snapshots[name] = kept
         return name
 
     def restore(self, snapshot: str) -> None:
@@ -368,7 +364,7 @@ class LocalSandbox(ChannelledSandbox):
         """See `Sandbox.branch`; plain processes cannot: their paths are the host's."""
         if self._unsafe:
             raise UsageError("plain processes cannot be branched: both would write the same folder")
-        other = LocalSandbox(self.config, family=self._family)
+        other = self._another()
         started = False
         try:
             other._begin(snapshot)
@@ -380,17 +376,18 @@ class LocalSandbox(ChannelledSandbox):
         return other
 
     def forget(self, snapshot: str) -> None:
-        """See `Sandbox.forget`; a sandbox that runs has a copy of its own."""
-        with self._family.lock:
-            path = self._family.folders.pop(snapshot, None)
-            self._family.forgotten += [path] if path is not None else []
-        self._family.clear()
+        """See `Sandbox.forget`."""
+        self._family.forget(snapshot)
+
+    def _another(self) -> LocalSandbox:
+        """One of the same family, not started."""
+        return LocalSandbox(self.config, family=self._family)
 
     def _begin(self, snapshot: str) -> None:
         """Have the next start begin with a snapshot, which stays until then."""
         with self._family.lock:
             try:
-                self.begin_with = self._family.folders[snapshot]
+                self.begin_with = self._family.snapshots[snapshot]
             except KeyError:
                 raise SnapshotUnknown(f"there is no snapshot {snapshot!r} of this sandbox") from None
 
@@ -405,8 +402,8 @@ def _start(command: list[str], environment: dict[str, str], *, as_nobody: bool, 
             env=environment,
             cwd="/",
             start_new_session=True,
-            user=_NOBODY if as_nobody else None,
-            group=_NOBODY if as_nobody else None,
+            user=NOBODY if as_nobody else None,
+            group=NOBODY if as_nobody else None,
             extra_groups=[] if as_nobody else None,
             preexec_fn=become_reaper if reaps else None,  # noqa: PLW1509  one call into libc, no Python lock taken
         )

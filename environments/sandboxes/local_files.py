@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -20,6 +21,14 @@ def copy_folder(source: Path, target: Path) -> None:
     result = subprocess.run(command, capture_output=True, check=False)
     if result.returncode != 0:
         raise SandboxError(f"a snapshot cannot be copied: {result.stderr.decode('utf-8', 'replace')[-200:].strip()}")
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with what commands locked in it, as far as that is possible."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        subprocess.run(["chmod", "-R", "u+rwX", "--", str(folder)], capture_output=True, check=False)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def used_bytes(folder: Path) -> int:

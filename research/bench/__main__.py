@@ -20,6 +20,7 @@ from research.bench import (
     prefix_bench,
     prm_bench,
     recording_bench,
+    remains_bench,
     rollout_bench,
     sandbox_bench,
     window_bench,
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "comments",
             "help",
             "recording",
+            "remains",
         ],
         help="run one of the benches",
     )
@@ -85,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += help_bench.run()
     if options.only == "recording":
         measures += recording_bench.run()
+    if options.only == "remains":
+        measures += remains_bench.run(image=options.image)
     if options.only == "comments":
         measures += comments_bench.run()
     if options.only == "entities":

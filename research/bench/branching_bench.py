@@ -5,29 +5,31 @@ In containers and in namespaces. Needs Docker and bubblewrap.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from environments.checkouts.checkout import move_tree, place_tree
+from environments.checkouts.checkout import move_tree
 from environments.sandboxes.engine import connect, disk_usage
 from environments.sandboxes.leftovers import LOCAL_PREFIX
-from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.local_files import used_bytes
-from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
+from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.workplace import Workplace
 from research.bench.measures import Measure
 from research.bench.placing_bench import FILES, BenchTrees, generated, keeping
 
-TURNS = 8
+TURNS = 20
 SNAPSHOTS = 100
 """As many as a stage of a hundred steps has; their disk is computed from that of the turns."""
+
+ALIVE = 20
 
 T = TypeVar("T")
 
@@ -40,12 +42,10 @@ def run(image: str, *, files: Mapping[str, int] | None = None, turns: int = TURN
     with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder:
         for name, count in (files or FILES).items():
             trees = generated(Path(folder) / name, count)
-            bench = f"on a {name} tree of {count:,} files, median of {turns}"
-            with keeping(image, trees, _LIMITS) as place:
-                measures += _search(
-                    f"a search in docker {bench}", partial(_placed, place, trees), _layers, trees, turns
-                )
-            measures += _search(f"a search in local {bench}", partial(_local, trees), _used, trees, turns)
+            for backend, disk in (("docker", _layers), ("local", _used)):
+                bench = f"a search in {backend} on a {name} tree of {count:,} files, median of {turns}"
+                with keeping(image, trees, _LIMITS, backend) as place:
+                    measures += _search(bench, partial(_placed, place, trees), disk, trees, turns)
     return measures
 
 
@@ -57,13 +57,6 @@ def _placed(place: Workplace, trees: BenchTrees) -> Iterator[Sandbox]:
         yield sandbox
 
 
-@contextmanager
-def _local(trees: BenchTrees) -> Iterator[Sandbox]:
-    with LocalSandbox(SandboxConfig(None, limits=_LIMITS)) as sandbox:
-        place_tree(sandbox, trees.store, trees.landed)
-        yield sandbox
-
-
 def _search(
     bench: str,
     make: Callable[[], AbstractContextManager[Sandbox]],
@@ -71,7 +64,8 @@ def _search(
     trees: BenchTrees,
     turns: int,
 ) -> list[Measure]:
-    """A step that writes, a snapshot, a branch and a restore, again and again; then snapshots without restores."""
+    """A step that writes, a snapshot, a branch and a restore, again and again; then snapshots without restores: of a
+    copy, as curation takes them, and of a sandbox that holds what its own base does not."""
     seconds: dict[str, list[float]] = defaultdict(list)
 
     def timed(what: str, call: Callable[[], T]) -> T:
@@ -91,23 +85,36 @@ def _search(
                 assert other.exec(f"cat step{turn}").output == b"%d\n" % turn
             timed("restore", lambda: sandbox.restore(names[-1]))
         chained = disk() - before
+        with ExitStack() as alive:
+            others = timed(
+                f"{ALIVE} branches of one snapshot, alive at once",
+                lambda: [alive.enter_context(sandbox.branch(names[-1])) for _ in range(ALIVE)],
+            )
+            assert all(other.exec("echo mine > step0 && cat step1").output == b"1\n" for other in others)
         with sandbox.branch(names[0]) as other:
             timed("move_tree to B_t", lambda: move_tree(other, trees.store, trees.landed, trees.base))
         sandbox.restore(names[0])  # nothing that a sandbox stands on is freed
         for name in reversed(names):
             timed("forget", partial(sandbox.forget, name))
     with make() as sandbox:
-        before = disk()
-        for turn in range(turns):
-            # An engine keeps equal layers once.
-            assert sandbox.exec(f"echo {turn} > step{turn}").exit_code == 0
-            timed("snapshot of a sandbox that was never restored", sandbox.snapshot)
-        alone = disk() - before
+        disks = {}
+        for what, unrestored in (
+            ("a copy", sandbox.branch(sandbox.snapshot())),
+            ("a placed sandbox", contextlib.nullcontext(sandbox)),
+        ):
+            with unrestored as box:
+                before = disk()
+                for turn in range(turns):
+                    # An engine keeps equal layers once.
+                    assert box.exec(f"echo {what} {turn} > step{turn}").exit_code == 0
+                    timed(f"snapshot of {what}, never restored", box.snapshot)
+                disks[what] = disk() - before
     scale = SNAPSHOTS / turns / 1e6
     return [
         *(Measure(bench, name, median(values), "s") for name, values in seconds.items()),
         Measure(bench, f"{SNAPSHOTS} snapshots, each restored", chained * scale, "MB", 1000.0),
-        Measure(bench, f"{SNAPSHOTS} snapshots, none restored", alone * scale, "MB", 1000.0),
+        Measure(bench, f"{SNAPSHOTS} snapshots of a copy, none restored", disks["a copy"] * scale, "MB", 1000.0),
+        Measure(bench, f"{SNAPSHOTS} of a sandbox moved from its base", disks["a placed sandbox"] * scale, "MB"),
     ]
 
 

@@ -41,18 +41,20 @@ def run(
     turns: int = COMMANDS,
     sizes: Mapping[str, tuple[int, int]] | None = None,
     trees: Mapping[str, int] | None = None,
+    placings: int = placing_bench.TURNS,
 ) -> list[Measure]:
     """Measure in the local engine. Raises `EngineUnavailable` or `ImageMissing` where that is not possible.
 
-    `sizes` as `SIZES` and `trees` as `placing_bench.FILES`; `mirror` is one more repository to set a stage up from.
+    `sizes` as `SIZES` and `trees` as `placing_bench.FILES`, each placed so many times; `mirror` is one more
+    repository to set a stage up from.
     """
     image = image or os.environ.get("PRCHAIN_TEST_IMAGE", IMAGE)
     before = os.getloadavg()[0]
     measures = [
         *_commands(image, turns),
         *_at_once(image, turns),
-        *placing_bench.run(image, mirror=mirror, files=trees),
-        *branching_bench.run(image, files=trees),
+        *placing_bench.run(image, mirror=mirror, files=trees, turns=placings),
+        *branching_bench.run(image, files=trees, turns=placings),
         *(measure for name, size in (sizes or SIZES).items() for measure in _snapshots(image, name, *size)),
     ]
     bench = "the machine meanwhile"

@@ -273,7 +273,7 @@ def _window(title: str, backend: str, image: str, trees: BenchTrees, database: P
 def _disk(sandbox: Sandbox, names: set[str]) -> int:
     """Bytes that snapshots take besides what they stand on."""
     if isinstance(sandbox, LocalSandbox):
-        return sum(used_bytes(sandbox._family.folders[name]) for name in names)
+        return sum(used_bytes(sandbox._family.snapshots[name].folder) for name in names)
     client = connect()
     try:
         return sum(int(client.api.history(f"{SNAPSHOTS}:{name}")[0]["Size"]) for name in names)
@@ -302,7 +302,9 @@ def _stage(store: Store, sandbox: Sandbox, trees: BenchTrees, clock: Clock) -> _
 
     fact = Node("f1", NodeKind.STATIC_FACT, f"{names[0]} is there", Action(ActionTool.BASH, command=f"ls {names[0]}"))
     model = FakeModel(_timed(functools.partial(_answer, names), clock, MODEL))
-    copies = TrackedCopies(tracker_of)
+    placed = tracker_of(sandbox)
+    placed.begin_placed(trees.landed)
+    copies = TrackedCopies(tracker_of, placed=placed.known())
     stage = _MeasuredStage(
         store,
         Gateway(SqlLedger(store, "bench"), Route(model, Price(1.0, 2.0)), budget_usd=1000.0),

@@ -122,12 +122,16 @@ class TestLocal(conformance.Conformance, StreamConformance):
         with make() as sandbox, pytest.raises(SandboxLost):
             sandbox.exec("kill -9 -1; sleep 10")
 
-    def test_the_folder_of_a_forgotten_snapshot_goes_at_once(self, make: Callable[..., LocalSandbox]) -> None:
+    def test_the_folder_of_a_forgotten_snapshot_goes_when_nobody_stands_on_it(
+        self, make: Callable[..., LocalSandbox]
+    ) -> None:
         with make() as sandbox:
             first, second = sandbox.snapshot(), sandbox.snapshot()
-            folders = [sandbox._family.folders[name].parent for name in (first, second)]
+            folders = [sandbox._family.snapshots[name].folder for name in (first, second)]
             sandbox.restore(first)
             sandbox.forget(first)
+            assert [folder.exists() for folder in folders] == [True, True]
+            sandbox.restore(second)
             assert [folder.exists() for folder in folders] == [False, True]
         assert not folders[1].exists()
 
@@ -145,7 +149,8 @@ class TestLocal(conformance.Conformance, StreamConformance):
     def _leave_folders(self, tmp_path: Path) -> None:
         code = (
             "import os, signal\nfrom tests.environments.test_sandbox_local import make_local\n"
-            "box = make_local()\nbox.start()\nbox.snapshot()\nos.kill(os.getpid(), signal.SIGKILL)"
+            "box = make_local()\nbox.start()\nbox.exec('mkdir locked; chmod 0 locked')\n"
+            "box.restore(box.snapshot())\nos.kill(os.getpid(), signal.SIGKILL)"
         )
         environment = os.environ | {"TMPDIR": str(tmp_path)}
         ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=False)
@@ -157,6 +162,7 @@ class TestLocal(conformance.Conformance, StreamConformance):
         found = leftovers.clear_local(tmp_path)
         assert list(found.values()) == [True, True] and own not in found
         assert list(tmp_path.iterdir()) == [own]
+        assert str(tmp_path) not in Path("/proc/mounts").read_text()
 
 
 class TestUnsafe(conformance.Conformance, StreamConformance):

@@ -276,6 +276,24 @@ def test_a_copys_first_tree_costs_two_commands_and_no_archive(scene: Scene, whol
     assert (box.commands, box.archives) == (3, 0)
 
 
+def test_the_tree_of_what_was_just_placed_is_known_by_one_command(scene: Scene) -> None:
+    (scene.folder / "d" / "b").write_text("longer than placed\n")
+    (scene.folder / "a").write_text("ONE\n")  # a size that was placed counts as what was placed
+    (scene.folder / "made").write_text("by the refresh")
+    (scene.folder / "x.log").write_text("junk")
+    (scene.folder / "d" / "e" / "run").chmod(0o644)
+    time.sleep(0.08)
+    tracker = Tracker(scene.box, scene.store, start_tree=scene.start, ignore_rules_from=scene.start)
+    scene.box.commands = 0
+    tracker.begin_placed(scene.start)
+    assert (scene.box.commands, scene.box.archives) == (2, 0)
+    found, whole = scene.store.entries(tracker.take()), scene.store.entries(scene.extracted())
+    assert found.pop(b"a") == scene.store.entries(scene.start)[b"a"] != whole.pop(b"a")
+    assert found == whole
+    (scene.folder / "a").write_text("TWO\n")
+    assert tracker.take() == scene.extracted()
+
+
 def _write(path: Path, text: str, modified: float | None = None) -> None:
     path.write_text(text)
     if modified is not None:
@@ -334,6 +352,17 @@ def _swap_for_a_link(path: Path) -> None:
     path.symlink_to("d/b")
 
 
+def _swap_folder_for_a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("no folder any more")
+
+
+def _swap_for_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "below").write_text("new")
+
+
 def _swap_for_a_fifo(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
@@ -344,15 +373,19 @@ def _swap_for_a_fifo(path: Path) -> None:
     [
         (lambda folder: (folder / "a").write_text("changed\n"), False),
         (lambda folder: (folder / "d" / "b").chmod(0o755), False),
-        (lambda folder: (folder / "d" / "b").rename(folder / "a"), True),
+        (lambda folder: (folder / "d" / "b").rename(folder / "a"), False),
         (lambda folder: (folder / "new.log").write_text("junk"), False),
         (lambda folder: (folder / "old.log").unlink(), False),
         (lambda folder: (folder / "kept" / "last").write_text("2"), False),
         (lambda folder: (folder / "kept" / "more").write_text("2"), False),
         (lambda folder: (folder / "kept" / "CACHEDIR.TAG").unlink(), True),
         (lambda folder: (folder / "kept" / "CACHEDIR.TAG").write_text("another"), True),
-        (lambda folder: (folder / "n").write_text("counts"), True),
-        (lambda folder: (folder / "d" / "b").unlink(), True),
+        (lambda folder: (folder / "n").write_text("counts"), False),
+        (lambda folder: (folder / "d" / "b").unlink(), False),
+        (lambda folder: (folder / "d" / "b").rename(folder / "n"), False),
+        (lambda folder: _swap_folder_for_a_file(folder / "d"), True),
+        (lambda folder: _swap_for_a_folder(folder / "a"), True),
+        (lambda folder: _swap_folder_for_a_file(folder / "sub"), True),
         (lambda folder: _swap_for_a_file(folder / "link"), True),
         (lambda folder: _swap_for_a_link(folder / "a"), True),
         (lambda folder: _swap_for_a_fifo(folder / "a"), True),

@@ -22,6 +22,7 @@ from research.bench import (
     prefix_bench,
     prm_bench,
     recording_bench,
+    remains_bench,
     rollout_bench,
     sandbox_bench,
     window_bench,
@@ -129,22 +130,30 @@ def test_the_atif_bench_imports_every_document_that_it_exported() -> None:
 @pytest.mark.usefixtures("bubblewrap")
 def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:
     mirror = placing_bench.generated(tmp_path / "made", 20).mirror
-    measures = sandbox_bench.run(mirror=mirror, turns=10, sizes={"1 MB": (1, 1)}, trees={"tiny": 30})
+    measures = sandbox_bench.run(mirror=mirror, turns=10, sizes={"1 MB": (1, 1)}, trees={"tiny": 30}, placings=2)
     commands = {measure.name: measure.value for measure in measures if measure.bench.startswith("a trivial command")}
     assert 0 < commands["our channel"] < commands["docker exec by CLI"]
     notes = [measure.note for measure in measures if measure.bench.startswith("snapshot and restore")]
     assert notes == ["1 MB"] * 4, "both ways keep as much"
     assert {measure.bench for measure in measures if measure.name == "our set-up in a new container"} == {
-        "a stage on a tiny tree of 30 files, median of 1",
-        "a stage on the tip of mirror.git, median of 2",
+        "a stage on a tiny tree of 30 files, median of 2, of the rest 2",
+        "a stage on the tip of mirror.git, median of 2, of the rest 2",
     }
     for backend in ("docker", "local"):
         search = {
             measure.name: measure.value for measure in measures if measure.bench.startswith(f"a search in {backend}")
         }
         assert all(0 < search[name] < 60 for name in ("snapshot", "branch", "restore", "forget", "move_tree to B_t"))
-        assert 0 < search["100 snapshots, each restored"] <= search["100 snapshots, none restored"]
+        assert all(0 <= search[f"100 snapshots{how} restored"] < 1000 for how in (", each", " of a copy, none"))
+        assert search["20 branches of one snapshot, alive at once"] < 120
     assert [measure.value for measure in measures if measure.name == "load average before"] > [0]
+
+
+@pytest.mark.docker
+@pytest.mark.usefixtures("bubblewrap")
+def test_stages_and_branches_leave_nothing_behind() -> None:
+    measures = remains_bench.run(stages=4, branches=6)
+    assert [measure.value for measure in measures if measure.goal is not None] == [0] * 10
 
 
 @pytest.mark.drawn(2)
@@ -163,7 +172,7 @@ def test_the_window_bench_counts_every_second_of_a_window_once(backend: str) -> 
         assert window[name].note.startswith(f"{steps} times"), "variants begin at the fifth step of their seeds"
     assert window["snapshot"].note.startswith(f"{steps + 1} times"), "and the window's own"
     times = {"branch": 4, "close of a branch": 4, "restore": 1, window_bench.MADE: 4 + 1}
-    times |= {window_bench.FIRST_TREE: 4, window_bench.LATER_TREE: steps - 3, "names of S_t": 4}
+    times |= {window_bench.FIRST_TREE: 4, window_bench.LATER_TREE: steps - 4, window_bench.COPIED: 4, "names of S_t": 4}
     assert {name: int(window[name].note.split()[0]) for name in times} == times
     assert window["snapshots of a window"].note == f"{steps} of them"
     assert 0 < window["snapshots of a window"].value * 25 == pytest.approx(window["snapshots of 100 candidates"].value)

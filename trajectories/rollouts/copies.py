@@ -9,21 +9,33 @@ from environments.sandboxes.sandbox import Sandbox
 
 
 class TrackedCopies:
-    """See `StageCopies`. `tracker_of` makes a sandbox's tracker, and `counted` gives what counts of its tree."""
+    """See `StageCopies`. `tracker_of` makes a sandbox's tracker, and `counted` gives what counts of its tree. `placed`
+    is what is known of the stage's sandbox before anybody has used it."""
 
-    def __init__(self, tracker_of: Callable[[Sandbox], Tracker], counted: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        tracker_of: Callable[[Sandbox], Tracker],
+        counted: Callable[[str], str] = str,
+        placed: TrackedTree | None = None,
+    ) -> None:
         self._tracker_of = tracker_of
         self._counted = counted
+        self._placed = placed
         self._known: dict[str, TrackedTree] = {}
         """By snapshot."""
 
     def track(self, sandbox: Sandbox, snapshot: str | None) -> TrackedCopy:
         """See `StageCopies`. Raises as `Tracker.take`."""
         tracker = self._tracker_of(sandbox)
+        # The first copy alone is made before any has run: later ones could have files whose times were set back.
+        placed, self._placed = self._placed, None
         if snapshot in self._known:
             tracker.begin_as(self._known[snapshot])
         elif snapshot is not None:
-            tracker.take()
+            if placed is not None:
+                tracker.begin_as(placed)
+            else:
+                tracker.take()
             self._keep(snapshot, tracker)
         return TrackedCopy(tracker, self._counted, self._keep)
 

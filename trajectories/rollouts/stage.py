@@ -15,7 +15,7 @@ from typing import Any
 
 from environments.checkouts.carry import Carry
 from environments.checkouts.checkout import place_repository
-from environments.checkouts.tracking import Tracker
+from environments.checkouts.tracking import TrackedTree, Tracker
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.outcomes import Grade
 from prchain.core.errors import (
@@ -90,6 +90,8 @@ class StageRun:
         self._position = stage.position
         self._started = False
         self._tracker: Tracker | None = None
+        self._placed: TrackedTree | None = None
+        """What is known of the sandbox before the agent has used it."""
         self._resources = ExitStack()
         self._tests = HiddenTests(rollout, stage)
 
@@ -345,6 +347,9 @@ class StageRun:
             place_repository(self._sandbox, rollout.chain_context.trees, start, history=history)
             restored["refreshed"] = False
         self._track_anew()
+        if self._tracker is not None and "refreshed" not in restored:
+            self._tracker.begin_placed(tree)
+            self._placed = self._tracker.known()
         self._started = True
         return {"restored": restored} if worked else {}
 
@@ -388,6 +393,8 @@ class StageRun:
         if not rollout.options.track_steps:
             return None
 
+        placed, self._placed = self._placed, None  # of the first attempt: the next ones find what that did
+
         def counted(tree: str) -> str:
             return workplace.without_refresh_outputs(tree, start)
 
@@ -396,7 +403,7 @@ class StageRun:
             start,
             self._stage.query,
             rollout.chain_context.trees,
-            TrackedCopies(self._tracker_of, counted),
+            TrackedCopies(self._tracker_of, counted, placed),
             lambda words: rollout.tell(f"{self._label(attempt)}: {words}"),
         )
 

@@ -192,6 +192,12 @@ class TreeStore(GitRepository):
         with self.stream("cat-file", "--batch", lines=blob_names) as output:
             return [_content(output, name) for name in blob_names]
 
+    def sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """The sizes of blobs; one that is missing has none."""
+        with self.stream("cat-file", "--batch-check=%(objectname) %(objectsize)", lines=names) as output:
+            words = [line.split() for line in output]
+        return {name.decode(): int(size) for name, size in words if size.isdigit()}
+
     def diff(self, old: str, new: str) -> list[TreeChange]:
         """The paths that differ between two trees or commits; a rename is a deletion and an addition."""
         arguments = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")

@@ -61,7 +61,7 @@ class MachineSandbox(LocalSandbox):
         if self.begin_with is not None:
             # The folder itself stays: who is not root cannot make it anew.
             begin, self.begin_with = self.begin_with, None
-            _refill(Path(self.config.workdir), begin)
+            _refill(Path(self.config.workdir), begin.folder)
         return super()._make()
 
     def _spawn(self, folder: Path, state: Path) -> subprocess.Popen[bytes]:
