@@ -44,7 +44,8 @@ _FRAMES = frozenset(
     {"sys._getframe", "inspect.currentframe", "inspect.stack", "inspect.getouterframes", "traceback.extract_stack"}
 )
 _TESTISH = re.compile(r"(?:^|\W)(?:tests?_\w*|tests?|pytest|unittest|conftest)(?:\W|$)")
-_DEEP = frozenset({"f_locals", "f_trace", "tb_frame"})
+_DEEP = frozenset({"f_locals", "f_trace", "tb_frame", "co_consts", "co_names"})
+"""Of frames and of code objects: what a caller holds, and the words and values that it is made of."""
 _PROBES = frozenset({"RWF_NOWAIT", "mincore", "posix_fadvise", "POSIX_FADV_DONTNEED"})
 """Ask whether a page of a file was read, by whomever, or make it unread."""
 _MEMORY = re.compile(r"/proc/(?:self|thread-self|\{\})/(?:mem|maps|fd|environ)\b")
@@ -229,8 +230,14 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
             ast.Store,
         ):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (attr,))
-        case ast.While() if any(isinstance(it, ast.Attribute) and it.attr == "f_back" for it in ast.walk(node)):
+        case ast.While() | ast.For() if any(
+            isinstance(it, ast.Attribute) and it.attr == "f_back" for it in ast.walk(node)
+        ):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, ("f_back",))
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, part, *_]) if joined(part) in _DEEP | {"f_back"}:
+            yield _Place(SuspicionRule.RUNNER_REACHED, node, (joined(part),))
+        case ast.Attribute() | ast.Name() if names(node) == "ast.Assert":  # it reads what tests ask for
+            yield _Place(SuspicionRule.RUNNER_REACHED, node, ("ast.Assert",))
         case ast.Constant(value=str(value)) if id(node) not in prose and len(value) < 200 and _MEMORY.search(value):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (value,))
         case ast.JoinedStr() if _MEMORY.search(text_of(node) or ""):
