@@ -221,7 +221,7 @@ def test_a_grade_from_a_run_that_a_machine_ended_is_not_stored(
 ) -> None:
     before = len(world.rows(GradedTree, "tree"))
     lost = TestRun({}, "", 0.0, None, infra="sandbox_lost")
-    monkeypatch.setattr(PartSuite, "run", lambda _self, _tree: lost)
+    monkeypatch.setattr(PartSuite, "run", lambda _self, _tree, _expected: lost)
     (ended,) = grading(world, []).run([PatchUnit(world.chains[0], 1, new_file("src/lost.py"))]).results
     assert ended.outcome == "sandbox_lost" and len(world.rows(GradedTree, "tree")) == before
 
