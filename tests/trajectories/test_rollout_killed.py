@@ -171,6 +171,11 @@ def sandboxes_of(pid: int) -> list[int]:
     return results
 
 
+def tried(world: RolloutWorld) -> bool:
+    """Whether a rollout was tried again after its sandbox was lost."""
+    return any(tries for (tries,) in world.rows(Trajectory, "tries"))
+
+
 @pytest.mark.whole
 def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None:
     chains: list[tuple[int, ...]] = [(1, 2), (2,), (3,), (4,)]
@@ -183,7 +188,9 @@ def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None
         with FakeEndpoint(part) as endpoint:
             run = start(rough.folder, endpoint, *arguments, patience=PATIENCE)
             wait_for(lambda: len(rough.rows(TrajectoryMessage, "ordinal", kind="turn")) >= 6, seconds=120)
-            for _ in range(3):  # sandboxes die under their commands
+            until = time.monotonic() + 20
+            # Sandboxes die under their commands, those of agents among them: others are made anew without a word.
+            while time.monotonic() < until and (shot < 6 or not tried(rough)):
                 for pid in sandboxes_of(run.pid)[:2]:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
@@ -206,7 +213,7 @@ def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None
         assert ids(rough) == ids(calm) and len(ids(calm)) == 8
         for name in ids(calm):
             assert rough.whole(name) == calm.whole(name)
-        assert sum(tries for (tries,) in rough.rows(Trajectory, "tries")) > 0, "dead sandboxes were made anew"
+        assert tried(rough), "dead sandboxes were made anew"
         stored = Counter(rough.calls())
         assert max(stored.values()) == 1, "no stored reply was paid twice"
         assert stored.keys() == Counter(calm.calls()).keys()
