@@ -149,8 +149,8 @@ class _Grade:
         statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
         if cheats:
             statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
-        cheats = {*cheats, *found.cheats}
-        return replace(found, statuses=statuses, cheats=tuple(sorted(cheats)), settled=bool(failed and not cheats))
+        known = (*found.cheats, *sorted(cheats.difference(found.cheats)))
+        return replace(found, statuses=statuses, cheats=known, settled=bool(failed and not known))
 
     def _fight(self, named: Sequence[str], *, at_once: bool) -> _Fight:
         """All sides of a duel of the chosen tests: of these alone, where they are `named`, with all others of their
