@@ -10,6 +10,7 @@ import pytest
 from environments.sandboxes.relaying import relayed
 from environments.sandboxes.sandbox import Sandbox, SandboxStream
 from prchain.core.errors import SandboxError, SandboxLost
+from tests.endpoint import wait_for
 from tests.environments.conformance import Make
 from tests.environments.relays import serving_echo
 
@@ -94,7 +95,8 @@ class StreamConformance:
             "while read -r line; do echo $line; done"
         )
         assert stream.receive(20) == (False, b"ready\n")
-        assert sandbox.leftovers() == before, "a stream is no leftover, nor is what left its session"
+        # A stream is no leftover, nor is what left its session, once it has.
+        wait_for(lambda: sandbox.leftovers() == before)
         assert sandbox.exec("sleep 5; echo never", timeout=0.3).timed_out
         assert sandbox.exec("echo own").output == b"own\n"
         stream.send(b"alive\n")
