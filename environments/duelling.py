@@ -125,14 +125,15 @@ class _Grade:
     def _fought(self) -> TestRun:
         """A duel of some tests alone, and then a run of all. What failed alone, but passes there, may need those before
         it, or a quiet machine: the duel is fought again, and has to be won twice, for now a process has seen all."""
-        fight = self._fight(self._duel.named(self._chosen, self._ids), at_once=True)
+        named = self._duel.named(self._chosen, self._ids)
+        fight = self._fight(named, at_once=True)
         self._bench.close_others()
         if fight.unusable is not None:
             return fight.unusable
         found = self._whole_run()
         if not found.usable:
             return found
-        if fight.is_alone and not fight.cheats and all(found.statuses.get(it) is Status.passed for it in fight.failed):
+        if named and not fight.cheats and all(found.statuses.get(it) is Status.passed for it in fight.failed):
             for _ in range(2 if fight.failed else 0):
                 fight = self._fight([], at_once=False)
                 if fight.unusable is not None:
@@ -167,18 +168,17 @@ class _Grade:
         cheats = {it for run in runs for it in run.cheats}
         cheats |= {f"a test that was made false passes: {file}:{name}" for file, name in believed}
         lied = {it for test in believed for it in ids[test]}
-        return _Fight(failed, cheats, lied, is_alone=bool(named))
+        return _Fight(failed, cheats, lied)
 
 
 class _Fight(NamedTuple):
     """How a duel ended: the ids of true tests that did not pass, why work is no work, the ids of false tests that did
-    pass, a run that says nothing, and whether the tests ran alone."""
+    pass, and a run that says nothing."""
 
     failed: set[str]
     cheats: set[str]
     lied: set[str]
     unusable: TestRun | None = None
-    is_alone: bool = False
 
 
 def held_tests(

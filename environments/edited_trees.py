@@ -121,8 +121,10 @@ class EditedTrees:
                 read_shared(self._sandbox)
             else:
                 with ThreadPoolExecutor(1) as pool:
-                    pool.submit(self._read_beside)
-                    self._ready(fresh=True)
+                    reading = pool.submit(self._read_beside)
+                    sandbox = self._ready(fresh=True)
+                if not reading.result():
+                    read_shared(sandbox)
         except (RefreshFailed, PlacementFailed):
             self.close()
             raise
@@ -132,16 +134,19 @@ class EditedTrees:
         else:
             self._is_fresh = True
 
-    def _read_beside(self) -> None:
+    def _read_beside(self) -> bool:
         """Have the shared files in memory by a sandbox of their own: nothing of a tree runs there, and the first one is
-        made ready meanwhile."""
+        made ready meanwhile. False where another one cannot be, or shares nothing before it has begun."""
         sandbox = self._workplace.sandbox()
-        if isinstance(sandbox, SharesFiles) and sandbox.shared:
-            try:
-                with sandbox:
-                    read_shared(sandbox)
-            except SandboxError as error:
-                log.warning("the files that sandboxes share cannot be read: %s", error)
+        if not isinstance(sandbox, SharesFiles) or not sandbox.shared:
+            return False
+        try:
+            with sandbox:
+                read_shared(sandbox)
+        except (SandboxError, UsageError) as error:
+            log.warning("the files that sandboxes share are read after the tree is made ready: %s", error)
+            return False
+        return True
 
     def benches(self) -> Iterator[EditedTrees | None]:
         """Those that begin beside this one, in their order, each as soon as it is there: None for one that there cannot

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments import duelling
+from environments import duelling, edited_trees
 from environments.duelling import GradingSuite, held_tests
 from environments.edited_trees import EditedTrees
 from environments.graded_runs import graded_run
@@ -38,7 +38,7 @@ from environments.suites.canaries.plausible import Around, known_words
 from environments.suites.runners import unittest
 from environments.suites.testlogs import Status
 from environments.workplace import Workplace
-from prchain.core.errors import UsageError
+from prchain.core.errors import SandboxLost, UsageError
 from tests.environments.stageworld import PRICES, Changes, StageWorld, stage_world
 from tests.environments.stageworld import test_file as file_of_tests
 
@@ -301,6 +301,22 @@ def test_no_process_has_seen_the_true_tests_when_a_duel_is_fought(
     suite = GradingSuite(world.suite(), Random(7))
     suite.run(world.chain.stages[0].landed, expected(world))
     assert ran == ["side"] * (1 + len(suite.suite.baseline.held[0].seeds)) + ["whole"]
+
+
+def test_shared_files_are_read_after_all_where_the_sandbox_that_reads_them_beside_is_lost(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = list[Sandbox]()
+
+    def read(sandbox: Sandbox) -> None:
+        readers.append(sandbox)
+        if len(readers) == 1:
+            raise SandboxLost("the engine stopped")
+
+    monkeypatch.setattr(edited_trees, "read_shared", read)
+    monkeypatch.setattr(LocalSandbox, "shared", ("/tmp",))
+    run = GradingSuite(world.suite(), Random(7)).run(world.chain.stages[0].landed, expected(world))
+    assert set(run.statuses.values()) == {Status.passed} and len({id(it) for it in readers}) == len(readers) == 2
 
 
 def test_what_fails_alone_and_passes_among_all_has_to_win_two_more_duels(

@@ -71,10 +71,15 @@ class Scene:
         return extract_tree(self.box, self.store, start_tree=self.start, ignore_rules_from=self.start).tree
 
     def settle(self) -> None:
-        """Wait until no file is as young as the clock's tick, and have the tracker see that."""
-        time.sleep(0.08)
+        """Have the tracker see that no file is young any more."""
+        grow_old()
         self.tracker.take()
         self.box.commands = self.box.archives = 0
+
+
+def grow_old() -> None:
+    """Wait until no file is as young as the clock's tick: younger ones are read again, whatever their times say."""
+    time.sleep(0.08)
 
 
 @pytest.fixture
@@ -270,7 +275,7 @@ def test_a_copys_first_tree_costs_two_commands_and_no_archive(scene: Scene, whol
     scene.settle()
     box = _copy(scene, whole_seconds=whole_seconds)
     tracker = _begun_as(scene, box)
-    time.sleep(0.08)
+    grow_old()
     (box.folder / "a").write_text("changed\n")
     assert scene.store.entries(tracker.take()).keys() == scene.store.entries(scene.start).keys()
     assert (box.commands, box.archives) == (3, 0)
@@ -282,7 +287,7 @@ def test_the_tree_of_what_was_just_placed_is_known_by_one_command(scene: Scene) 
     (scene.folder / "made").write_text("by the refresh")
     (scene.folder / "x.log").write_text("junk")
     (scene.folder / "d" / "e" / "run").chmod(0o644)
-    time.sleep(0.08)
+    grow_old()
     tracker = Tracker(scene.box, scene.store, start_tree=scene.start, ignore_rules_from=scene.start)
     scene.box.commands = 0
     tracker.begin_placed(scene.start)
@@ -576,7 +581,7 @@ def test_an_answer_that_is_none_ends_in_an_extraction(tmp_path: Path, asked: str
     box = Lying(scene.folder)
     tracker = Tracker(box, scene.store, start_tree=scene.start, ignore_rules_from=scene.start)
     tracker.take()
-    time.sleep(0.08)
+    grow_old()
     (scene.folder / "a").write_text("changed\n")
     box.command_part, box.answer = asked, said
     assert tracker.take() == scene.extracted() != scene.start

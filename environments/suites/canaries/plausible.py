@@ -28,7 +28,9 @@ _SHORT = 6
 _MOST = 120
 """Values that are looked at."""
 _OF_LETTERS = 2
+"""The place among falsehoods of the one that has the true text's letters."""
 _MOST_GAPS = 6
+"""Blanks of a text that are left out, one at a time."""
 ENOUGH = 3
 """Values among which falsehoods are drawn, where there are so many."""
 

@@ -56,9 +56,10 @@ def falsify_rust(text: str, order: Callable[[str], Random | None]) -> tuple[str,
     found = tokens(text)
     pairs = closings(found)
     named: dict[str, list[RustTest]] = {}
-    for test in rust_tests(found, pairs):
+    tests = list(rust_tests(found, pairs))
+    for test in tests:
         named.setdefault(test.name, []).append(test)
-    file = _RustFile(found, pairs)
+    file = _RustFile(found, pairs, tests)
     draws = {name: order(name) for name in sorted(named)}
     can: dict[str, list[list[Falsehood]]] = {}
     for name, same in named.items():
@@ -87,14 +88,12 @@ def _line(text: str, place: int) -> str:
 class _RustFile:
     """A file's tokens, and what in its tests can be another thing."""
 
-    def __init__(self, found: Sequence[RustToken], pairs: Mapping[int, int]) -> None:
+    def __init__(self, found: Sequence[RustToken], pairs: Mapping[int, int], tests: Sequence[RustTest]) -> None:
         self._found, self._pairs = found, dict(pairs)
-        self._likely = _likely(found)
-        self._given: LikelyValues | None = None
+        self._tests, self._likely = tests, _likely(found)
 
     def changes(self, test: RustTest, *, opposite: bool) -> list[Falsehood]:
         """The best changes of a test: all of one kind."""
-        self._given = _likely(self._found[slice(*test.body)])
         kinds = self._opposites(test) if opposite else self._values(test)
         return next((found for kind in kinds if (found := list(kind))), [])
 
@@ -180,7 +179,7 @@ class _RustFile:
                     yield Falsehood(token.begin, token.end, self._number)
             elif token.kind in ("text", "raw"):
                 if not (has_parts and re.search(r"[{}]", token.text)) and not (has_parts and before == "("):
-                    yield Falsehood(token.begin, token.end, partial(self._text, given=self._given))
+                    yield Falsehood(token.begin, token.end, partial(self._text, number))
             elif token.kind == "letter":
                 yield Falsehood(token.begin, token.end, _letter)
             elif token.text in ("true", "false"):
@@ -195,12 +194,12 @@ class _RustFile:
         most = next((it for it in _SIZES if value <= it), value)
         return f"{self._likely.number(value, draw, most)}{parts['suffix'] if parts else ''}"
 
-    def _text(self, literal: str, draw: Random, given: LikelyValues | None) -> str:
+    def _text(self, number: int, literal: str, draw: Random) -> str:
         begin, end = literal.index('"') + 1, literal.rindex('"')
         content = literal[begin:end]
         # Who knows that what is asked for is one of the arguments can tell what is none.
-        by_given = given is not None and isinstance(draw, PlausibleDice) and draw.signs and not draw.turn
-        if literal[0] == '"' and by_given and given is not None and (own := given.alike(content)):
+        by_given = isinstance(draw, PlausibleDice) and draw.signs and not draw.turn
+        if literal[0] == '"' and by_given and (own := self._beside(number).alike(content)):
             return f'"{draw.choice(own)}"'
         if literal[0] == '"' and (other := self._likely.text(content, draw)) is not None:
             return f'"{other}"'
@@ -214,6 +213,11 @@ class _RustFile:
             return f"{literal[:end]}{near('', draw)}{literal[end:]}" if literal[0] == '"' else literal
         place = draw.choice(places)
         return f"{literal[: begin + place]}{near(content[place], draw)}{literal[begin + place + 1 :]}"
+
+    def _beside(self, number: int) -> LikelyValues:
+        """What the test says in which a token stands."""
+        bodies = (it.body for it in self._tests if it.body[0] <= number < it.body[1])
+        return _likely(self._found[slice(*next(bodies, (0, 0)))])
 
     def _turned(self, begin: int, end: int) -> Iterator[Falsehood]:
         """A condition that is its opposite: by its last call, its comparison, or a mark before it."""
