@@ -1,50 +1,21 @@
-"""Grading runs of a stage's tests, and duels: processes that hold an F2P test true or false
-(`environments.suites.canaries.duels`)."""
+"""Grading runs of a stage's tests, after duels of some of them (`environments.suites.canaries.duels`)."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from random import Random, SystemRandom
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from environments.edited_trees import AT_ONCE, EditedTrees
-from environments.suites.canaries.duels import (
-    KEPT,
-    MOST,
-    OF_ONE_NAME,
-    HeldTest,
-    Side,
-    dice,
-    drawn,
-    fitting,
-    function_of,
-    lies,
-    missed,
-    processes,
-    sides,
-    sides_of,
-)
-from environments.suites.runners import RUNNERS
+from environments.duel_runs import DuelRuns, Test, Told, changed_tests, ids_of
+from environments.edited_trees import EditedTrees
+from environments.suites.canaries.duels import HeldTest, drawn, lies, missed, processes, sides_of
+from environments.suites.canaries.masks import agrees
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from environments.suites.testtexts import ChangedTests
 from environments.workplace import PlantedTree, StageSuite
-from prchain.core.git.output import path_text
-from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
-
-if TYPE_CHECKING:  # an exported grader holds this module, and knows no runs of commands
-    from prchain.core.runs import Tell
-
-_LOOKED_AT = 40
-"""Tests of which a proof looks whether B_t has them: that takes a syntax tree or two each."""
-Test = tuple[str, str]
-"""A test file, and the name of a function in it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +41,7 @@ class GradingSuite:
         when it was false, or failed in a duel, has failed in all that come after. All have the same canaries: a test
         whose copies alone have other names would be known by its own. The tree is made ready once for all of them."""
         suite = self.suite
-        ids = _ids(suite, [(test.file, test.name) for test in suite.baseline.held], expected)
+        ids = ids_of(suite, [(test.file, test.name) for test in suite.baseline.held], expected)
         if not ids:
             yield partial(suite.run, tree)
             return
@@ -78,7 +49,7 @@ class GradingSuite:
         plain = suite.workplace.trees.edit(tree, laid.changes)
         planted = suite.planted(plain, suite.baseline.slots)
         workplace, files, known = suite.workplace, suite.files, suite.baseline
-        changed = _changed_tests(suite)
+        changed = changed_tests(suite)
         held = [it for it in suite.baseline.held if (it.file, it.name) in ids]
         chosen = drawn(held, self.draw, lambda it: changed(ids[it.file, it.name][0]) is False)
         most = processes(chosen)
@@ -106,8 +77,9 @@ class _Grade:
         plain: str,
     ) -> None:
         self._suite, self._draw, self._chosen, self._ids = suite, draw, chosen, ids
+        self._silent = [it for it in suite.baseline.held if it.masks is not None and it not in chosen]
         self._bench, self._planted = bench, planted
-        self._duel = _Duel(suite, bench, planted.tree, plain)
+        self._duel = DuelRuns(suite, bench, planted.tree, plain)
         self._lost = set[str]()
         self._is_won = False
 
@@ -158,17 +130,30 @@ class _Grade:
         files else. A false test that passes alone is no lie where the true one does not pass alone, for both say
         nothing."""
         ids = {(it.file, it.name): self._ids[it.file, it.name] for it in self._chosen}
-        forms = sorted(sides_of(self._chosen, self._draw), key=lambda _: self._draw.random())
-        runs = self._duel.run_all(forms, [file for file, _ in ids], named, at_once=at_once)
+        forms = sorted(sides_of(self._chosen, self._draw, self._silent), key=lambda _: self._draw.random())
+        ran = self._duel.run_all(forms, [file for file, _ in ids], named, at_once=at_once)
+        runs = [it.run for it in ran]
         if unusable := next((run for run in runs if not run.usable), None):
             return _Fight(set(), set(), set(), unusable)  # only then are there fewer runs than forms
         failed = {it for side, run in zip(forms, runs, strict=True) for it in missed(ids, side, run.statuses)}
+        silent = {test for it in ran for test in _untold(it.told, self._chosen)}
+        failed |= {it for test in silent for it in ids[test]}
         told = {it for side, run in zip(forms, runs, strict=True) for it in lies(ids, side, run.statuses)}
         believed = {it for it in told if not (named and failed.intersection(ids[it]))}
         cheats = {it for run in runs for it in run.cheats}
         cheats |= {f"a test that was made false passes: {file}:{name}" for file, name in believed}
         lied = {it for test in believed for it in ids[test]}
         return _Fight(failed, cheats, lied)
+
+
+def _untold(told: Told, chosen: Iterable[HeldTest]) -> set[Test]:
+    """The tests whose masks did not tell what they have to."""
+    return {
+        (it.file, it.name)
+        for it in chosen
+        for place, wanted in it.masks or ()
+        if not agrees(wanted, told.get((it.file, it.name), {}).get(place, ()))
+    }
 
 
 class _Fight(NamedTuple):
@@ -179,219 +164,3 @@ class _Fight(NamedTuple):
     cheats: set[str]
     lied: set[str]
     unusable: TestRun | None = None
-
-
-def held_tests(
-    suite: StageSuite, f2p: Collection[str], after: Mapping[str, Status], tell: Tell
-) -> tuple[HeldTest, ...]:
-    """Those functions of F2P tests that can be held in duels: on M_t, in fresh processes, all their tests pass as they
-    are and fail where they are made false, by at least one seed. `after` are the statuses of a run on M_t. Raises as
-    `StageSuite.run`."""
-    runner = RUNNERS[suite.workplace.runner]
-    if runner.falsify is None or not f2p:
-        return ()
-    texts, wanted = _TestTexts(suite), {*f2p}
-    files = sorted({_file_of(suite, it) for it in f2p})
-    ids = _ids(suite, {(file, name) for file in files for name in texts.names(file)}, after)
-    known = sorted(test for test, found in ids.items() if not wanted.isdisjoint(found))
-    order = Random(suite.landed)
-    changed = _changed_tests(suite)
-    tried = {test: ids[test] for test in sorted(_some(known, order, lambda it: changed(ids[it][0]) is False))}
-    if not tried:
-        return ()
-    fits: dict[Test, list[int]] = {test: [] for test in tried}
-    landed = suite.with_overlay(suite.landed)
-    with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(()), secret=True) as bench:
-        duel = _Duel(suite, bench, landed, landed)
-        seeds, last_seeds = runner.falsify.seeds, runner.falsify.last_seeds
-        for seed in (*seeds, *last_seeds):
-            asked = {test: found for test, found in tried.items() if seed in seeds or not fits[test]}
-            for test in sorted(_fit(duel, asked, seed, order, tell)):
-                fits[test].append(seed)
-    return tuple(HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds)
-
-
-def _fit(duel: _Duel, asked: Mapping[Test, Sequence[str]], seed: int, order: Random, tell: Tell) -> set[Test]:
-    """Those of the tests, each with its ids, that pass as they are and fail by this seed."""
-    fit = {*asked}
-    for number, side in enumerate(sides([(*test, seed) for test in asked], order) if asked else (), 1):
-        tell(f"duel {seed}, run {number}")
-        run = duel.run(side, [file for file, _ in asked])
-        if run.usable and not run.statuses and len(asked) > 1:
-            # Where one does not compile, none is run.
-            tests = sorted(asked)
-            parts = (tests[: len(tests) // 2], tests[len(tests) // 2 :])
-            return set().union(*(_fit(duel, {it: asked[it] for it in part}, seed, order, tell) for part in parts))
-        fit &= fitting(asked, side, run.statuses) if run.usable else set()
-    return fit
-
-
-def _changed_tests(suite: StageSuite) -> ChangedTests:
-    """Whether M_t has a test that B_t has not, or has otherwise."""
-    trees = suite.workplace.trees
-
-    def reader(commit: str) -> Callable[[str], str | None]:
-        entries = trees.entries(commit)
-
-        def read(path: str) -> str | None:
-            entry = entries.get(path.encode("utf-8", "surrogateescape"))
-            found = trees.blobs([entry.blob]) if entry and entry.mode in (FILE, EXECUTABLE) else []
-            return found[0].decode("utf-8", "replace") if found else None
-
-        return cache(read)
-
-    old, new = reader(suite.base), reader(suite.landed)
-    return ChangedTests(suite.workplace.runner, suite.files, {path: path for path in suite.files}, old, new)
-
-
-def _some(known: Sequence[Test], order: Random, is_old: Callable[[Test], bool]) -> list[Test]:
-    """At most `KEPT` of the tests, and of those whose functions have one name `OF_ONE_NAME`; old ones last, as far as
-    that was looked at."""
-    named = Counter[str]()
-    chosen: list[Test] = []
-    shuffled = order.sample(known, len(known))
-    old = {it for it in shuffled[:_LOOKED_AT] if is_old(it)} if len(known) > MOST else set[Test]()
-    for file, name in sorted(shuffled, key=lambda it: it in old):
-        if len(chosen) < KEPT and named[function_of(name)] < OF_ONE_NAME:
-            named[function_of(name)] += 1
-            chosen.append((file, name))
-    return chosen
-
-
-class _Duel:
-    """Runs of both sides of a duel on a tree with its overlay, `plain`; the bench begins on `first`, which differs from
-    it in test files alone."""
-
-    def __init__(self, suite: StageSuite, bench: EditedTrees, first: str, plain: str) -> None:
-        self._suite, self._bench, self._plain = suite, bench, plain
-        self._texts = _TestTexts(suite)
-        changed = suite.workplace.trees.diff(first, plain) if first != plain else ()
-        self._changed = [path_text(change.path) for change in changed]
-
-    def named(self, chosen: Iterable[HeldTest], ids: Mapping[Test, Sequence[str]]) -> list[str]:
-        """What has the runner run these tests alone, by their ids, in the order in which they stand in their files;
-        nothing where it cannot be told."""
-        files = self._suite.files
-        places = sorted((files.index(it.file), self._texts.place(it.file, it.name), it.name, it.file) for it in chosen)
-        found = [test for *_, name, file in places for test in ids[file, name]]
-        return RUNNERS[self._suite.workplace.runner].named(files, found)
-
-    def run_all(
-        self, forms: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
-    ) -> list[TestRun]:
-        """All sides, in the order of their forms, two `at_once` in sandboxes beside the first, where the backend can
-        have several; after one that says nothing no other begins."""
-        given, found = [*files], dict[int, TestRun]()
-        benches = self._bench.benches() if at_once else iter(())
-
-        def run_one(number: int, bench: EditedTrees) -> None:
-            if all(run.usable for run in [*found.values()]):
-                found[number] = self.run(forms[number], given, named, bench)
-
-        begun: dict[int, Future[None]] = {}
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for number, bench in zip(range(len(forms)), benches, strict=False):
-                if bench is not None:
-                    begun[number] = pool.submit(run_one, number, bench)
-            for done in begun.values():
-                done.result()
-        for number in range(len(forms)):
-            if number not in begun:
-                self._bench.begin()
-                run_one(number, self._bench)
-        return [found[number] for number in sorted(found)]
-
-    def run(
-        self, side: Side, files: Iterable[str], named: Sequence[str] = (), bench: EditedTrees | None = None
-    ) -> TestRun:
-        """One side, in a fresh process that sees nothing of another: of `files` all tests, or those that are named."""
-        trees = self._suite.workplace.trees
-        changes: dict[bytes, TreeEntry | None] = {}
-        for file in sorted({file for file, _ in side.false}):
-            text, _ = self._texts.falsified(file, side.false)
-            path, entry = self._texts.entry(file)
-            changes[path] = entry._replace(blob=trees.write_blob(text.encode("utf-8", "surrogateescape")))
-        tree = trees.edit(self._plain, changes) if changes else self._plain
-        paths = [*self._changed, *(path_text(path) for path in changes)]
-        given = [*dict.fromkeys(files)]
-        bench = bench or self._bench
-        return bench.run(tree, paths, self._suite.workplace.test_timeout, fresh=True, files=given, named=named)
-
-
-class _TestTexts:
-    """The texts of M_t's test files, as they are and with tests made false."""
-
-    def __init__(self, suite: StageSuite) -> None:
-        self._suite = suite
-        entries = suite.workplace.trees.entries(suite.landed)
-        self._entries = {path_text(path): (path, it) for path, it in entries.items() if it.mode in (FILE, EXECUTABLE)}
-        self._known = cache(self._lines_before)
-
-    def entry(self, file: str) -> tuple[bytes, TreeEntry]:
-        return self._entries[file]
-
-    def place(self, file: str, name: str) -> int:
-        """Where a test's name first stands in a file; -1 for nowhere."""
-        found = re.search(rf"\b{re.escape(function_of(name))}\b", self._text(file))
-        return -1 if found is None else found.start()
-
-    def names(self, file: str) -> frozenset[str]:
-        """The tests of a file that can be made false by some seed of their language."""
-        falsifier = RUNNERS[self._suite.workplace.runner].falsify
-        seeds = (*falsifier.seeds, *falsifier.last_seeds) if falsifier is not None else ()
-        known = self._known(file)
-        made = (self._made(file, partial(dice, self._suite.landed, file, seed=seed, known=known)) for seed in seeds)
-        return frozenset(name for _, names in made for name in names)
-
-    def falsified(self, file: str, false: Mapping[Test, int]) -> tuple[str, frozenset[str]]:
-        """The file with those of its tests made false that stand in the mapping, and the names of these."""
-
-        def order(name: str) -> Random | None:
-            seed = false.get((file, name))
-            return None if seed is None else dice(self._suite.landed, file, name, seed, self._known(file))
-
-        return self._made(file, order)
-
-    def _made(self, file: str, order: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
-        falsifier = RUNNERS[self._suite.workplace.runner].falsify
-        if falsifier is None or file not in self._entries:
-            return "", frozenset()
-        return falsifier.falsify(self._text(file), order)
-
-    def _lines_before(self, file: str) -> frozenset[str]:
-        """The lines of B_t's file of this name."""
-        trees = self._suite.workplace.trees
-        entry = trees.entries(self._suite.base).get(self._entries[file][0]) if file in self._entries else None
-        if entry is None or entry.mode not in (FILE, EXECUTABLE):
-            return frozenset()
-        text = trees.blobs([entry.blob])[0].decode("utf-8", "surrogateescape")
-        return frozenset(it.strip() for it in text.splitlines())
-
-    def _text(self, file: str) -> str:
-        return self._suite.workplace.trees.blobs([self._entries[file][1].blob])[0].decode("utf-8", "surrogateescape")
-
-
-def _file_of(suite: StageSuite, test: str) -> str:
-    """The file in which a test stands; empty where its id does not tell."""
-    runner = RUNNERS[suite.workplace.runner]
-    file_of = (runner.falsify and runner.falsify.file_of) or runner.file_of
-    return file_of(test, suite.files) or ""
-
-
-def _names(suite: StageSuite, test: str) -> tuple[Test, Test]:
-    """What a test may be known as: by its function's name, and by that with the class before it."""
-    runner = RUNNERS[suite.workplace.runner]
-    file, name = _file_of(suite, test), runner.name_of(test)
-    place = test.removeprefix(file).partition("[")[0]
-    owner = re.split(r"::|\.", place[: place.rfind(name)].rstrip(":."))[-1]
-    return (file, name), (file, f"{owner}.{name}")
-
-
-def _ids(suite: StageSuite, wanted: Collection[Test], known: Iterable[str]) -> dict[Test, Sequence[str]]:
-    """Those of the known ids that are of the tests that are wanted."""
-    names = {*wanted}
-    found = defaultdict[Test, list[str]](list)
-    for test in known:
-        for known_as in names.intersection(_names(suite, test)):
-            found[known_as].append(test)
-    return dict(found)

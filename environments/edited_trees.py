@@ -163,9 +163,11 @@ class EditedTrees:
         files: Sequence[str] | None = None,
         canaries: Sequence[Canary] = (),
         named: Sequence[str] = (),
+        masked: str = "",
     ) -> TestRun:
         """Run the tests on a tree, for `timeout` seconds at most; `paths` are the files in which it differs. `files`
-        are run in place of all, or what is `named` of them, and `canaries` stand in them. Raises as `Workplace.place`.
+        are run in place of all, or what is `named` of them; `canaries` stand in them, or masks whose report is
+        `masked`. Raises as `Workplace.place`.
 
         What becomes of a sandbox that ends at its limits, or is lost, is as in `TestBench.run`.
         """
@@ -174,7 +176,7 @@ class EditedTrees:
             start = time.monotonic()
             try:
                 given = self._files if files is None else files
-                return self._run(tree, paths, timeout, given, canaries, named, fresh=fresh)
+                return self._run(tree, paths, timeout, given, canaries, named, masked, fresh=fresh)
             except SandboxLimit as error:
                 self.close()
                 return unusable_run(error, start)
@@ -195,7 +197,8 @@ class EditedTrees:
         timeout: float,
         files: Sequence[str],
         canaries: Sequence[Canary],
-        named: Sequence[str] = (),
+        named: Sequence[str],
+        masked: str,
         *,
         fresh: bool,
     ) -> TestRun:
@@ -218,6 +221,7 @@ class EditedTrees:
                 baseline=self._known,
                 canaries=canaries,
                 named=named,
+                masked=masked,
             )
         finally:
             self._ended = time.time()

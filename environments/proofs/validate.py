@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from environments.backend import Backend
 from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import next_state
-from environments.duelling import held_tests
+from environments.held_tests import held_tests
 from environments.images.provide import Provider
 from environments.images.stage_image import StageImage
 from environments.proofs.foresight import foreseen_end, whole_patches

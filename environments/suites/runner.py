@@ -17,6 +17,7 @@ from prchain.core.git.output import path_name
 if TYPE_CHECKING:  # a page of help needs a runner's command alone
     from environments.suites.canaries.canary import Planter
     from environments.suites.canaries.duels import Falsifier
+    from environments.suites.canaries.masks import Masker
     from environments.suites.projectfiles import Part
     from environments.suites.testlogs import Status
     from prchain.core.code.inline_tests import InlineTest
@@ -212,6 +213,8 @@ class Runner:
     else; None where tests keep their names."""
     falsify: Falsifier | None = None
     """Makes tests of a file false; None where that is not known for this runner."""
+    mask: Masker | None = None
+    """Masks tests of a file; None where that is not known for this runner."""
 
     def curtly(self, command: TestCommand) -> TestCommand:
         """The same command, where nobody reads why tests fail."""

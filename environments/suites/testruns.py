@@ -30,6 +30,7 @@ from typing import ClassVar
 from environments.sandboxes.sandbox import ExecResult, Sandbox
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResults
+from environments.suites.canaries.masks import TOLD_LIMIT
 from environments.suites.runner import Runner, TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import EventLog, Status, failures, join, read_events
@@ -85,6 +86,8 @@ class TestRun:
     """The tests whose canary passes (`environments.suites.canaries.canary.CanaryResults.copied`), sorted."""
     settled: bool = False
     """A duel has shown that a test fails: no other run of the tree changes that."""
+    told: str = ""
+    """What masks told (`environments.suites.canaries.masks.told`)."""
     taken_back: tuple[str, ...] = ()
     """What the tree's own changes do not count (`environments.checkouts.overlay.Overlay.taken_back`)."""
     __test__: ClassVar[bool] = False  # no class of tests, whatever pytest thinks of its name
@@ -114,9 +117,11 @@ def run_tests(
     baseline: RunnerBaseline | None = None,
     canaries: Sequence[Canary] = (),
     named: Sequence[str] = (),
+    masked: str = "",
 ) -> TestRun:
     """Run the tests of these files (paths from the tree's root) once; `timeout` in seconds, for all of them. With
-    `named`, what the runner has for some tests of the files (`Runner.named`), these are run alone.
+    `named`, what the runner has for some tests of the files (`Runner.named`), these are run alone. `masked` is the
+    report of masks that stand in the files, in a folder made for it; what cannot be read of it has told nothing.
 
     `canaries` stand in the files (`environments.suites.canaries`). Where one of them passes that has to fail or to be
     skipped, or where a function of the runner was replaced, somebody cheats: no test passed, each pass is an error, and
@@ -134,7 +139,10 @@ def run_tests(
         return TestRun({}, "", 0.0, 0, notes=tuple(lost))
     known = baseline or RunnerBaseline()
     key = secrets.token_bytes(32)
+    if masked:
+        sandbox.write(masked, b"")
     ran, log, unread = _start(sandbox, command, files, named, known, key, timeout=timeout, workdir=workdir)
+    words = _read(sandbox, masked, TOLD_LIMIT)[0].decode("utf-8", "replace") if masked else ""
     told = _signed(runner, log, key, ran, known) if command.signed else _printed(runner, log, ran)
     trusted = command.signed and runner.reports
     if not trusted:
@@ -161,6 +169,7 @@ def run_tests(
         told.observed.with_canaries(results.fit()),
         cheats,
         tuple(sorted(set(results.copied(known.slots)))),
+        told=words,
     )
 
 
@@ -307,13 +316,13 @@ def _doubted(statuses: Mapping[str, Status]) -> dict[str, Status]:
 _TOO_LARGE = "report_too_large"
 
 
-def _read(sandbox: Sandbox, report: str) -> tuple[bytes, str]:
-    """The report, and why it cannot be read: what was said, or that it is too large."""
+def _read(sandbox: Sandbox, report: str, most: int = REPORT_LIMIT) -> tuple[bytes, str]:
+    """The report of `most` bytes, and why it cannot be read: what was said, or that it is too large."""
     counted = sandbox.exec(f"wc -c <{report}", cwd="/")
     size = counted.output.strip()
     if not size.isdigit():
         return b"", " ".join(counted.text.split())[:200] or f"wc ended with {counted.exit_code}"
-    if int(size) > REPORT_LIMIT:
+    if int(size) > most:
         return b"", _TOO_LARGE
     try:
         return sandbox.read(report), "" if int(size) else "it is empty"

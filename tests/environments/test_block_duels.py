@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.duelling import GradingSuite, held_tests
+from environments.duelling import GradingSuite
+from environments.held_tests import held_tests
 from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER, falsify_javascript
 from environments.suites.canaries.duels import dice
 from environments.suites.runners import RUNNERS, nodetest

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments import duelling, edited_trees
-from environments.duelling import GradingSuite, held_tests
+from environments.duelling import GradingSuite
 from environments.edited_trees import EditedTrees
 from environments.graded_runs import graded_run
+from environments.held_tests import held_tests
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.canaries.duels import (

@@ -2,7 +2,8 @@
 
 A canary lies beside the test that it copies, and code that reads both learns which is which. Of a duel one fresh
 process runs the test as it is, another one (or some) the same test, by the same name and in the same file, asking for
-another value; which comes first is secret. Work that passes the false one passes whatever it is asked. Pure.
+another value; which comes first is secret. Work that passes the false one passes whatever it is asked. Better is a test
+whose masks tell what it is given (`environments.suites.canaries.masks`): then no process knows what is right. Pure.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ MOST = 3
 """Tests of one grade that are held."""
 KEPT = 9
 """Tests of a stage among which these are drawn."""
+MASKED = 40
+"""Tests of a stage that are masked, at most."""
 MOST_FALSE = 3
 """Falsehoods of a test that is held beside fewer than `MOST`, each in a process of its own."""
 OF_ONE_NAME = 2
@@ -55,24 +58,37 @@ class Falsifier:
 
 
 class HeldTest(NamedTuple):
-    """A test whose falsehoods fail on M_t: `seeds` are those that do."""
+    """A test that duels hold: `seeds` are those whose falsehoods fail on M_t, and `masks` its masked places, each with
+    what it has to tell (`environments.suites.canaries.masks.asked`). Of a test that passes on M_t with all its places
+    masked but the `plain` ones, masks of which nothing is asked have no entry; None: it is not masked."""
 
     file: str
     name: str
     seeds: tuple[int, ...]
+    masks: tuple[tuple[int, str], ...] | None = None
+    plain: tuple[int, ...] = ()
+
+    @property
+    def tells(self) -> bool:
+        """Whether its masks say that work is right."""
+        return bool(self.masks)
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> HeldTest:
-        """From a stored row."""
-        file, name, seeds = values
-        return cls(file, name, tuple(seeds))
+        """From a stored row; those of before have no masks."""
+        file, name, seeds, *rest = values
+        masks, plain = rest or (None, ())
+        told = None if masks is None else tuple((place, text) for place, text in masks)
+        return cls(file, name, tuple(seeds), told, tuple(plain))
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the processes of a duel: which tests it holds false, each by a seed. The others are true."""
+    """One of the processes of a duel: which tests it holds false, each by a seed, and which are masked. The others are
+    true."""
 
     false: Mapping[tuple[str, str], int]
+    masked: tuple[HeldTest, ...] = ()
 
 
 def dice(secret: str, file: str, name: str, seed: int, known: frozenset[str] = frozenset()) -> Random:
@@ -102,31 +118,41 @@ def sides(tests: Iterable[tuple[str, str, int]], draw: Random) -> tuple[Side, Si
     return Side(made[0]), Side(made[1])
 
 
-def sides_of(chosen: Sequence[HeldTest], draw: Random) -> list[Side]:
-    """The processes of a duel. Of `MOST` tests two, and the falsehoods are of as many kinds as there are tests, for
+def sides_of(chosen: Sequence[HeldTest], draw: Random, silent: Sequence[HeldTest] = ()) -> list[Side]:
+    """The processes of a duel. One is enough for tests that tell: they are masked, and who does not know what is right
+    cannot say it. Beside them others are held in two. Masked are `silent` ones, too, whose values could be read else.
+
+    Of `MOST` tests that are held false there are two, and the falsehoods are of as many kinds as there are tests, for
     code that can tell one kind may pass another. Of fewer as many as a test has falsehoods, and one: each is true in
     one, for of two who guesses wins too often."""
-    if len(chosen) >= MOST:
+    masked, chosen = tuple(it for it in chosen if it.tells), [it for it in chosen if not it.tells]
+    if masked and not chosen:
+        return [Side({}, (*masked, *silent))]
+    if masked or len(chosen) >= MOST:
         kinds = draw.sample(range(_TURNS), _TURNS)
         seeds = [
             draw.choice([it for it in test.seeds if _turn(it) == kind] or [*test.seeds])
             for test, kind in zip(chosen, cycle(kinds), strict=False)
         ]
-        return [*sides([(it.file, it.name, seed) for it, seed in zip(chosen, seeds, strict=True)], draw)]
+        made = sides([(it.file, it.name, seed) for it, seed in zip(chosen, seeds, strict=True)], draw)
+        return [Side(it.false, (*masked, *silent)) for it in made]
     most = processes(chosen)
-    made: list[dict[tuple[str, str], int]] = [{} for _ in range(most)]
+    forms_of: list[dict[tuple[str, str], int]] = [{} for _ in range(most)]
     for test in chosen:
         forms: list[int | None] = [None, *draw.sample(test.seeds, min(most - 1, len(test.seeds)))]
         forms += [draw.choice(forms) for _ in range(most - len(forms))]
-        for side, seed in zip(made, draw.sample(forms, most), strict=True):
+        for side, seed in zip(forms_of, draw.sample(forms, most), strict=True):
             if seed is not None:
                 side[test.file, test.name] = seed
-    return [Side(it) for it in made]
+    return [Side(it, tuple(silent)) for it in forms_of]
 
 
 def processes(chosen: Sequence[HeldTest]) -> int:
     """How many a duel of these tests has (`sides_of`)."""
-    return 2 if len(chosen) >= MOST else 1 + max(min(MOST_FALSE, len(it.seeds)) for it in chosen)
+    others = [it for it in chosen if not it.tells]
+    if len(others) < len(chosen) or len(others) >= MOST:
+        return 2 if others else 1
+    return 1 + max(min(MOST_FALSE, len(it.seeds)) for it in others)
 
 
 def _turn(seed: int) -> int:
@@ -141,13 +167,17 @@ def function_of(name: str) -> str:
 def drawn(
     held: Sequence[HeldTest], draw: Random, is_old: Callable[[HeldTest], bool] = lambda _: False
 ) -> list[HeldTest]:
-    """Those of a grade's duel: none that is old beside others, for B_t tells how an old one is when it is true. Where
-    they are fewer than `MOST`, no two have one function's name: one could be false because the other is (`sides`)."""
-    shuffled = draw.sample(held, len(held))
-    chosen = ([it for it in shuffled if not is_old(it)] or shuffled)[:MOST]
-    if len(chosen) < MOST:
-        chosen = [*{function_of(it.name): it for it in chosen}.values()]
-    return chosen
+    """Those of a grade's duel: all that tell, and of the others as many as there are fewer than `MOST` of these. None
+    of the others is old beside some that are not, for B_t tells how an old one is when it is true. Where all are fewer
+    than `MOST`, no two others have one function's name: one could be false because the other is (`sides`)."""
+    telling = [it for it in held if it.tells]
+    room = MOST - len(telling)
+    shuffled = draw.sample(held, len(held)) if room > 0 else []
+    shuffled = [it for it in shuffled if it.seeds and not it.tells]
+    others = ([it for it in shuffled if not is_old(it)] or shuffled)[: max(0, room)]
+    if len(others) < room:
+        others = [*{function_of(it.name): it for it in others}.values()]
+    return [*telling, *others]
 
 
 def fitting(ids: Mapping[tuple[str, str], Collection[str]], side: Side, statuses: Mapping[str, Status]) -> set[Any]:

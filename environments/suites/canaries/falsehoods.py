@@ -8,7 +8,6 @@ whether its place is reached.
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
@@ -28,6 +27,7 @@ from environments.suites.canaries.falsify import (
     patched,
 )
 from environments.suites.canaries.plausible_python import PlausibleFile, turned
+from environments.suites.canaries.pythontests import Function, functions_of, statements, tests_of
 from prchain.core.code.syntax_trees import syntax_tree
 
 _OTHER_EXCEPTIONS = ("BufferError", "BlockingIOError", "ChildProcessError", "FloatingPointError", "ProcessLookupError")
@@ -39,7 +39,6 @@ _ASSERTING = ("assert", "check", "expect")
 """Begin the names of helpers that assert."""
 _RAISING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp"})
 _BOM = "\ufeff"
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
@@ -49,17 +48,14 @@ def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str
     try:
         tree = syntax_tree(plain)
         lines = lines_of(plain)
-        functions = list(_functions(tree, ""))
-        plain_names = Counter(node.name for _, node in functions)
-        names = Counter(name for name, _ in functions)
+        functions = list(functions_of(tree))
         values = file_values(tree)
         waits = _waits(functions)
         plausible = PlausibleFile(tree, LiteralText(lines), [node for _, node in functions])
         patches: list[Patch] = []
         done: set[str] = set()
-        for name, node in functions:
-            known_as = node.name if plain_names[node.name] == 1 else name
-            if not node.name.startswith("test") or names[name] > 1 or (order := dice(known_as)) is None:
+        for known_as, node in tests_of(tree):
+            if (order := dice(known_as)) is None:
                 continue
             if made := _falsehood(node, lines, values, waits, plausible, order):
                 patches += made
@@ -71,23 +67,15 @@ def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str
         return text, frozenset()
 
 
-def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, _Function]]:
-    """The functions below a node, each with its name behind that of the class that it stands in."""
-    for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, _Function):
-            yield f"{owner}{inner.name}", inner
-        yield from _functions(inner, f"{inner.name}." if isinstance(inner, ast.ClassDef) else owner)
-
-
-def _waits(functions: Sequence[tuple[str, _Function]]) -> list[str]:
+def _waits(functions: Sequence[tuple[str, Function]]) -> list[str]:
     """The exceptions that tests wait for, as they write them."""
-    statements = (it for _, node in functions for it in _statements(node.body))
+    statements = (it for _, node in functions for it in statements(node.body))
     found = (it for statement in statements for it in _exceptions(statement))
     return sorted({ast.unparse(it) for it in found if isinstance(it, ast.Name | ast.Attribute)} - _ROOTS)
 
 
 def _falsehood(
-    node: _Function,
+    node: Function,
     lines: Sequence[str],
     values: Sequence[object],
     waits: Sequence[str],
@@ -96,21 +84,21 @@ def _falsehood(
 ) -> list[Patch]:
     """What makes a test false: another value in an assertion, else in a call that asserts, else another exception,
     else a value of what it calls or keeps. `waits` are the exceptions that the file's tests wait for."""
-    statements = list(_statements(node.body))
-    asserted = [found for it in statements if (found := assertion(it)) is not None]
+    body = list(statements(node.body))
+    asserted = [found for it in body if (found := assertion(it)) is not None]
     if isinstance(order, PlausibleDice):
-        helped = [it for statement in statements for it in _wanted(statement)]
+        helped = [it for statement in body for it in _wanted(statement)]
         if patches := plausible.falsehood(node, asserted, [] if asserted else helped, order):
             return patches
         asserted = [turned(order.place.choice(asserted))] if asserted else []
     if asserted:
         return falsified(order.choice(asserted), [], lines, values, order, by_value=True, arguments=False)[0]
     source = LiteralText(lines)
-    wanted = [it for statement in statements for it in _wanted(statement) if source.is_simple(it)]
+    wanted = [it for statement in body for it in _wanted(statement) if source.is_simple(it)]
     if wanted:
         literal = order.choice(wanted)
         return [source.with_value(literal, near(literal.value, order))]
-    exceptions = [it for statement in statements for it in _exceptions(statement)]
+    exceptions = [it for statement in body for it in _exceptions(statement)]
     if exceptions:
         waited = (order.place if isinstance(order, PlausibleDice) else order).choice(exceptions)
         other = _other_exception(waited, waits, order)
@@ -118,7 +106,7 @@ def _falsehood(
     by_form = isinstance(order, FormDice)
     made = [
         asking
-        for it in _statements(node.body)
+        for it in statements(node.body)
         if (asking := _asked_of(it, source.literal(_value(values, order)), lines if by_form else None))
     ]
     return order.choice(made) if made else []
@@ -168,19 +156,6 @@ def _next(statement: ast.stmt, lines: Sequence[str] | None) -> str:
     if not line or indent.strip():
         return "; "
     return f"{line[len(line.rstrip(chr(13) + chr(10))) :] or chr(10)}{indent}"
-
-
-def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a test at any depth, but for functions and classes in it."""
-    for statement in body:
-        if isinstance(statement, _Function | ast.ClassDef):
-            continue
-        yield statement
-        for inner in ast.iter_child_nodes(statement):
-            if isinstance(inner, ast.stmt):
-                yield from _statements([inner])
-            elif isinstance(inner, ast.ExceptHandler | ast.match_case):
-                yield from _statements(inner.body)
 
 
 def _wanted(statement: ast.stmt) -> Iterator[ast.Constant]:

@@ -9,23 +9,30 @@ know the value. Pure.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from types import MappingProxyType
 from typing import NamedTuple
 
-EQUAL, HOLDS = "=", "~"
-"""Begin what a mask tells: a value that has to equal what is asked for, and one that has to hold it."""
+EQUAL, HOLDS, MATCHES = "=", "~", "%"
+"""Begin what a mask tells: a value that has to equal what is asked for, a text or list that has to hold it, and a text
+in which what is asked for, a regular expression, has to be found."""
 TOLD_LIMIT = 1 << 20
 """Bytes of a report of masks that are read."""
 _LONGEST = 96
 """Characters of a told text that a proof keeps; of a longer one it keeps a hash."""
-_LINE = re.compile(r"(?P<number>[0-9]{1,9}) (?P<text>[=~].*)")
+_LINE = re.compile(r"(?P<number>[0-9]{1,9}) (?P<text>[=~%].*)")
 _MOST_TOLD = 64
-"""Different texts that a mask may tell."""
+"""Different texts of one mask that are looked at."""
+_ROOM = 200
+"""Letters that a text may have beside twice those of M_t: a longer one could hold all that may be asked for."""
+_PLAIN = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
+"""What a value has that is not hit by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +47,12 @@ class Masking:
 
 class Masked(NamedTuple):
     """A test file's text with masks, and by the name of each test that has places for them the literals that stand
-    there, as they are written. The masks of a file are numbered in the order of this mapping, masked or not."""
+    there, as they are written. The masks of a file are numbered in the order of this mapping, masked or not. What the
+    ids of tests hold in the place of a literal is `shown`, with the literal's own text in ids."""
 
     text: str
     literals: Mapping[str, Sequence[str]]
+    shown: Mapping[str, str] = MappingProxyType({})
 
     def numbers(self, first: int) -> dict[int, tuple[str, int]]:
         """The test and its place by a mask's number."""
@@ -52,7 +61,7 @@ class Masked(NamedTuple):
 
 
 Masker = Callable[[str, Masking], Masked]
-"""Masks the tests of a language. Lines keep their numbers. A text that cannot be read has no places."""
+"""Masks the tests of a language. A text that cannot be read has no places."""
 
 
 def told(report: str) -> dict[int, set[str]]:
@@ -62,3 +71,50 @@ def told(report: str) -> dict[int, set[str]]:
         if (it := _LINE.fullmatch(line)) and len(found[int(it["number"])]) <= _MOST_TOLD:
             found[int(it["number"])].add(it["text"])
     return dict(found)
+
+
+def asked(literal: str, texts: Collection[str]) -> str | None:
+    """What a place has to tell in a grade, by the literal that stands there in the test, and what it told on M_t; None
+    where that cannot be said."""
+    kinds = {it[0] for it in texts}
+    if kinds == {EQUAL} and len(texts) == 1:
+        (text,) = texts
+        return _kept(text)
+    if kinds in ({HOLDS}, {MATCHES}):
+        (kind,) = kinds
+        most = 2 * max(map(len, texts)) + _ROOM
+        found = f"{kind}{most} {literal}"
+        return found if agrees(found, texts) else None
+    return None
+
+
+def agrees(wanted: str, texts: Collection[str]) -> bool:
+    """Whether what a place told is what is `asked` there."""
+    if wanted[0] == EQUAL:
+        return {_kept(it) for it in texts} == {wanted}
+    most, _, literal = wanted[1:].partition(" ")
+    return bool(texts) and all(
+        it[0] == wanted[0] and len(it) <= int(most) and _is_found(wanted[0], literal, it[1:]) for it in texts
+    )
+
+
+def _is_found(kind: str, literal: str, text: str) -> bool:
+    try:
+        value, told_text = ast.literal_eval(literal), json.loads(text)
+        value = value.decode("latin-1") if isinstance(value, bytes) else value
+        if kind == HOLDS:
+            return value in told_text
+        return isinstance(told_text, str) and re.search(value, told_text) is not None
+    except (ValueError, SyntaxError, TypeError, RecursionError, re.error):
+        return False
+
+
+def _kept(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[0]}{sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def is_telling(literal: str, masked: str) -> bool:
+    """Whether a value is hardly met by chance, and stands nowhere in the masked text of its file."""
+    words = _PLAIN.findall(literal)
+    content = literal.strip("\"'`")
+    return bool(words) and content not in masked and (len(words) > 1 or not re.search(rf"\b{words[0]}\b", masked))

@@ -19,8 +19,8 @@ from environments.suites.canaries.falsify import (
     constants,
 )
 from environments.suites.canaries.plausible import Around, known_words
+from environments.suites.canaries.pythontests import Function, called
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Option = list[Patch]
 _TRUTH = re.compile(r"(?:is|has|can|should|was|needs)_?\w*|callable|issubclass|any|all|exists|startswith|endswith")
 """Names of what answers yes or no."""
@@ -36,7 +36,7 @@ class PlausibleFile:
 
     tree: ast.AST
     source: LiteralText
-    functions: Sequence[_Function]
+    functions: Sequence[Function]
 
     @cached_property
     def literals(self) -> list[object]:
@@ -67,13 +67,13 @@ class PlausibleFile:
         found = [
             it.args[1]
             for it in ast.walk(self.tree)
-            if isinstance(it, ast.Call) and _called(it) in ("isinstance", "assertIsInstance") and len(it.args) == 2
+            if isinstance(it, ast.Call) and called(it) in ("isinstance", "assertIsInstance") and len(it.args) == 2
         ]
         return sorted({it.id for it in found if isinstance(it, ast.Name)})
 
     def falsehood(
         self,
-        node: _Function,
+        node: Function,
         asserted: Iterable[FirstAssertion],
         by_helpers: Iterable[ast.Constant],
         order: PlausibleDice,
@@ -102,7 +102,7 @@ class PlausibleFile:
         return order.taken(options if is_ordered else order.place.sample(options, len(options)))
 
     def _values(
-        self, node: _Function, literals: Sequence[ast.Constant], literal: ast.Constant, order: PlausibleDice
+        self, node: Function, literals: Sequence[ast.Constant], literal: ast.Constant, order: PlausibleDice
     ) -> list[_Option]:
         asked_here = {id(it) for it in literals}
         given = [it.value for it in _small(node) if id(it) not in asked_here]
@@ -143,7 +143,7 @@ class PlausibleFile:
                 return [[_in_place(wanted, repr(not value))]]
         return []
 
-    def _names(self, node: _Function, asserted: FirstAssertion) -> list[_Option]:
+    def _names(self, node: Function, asserted: FirstAssertion) -> list[_Option]:
         """A name of the test's in the place of another, or of a call, that is asked for."""
         wanted = asserted.wanted
         if not asserted.is_equality or not isinstance(wanted, _READ) or wanted.lineno != wanted.end_lineno:
@@ -161,7 +161,7 @@ class PlausibleFile:
             case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Name(id=name) as kind]):
                 if others := [[_in_place(kind, it)] for it in self.kinds if it != name]:
                     return others
-        if isinstance(test, ast.Call | ast.Attribute | ast.Name) and _TRUTH.fullmatch(_called(test)):
+        if isinstance(test, ast.Call | ast.Attribute | ast.Name) and _TRUTH.fullmatch(called(test)):
             return [[Patch(test.lineno, test.col_offset, test.col_offset, "not ")]]
         return []
 
@@ -199,7 +199,7 @@ def _looked_at(asserted: FirstAssertion) -> str:
     return ast.unparse(asserted.value if asserted.is_equality or asserted.wanted is None else asserted.wanted)
 
 
-def _assertions(node: _Function) -> Iterator[FirstAssertion]:
+def _assertions(node: Function) -> Iterator[FirstAssertion]:
     for it in ast.walk(node):
         if isinstance(it, ast.stmt) and (found := assertion(it)) is not None:
             yield turned(found)
@@ -212,15 +212,6 @@ def _small(node: ast.AST) -> Iterator[ast.Constant]:
             value = it.value
             if not isinstance(value, str) or (0 < len(value) < 80 and value.isprintable()):
                 yield it
-
-
-def _called(node: ast.expr) -> str:
-    """The last name of what is called, or looked at."""
-    found = node.func if isinstance(node, ast.Call) else node
-    match found:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
 
 
 def _in_place(node: ast.expr, text: str) -> Patch:

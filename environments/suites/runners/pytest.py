@@ -16,6 +16,7 @@ from typing import Any
 
 from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.canaries.python import plant_python
+from environments.suites.canaries.pythonmasks import mask_python
 from environments.suites.canaries.renames import lone_names
 from environments.suites.runner import OwnNames, Runner, as_paths, file_before, function_behind
 from environments.suites.testlogs.pytest_text import parse_pytest
@@ -177,6 +178,7 @@ RUNNER = Runner(
     plant=plant_python,
     lone=lone_names,
     falsify=PYTHON_FALSIFIER,
+    mask=mask_python,
     name_of=function_behind("::"),
     # Node ids hold both; our reporter has them taken for paths.
     plain_refused=r"\[|::",

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER
 from environments.suites.canaries.python import plant_python
+from environments.suites.canaries.pythonmasks import mask_python
 from environments.suites.canaries.renames import lone_names
 from environments.suites.runner import Runner, name_behind
 from environments.suites.testlogs import Status, join, uncoloured
@@ -115,5 +116,6 @@ RUNNER = Runner(
     plant=plant_python,
     lone=lone_names,
     falsify=PYTHON_FALSIFIER,
+    mask=mask_python,
     name_of=name_behind("."),
 )

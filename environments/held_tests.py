@@ -1,0 +1,167 @@
+"""Which tests of a stage can be held in duels (`environments.suites.canaries.duels`): what a proof tries on M_t."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from random import Random
+
+from environments.duel_runs import DuelRuns, SideTexts, Test, changed_tests, file_of, ids_of
+from environments.edited_trees import EditedTrees
+from environments.suites.canaries.duels import (
+    KEPT,
+    MASKED,
+    MOST,
+    OF_ONE_NAME,
+    Falsifier,
+    HeldTest,
+    Side,
+    fitting,
+    function_of,
+    sides,
+)
+from environments.suites.canaries.masks import agrees, is_telling
+from environments.suites.canaries.masks import asked as wanted_of
+from environments.suites.runners import RUNNERS
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
+from environments.workplace import StageSuite
+from prchain.core.runs import Tell
+
+_LOOKED_AT = 40
+"""Tests of which a proof looks whether B_t has them: that takes a syntax tree or two each."""
+_MOST_TRIALS = 3
+"""Runs in which a proof looks where tests can be masked."""
+_PLACES = 200
+"""Places of a test of which a proof keeps what they tell."""
+
+
+def held_tests(
+    suite: StageSuite, f2p: Collection[str], after: Mapping[str, Status], tell: Tell
+) -> tuple[HeldTest, ...]:
+    """Those functions of F2P tests that can be held in duels: on M_t, in fresh processes, all their tests pass as they
+    are. Masked they pass, too, and their masks tell other things than on B_t; where fewer than `MOST` do, others are
+    made false, and fail by at least one seed. `after` are the statuses of a run on M_t. Raises as `StageSuite.run`."""
+    runner = RUNNERS[suite.workplace.runner]
+    if (runner.falsify is None and runner.mask is None) or not f2p:
+        return ()
+    texts, wanted = SideTexts(suite), {*f2p}
+    files = sorted({file_of(suite, it) for it in f2p})
+    ids = ids_of(suite, {(file, name) for file in files for name in texts.names(file)}, after)
+    known = sorted(test for test, found in ids.items() if not wanted.isdisjoint(found))
+    if not known:
+        return ()
+    order = Random(suite.landed)
+    changed = changed_tests(suite)
+    old = cache(lambda it: changed(ids[it][0]) is False)
+    landed = suite.with_overlay(suite.landed)
+    with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(()), secret=True) as bench:
+        duel = DuelRuns(suite, bench, landed, landed)
+        before = DuelRuns(suite, bench, landed, suite.with_overlay(suite.base))
+        most = [*order.sample(known, min(MASKED, len(known)))]
+        masked = _masked(duel, before, {it: ids[it] for it in sorted(most)}, old, tell)
+        telling = sum(it.tells for it in masked.values())
+        fits: dict[Test, list[int]] = {}
+        if telling < MOST and runner.falsify is not None:
+            others = [it for it in known if it not in masked or not masked[it].tells]
+            tried = {test: ids[test] for test in sorted(_some(others, order, old))}
+            fits = _by_seeds(duel, tried, runner.falsify, order, tell)
+    held = {(file, name): HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds}
+    for test, it in masked.items():
+        held[test] = it._replace(seeds=held[test].seeds if test in held else ())
+    return tuple(it for it in held.values() if it.seeds or telling)
+
+
+def _by_seeds(
+    duel: DuelRuns, tried: Mapping[Test, Sequence[str]], falsifier: Falsifier, order: Random, tell: Tell
+) -> dict[Test, list[int]]:
+    """The seeds by which tests fail on M_t."""
+    fits: dict[Test, list[int]] = {test: [] for test in tried}
+    seeds, last_seeds = falsifier.seeds, falsifier.last_seeds
+    for seed in (*seeds, *last_seeds):
+        asked = {test: found for test, found in tried.items() if seed in seeds or not fits[test]}
+        for test in sorted(_fit(duel, asked, seed, order, tell)):
+            fits[test].append(seed)
+    return fits
+
+
+def _masked(
+    duel: DuelRuns, before: DuelRuns, asked: Mapping[Test, Sequence[str]], is_old: Callable[[Test], bool], tell: Tell
+) -> dict[Test, HeldTest]:
+    """Of these tests, each with its ids, those that can be masked, and what they tell on M_t, by the duel on it. Only
+    what is told in another way `before`, on B_t, says that a test tells; nor does an old one beside new ones, for
+    everybody knows what it asks for. A test that does not pass when it is masked is masked where it told something."""
+    trial = {it: HeldTest(*it, (), ()) for it in asked}
+    if not trial or RUNNERS[duel.runner].mask is None:
+        return {}
+    files = list(dict.fromkeys(file for file, _ in asked))
+    ran, fine = duel.run(Side({}, tuple(trial.values())), files), set[Test]()
+    for turn in range(1, _MOST_TRIALS + 1):
+        tell(f"masks, run {turn}")
+        fine = _passed(asked, ran.run) if ran.run.usable else set()
+        if fine == {*trial} or turn == _MOST_TRIALS:
+            break
+        for test in {*trial} - fine:
+            told = ran.told.get(test, {})
+            plain = {place for place in range(len(ran.literals.get(test, ()))) if place not in told}
+            if told and plain.difference(trial[test].plain):
+                trial[test] = trial[test]._replace(plain=tuple(sorted(plain.union(trial[test].plain))))
+            else:
+                del trial[test]
+        if not trial:
+            return {}
+        ran = duel.run(Side({}, tuple(trial.values())), files)
+    trial = {test: it for test, it in trial.items() if test in fine}
+    if not trial:
+        return {}
+    tell("masks, on what was before")
+    old = before.run(Side({}, tuple(trial.values())), files)
+    for test, it in trial.items():
+        literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
+        telling = [(place, text) for place in sorted(said) if (text := wanted_of(literals[place], said[place]))]
+        new = [
+            place
+            for place, text in telling
+            if is_telling(literals[place], ran.texts[test[0]])
+            and not (old.run.usable and agrees(text, old.told.get(test, {}).get(place, ())))
+        ]
+        trial[test] = it._replace(masks=tuple(telling[:_PLACES]) if new else ())
+    all_telling = {test for test, it in trial.items() if it.tells}
+    if new_ones := {it for it in all_telling if not is_old(it)}:
+        for test in all_telling - new_ones:
+            trial[test] = trial[test]._replace(masks=())
+    return trial
+
+
+def _passed(asked: Mapping[Test, Sequence[str]], run: TestRun) -> set[Test]:
+    return {test for test, found in asked.items() if all(run.statuses.get(it) is Status.passed for it in found)}
+
+
+def _fit(duel: DuelRuns, asked: Mapping[Test, Sequence[str]], seed: int, order: Random, tell: Tell) -> set[Test]:
+    """Those of the tests, each with its ids, that pass as they are and fail by this seed."""
+    fit = {*asked}
+    for number, side in enumerate(sides([(*test, seed) for test in asked], order) if asked else (), 1):
+        tell(f"duel {seed}, run {number}")
+        run = duel.run(side, [file for file, _ in asked]).run
+        if run.usable and not run.statuses and len(asked) > 1:
+            # Where one does not compile, none is run.
+            tests = sorted(asked)
+            parts = (tests[: len(tests) // 2], tests[len(tests) // 2 :])
+            return set().union(*(_fit(duel, {it: asked[it] for it in part}, seed, order, tell) for part in parts))
+        fit &= fitting(asked, side, run.statuses) if run.usable else set()
+    return fit
+
+
+def _some(known: Sequence[Test], order: Random, is_old: Callable[[Test], bool]) -> list[Test]:
+    """At most `KEPT` of the tests, and of those whose functions have one name `OF_ONE_NAME`; old ones last, as far as
+    that was looked at."""
+    named = Counter[str]()
+    chosen: list[Test] = []
+    shuffled = order.sample(known, len(known))
+    old = {it for it in shuffled[:_LOOKED_AT] if is_old(it)} if len(known) > MOST else set[Test]()
+    for file, name in sorted(shuffled, key=lambda it: it in old):
+        if len(chosen) < KEPT and named[function_of(name)] < OF_ONE_NAME:
+            named[function_of(name)] += 1
+            chosen.append((file, name))
+    return chosen

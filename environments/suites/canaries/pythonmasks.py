@@ -1,0 +1,382 @@
+"""Masks for tests of Python (`environments.suites.canaries.masks`). Pure.
+
+Masked is what an assertion asks for: in ``assert a == [1, "x"]`` each literal of the list, also where it stands in
+``assertEqual``, in a call that asserts, in a name that assertions alone read, or among the parameters of pytest's
+``parametrize``; ``"x" in a``, ``a.startswith("x")``, ``a is None``; the ``match`` of an exception. What a condition
+says by itself (``assert a``) cannot be.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from environments.suites.canaries.falsify import OPPOSITE_METHODS
+from environments.suites.canaries.masks import Masked, Masking
+from environments.suites.canaries.pythontests import Function, called, statements, tests_of
+from prchain.core.code.syntax_trees import syntax_tree
+
+_BOM = "\ufeff"
+_EQUALITIES = frozenset(
+    {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSequenceEqual"}
+)
+_HOLDING = frozenset({"assertIn"})
+_FINDING = frozenset({"assertRegex", "assertRegexpMatches"})
+_RAISING = frozenset({"raises", "assertRaisesRegex", "assertRaisesRegexp"})
+_BEGINNING = frozenset({"startswith", "endswith"})
+_ASSERTING = ("assert", "check", "expect")
+"""Begin the names of helpers that assert."""
+_NAME = "_PrchainMask"
+_SHOWN = "prchainmask"
+"""Begins what pytest shows of a mask in ids."""
+_MOST = 5_000
+"""Masks of a file."""
+
+_RECORDER = r"""
+class _PrchainMask(object):
+    def __init__(self, number):
+        self.number = number
+        self.__name__ = "prchainmask%dx" % number
+
+    def __eq__(self, other, _type=type):
+        if _type(other) is not _type(self):
+            self.tell("=", self.text_of(other, 0))
+        return True
+
+    def __ne__(self, other):
+        return False
+
+    def __hash__(self):
+        return self.number
+
+    def tell(self, kind, text, _open=open, _str=str):
+        with _open(REPORT, "a") as report:
+            report.write(_str(self.number) + " " + kind + text + "\n")
+
+    def text_of(self, value, depth, _json=__import__("json"), _one=isinstance, _map=map):
+        if value is None or value is True or value is False:
+            return repr(value)
+        if _one(value, str):
+            return _json.dumps(str.__str__(value))
+        if _one(value, int):
+            return int.__repr__(value)
+        if _one(value, float):
+            return int.__repr__(int(value)) if abs(value) < 2**53 and value == int(value) else float.__repr__(value)
+        if _one(value, (bytes, bytearray)):
+            return "b" + _json.dumps(bytes(value).decode("latin-1"))
+        parts = [self.text_of(it, depth + 1) for it in self.parts_of(value)] if depth < 5 else []
+        kind = next((it.__name__ for it in (list, tuple, set, frozenset, dict) if _one(value, it)), "object")
+        return kind + _json.dumps(sorted(parts) if kind in ("set", "frozenset", "dict") else parts)
+
+    def parts_of(self, value):
+        if isinstance(value, dict):
+            return list(dict.items(value))[:1000]
+        return list(value)[:1000] if isinstance(value, (list, tuple, set, frozenset)) else []
+
+    def same(self, value):
+        self.tell("=", self.text_of(value, 0))
+        return True
+
+    def inside(self, value, _json=__import__("json")):
+        if isinstance(value, str):
+            self.tell("~", _json.dumps(str.__str__(value)))
+        elif isinstance(value, (bytes, bytearray)):
+            self.tell("~", _json.dumps(bytes(value).decode("latin-1")))
+        else:
+            self.tell("~", _json.dumps([it for it in list(value)[:1000] if isinstance(it, (str, int, float))]))
+        return True
+
+    def found(self, value, _json=__import__("json")):
+        self.tell("%", _json.dumps(str(value)))
+        return True
+
+    def raised(self, waiting):
+        self.waiting = waiting
+        return self
+
+    def __enter__(self):
+        return self.waiting.__enter__()
+
+    def __exit__(self, kind, error, trace):
+        taken = self.waiting.__exit__(kind, error, trace)
+        if error is not None:
+            self.found(error)
+        return taken
+"""
+
+
+class _Place(NamedTuple):
+    """A literal that an assertion asks for: what is replaced begins and ends there, by a text with the mask's number
+    in the place of ``{}``. Offsets in bytes."""
+
+    begin: int
+    end: int
+    text: str
+    literal: str
+    is_parameter: bool = False
+
+
+def mask_python(text: str, masking: Masking) -> Masked:
+    """`environments.suites.canaries.masks.Masker` for pytest and unittest; names are those of
+    `environments.suites.canaries.falsehoods.falsify_python`."""
+    bom, plain = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
+    try:
+        tree = syntax_tree(plain)
+        file = _File(plain)
+        places = {name: file.places(node) for name, node in tests_of(tree)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Masked(text, {})
+    places = {name: found for name, found in places.items() if found}
+    made: list[tuple[int, int, str]] = []
+    shown: dict[str, str] = {}
+    number = masking.first
+    for name, found in places.items():
+        wanted = masking.places(name)
+        for place, it in enumerate(found):
+            if wanted is None or place in wanted:
+                made.append((it.begin, it.end, it.text.replace("{}", str(number))))
+                if it.is_parameter and (id_text := _in_id(it.literal)) is not None:
+                    shown[f"{_SHOWN}{number}x"] = id_text
+            number += 1
+    literals = {name: tuple(it.literal for it in found) for name, found in places.items()}
+    if not made or number - masking.first > _MOST:
+        return Masked(text, literals)
+    begin = file.first_statement(tree)
+    made.append((begin, begin, _RECORDER.replace("REPORT", repr(masking.report)).lstrip("\n") + "\n\n"))
+    return Masked(bom + file.edited(made), literals, shown)
+
+
+def _in_id(literal: str) -> str | None:
+    """How pytest shows a literal in ids, where it does."""
+    value = ast.literal_eval(literal)
+    if isinstance(value, str):
+        return value.encode("unicode_escape").decode("ascii")
+    if isinstance(value, bytes):
+        return value.decode("ascii", "backslashreplace")
+    return str(value)
+
+
+class _File:
+    """A file's text, and what in its tests can be masked."""
+
+    def __init__(self, text: str) -> None:
+        self._bytes = text.encode("utf-8", "surrogatepass")
+        self._starts = [0, *accumulate(map(len, self._bytes.splitlines(keepends=True)))]
+
+    def edited(self, made: Sequence[tuple[int, int, str]]) -> str:
+        """The text with these parts replaced; what stands inside another part is left to that one."""
+        parts: list[bytes] = []
+        last = 0
+        for begin, end, text in sorted(made, key=lambda it: (it[0], -it[1])):
+            if begin >= last:
+                parts += [self._bytes[last:begin], text.encode("utf-8", "surrogatepass")]
+                last = end
+        return b"".join([*parts, self._bytes[last:]]).decode("utf-8", "surrogatepass")
+
+    def first_statement(self, tree: ast.Module) -> int:
+        """Where the first statement begins that is no docstring and no ``from __future__``."""
+        for number, it in enumerate(tree.body):
+            is_doc = not number and isinstance(it, ast.Expr) and isinstance(it.value, ast.Constant)
+            if not is_doc and not (isinstance(it, ast.ImportFrom) and it.module == "__future__"):
+                decorators = it.decorator_list if isinstance(it, Function | ast.ClassDef) else []
+                first = min([it.lineno, *(one.lineno for one in decorators)])
+                return self._starts[first - 1]
+        return len(self._bytes)
+
+    def places(self, node: Function) -> list[_Place]:
+        """What can be masked in a test, in the order of the text, none inside another."""
+        found = [*self._in_body(node)]
+        read = Counter(it.id for one in _asked(node.body) for it in _names(one))
+        loads = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load))
+        names = {name for name, times in read.items() if times == loads[name]}
+        found += self._kept(node, names)
+        found += self._parameters(node, names)
+        made: list[_Place] = []
+        for it in sorted(found, key=lambda it: (it.begin, -it.end)):
+            if not made or it.begin >= made[-1].end:
+                made.append(it)
+        return made
+
+    def _in_body(self, node: Function) -> Iterator[_Place]:
+        for statement in statements(node.body):
+            for condition in _conditions(statement):
+                yield from self._condition(condition)
+            match statement:
+                case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(value=ast.Call() as call)):
+                    yield from self._call(call)
+                case ast.With(items=items) | ast.AsyncWith(items=items):
+                    for item in items:
+                        yield from self._raised(item.context_expr)
+
+    def _condition(self, test: ast.expr) -> Iterator[_Place]:
+        match test:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                yield from self._values(_wanted(left, right))
+            case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant() as right]):
+                yield self._asking(test, right, "same", left)
+            case ast.Compare(left=ast.Constant(value=str() | bytes()) as left, ops=[ast.In()], comparators=[right]):
+                yield self._asking(test, left, "inside", right)
+            case ast.Call(func=ast.Attribute(value=value, attr=name), args=[ast.Constant(value=str()) as first]) if (
+                name in _BEGINNING
+            ):
+                yield self._asking(test, first, "inside", value)
+
+    def _asking(self, test: ast.expr, literal: ast.expr, method: str, value: ast.expr) -> _Place:
+        """The place of a whole condition about a value."""
+        begin, end = self._span(test)
+        return _Place(begin, end, f"{_NAME}({{}}).{method}({self._text(value)})", self._text(literal))
+
+    def _call(self, call: ast.Call) -> Iterator[_Place]:
+        """A call that is a statement, and asserts."""
+        name = called(call)
+        match call.args:
+            case [first, second, *_] if name in _EQUALITIES:
+                yield from self._values(_wanted(first, second))
+            case [ast.Constant(value=str() | bytes()) as first, second, *_] if name in _HOLDING:
+                yield self._asking(call, first, "inside", second)
+            case [first, ast.Constant(value=str()) as second, *_] if name in _FINDING:
+                yield self._asking(call, second, "found", first)
+            case [_, *more] if (
+                name.lower().startswith(_ASSERTING) and name not in OPPOSITE_METHODS and name not in _RAISING
+            ):
+                for it in more:
+                    yield from self._values(it)
+
+    def _raised(self, waiting: ast.expr) -> Iterator[_Place]:
+        match waiting:
+            case ast.Call(
+                args=[kind], keywords=[ast.keyword(arg="match", value=ast.Constant(value=str()) as text)]
+            ) if called(waiting) in _RAISING:
+                begin, end = self._span(waiting)
+                plain = f"{self._text(waiting.func)}({self._text(kind)})"
+                yield _Place(begin, end, f"{_NAME}({{}}).raised({plain})", self._text(text))
+            case ast.Call(args=[kind, ast.Constant(value=str()) as text], func=ast.Attribute(attr=name)) if (
+                name in _RAISING and name.endswith(("Regex", "Regexp"))
+            ):
+                begin, end = self._span(waiting)
+                method = self._text(waiting.func).removesuffix("p").removesuffix("Regex")
+                yield _Place(begin, end, f"{_NAME}({{}}).raised({method}({self._text(kind)}))", self._text(text))
+
+    def _values(self, wanted: ast.expr, *, is_parameter: bool = False) -> Iterator[_Place]:
+        """The literals of a value that is written out; a call's arguments are not asked for."""
+        match wanted:
+            case ast.Constant(value=value) if value is not Ellipsis:
+                yield self._literal(wanted, is_parameter=is_parameter)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
+                yield self._literal(wanted, is_parameter=is_parameter)
+            case ast.List(elts=parts) | ast.Tuple(elts=parts):
+                for it in parts:
+                    yield from self._values(it)
+            case ast.Dict(values=parts):
+                for it in parts:
+                    yield from self._values(it)
+            case ast.IfExp(body=first, orelse=second):
+                yield from self._values(first)
+                yield from self._values(second)
+            case ast.BinOp(left=ast.List() as first, op=ast.Add(), right=ast.List() as second):
+                yield from self._values(first)
+                yield from self._values(second)
+
+    def _literal(self, node: ast.expr, *, is_parameter: bool) -> _Place:
+        begin, end = self._span(node)
+        return _Place(begin, end, f"{_NAME}({{}})", self._text(node), is_parameter)
+
+    def _kept(self, node: Function, asked: Collection[str]) -> Iterator[_Place]:
+        """Values of names that assertions alone read."""
+        stores = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store))
+        for statement in statements(node.body):
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in asked and stores[name] == 1:
+                    yield from self._values(value)
+
+    def _parameters(self, node: Function, asked: Collection[str]) -> Iterator[_Place]:
+        """What ``parametrize`` gives to parameters that assertions ask for."""
+        for decorator in node.decorator_list:
+            match decorator:
+                case ast.Call(
+                    func=ast.Attribute(attr="parametrize"), args=[names, ast.List() | ast.Tuple() as rows, *_]
+                ):
+                    given = _given(names)
+                    for number in (number for number, name in enumerate(given) if name in asked):
+                        for row in rows.elts:
+                            if (value := _column(row, number, len(given))) is not None:
+                                yield from self._values(value, is_parameter=not _has_id(row))
+
+    def _span(self, node: ast.expr) -> tuple[int, int]:
+        begin = self._starts[node.lineno - 1] + node.col_offset
+        return begin, self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+
+    def _text(self, node: ast.expr) -> str:
+        begin, end = self._span(node)
+        return self._bytes[begin:end].decode("utf-8", "surrogatepass")
+
+
+def _wanted(left: ast.expr, right: ast.expr) -> ast.expr:
+    """Which side of an equality is written out."""
+    return left if _is_written(left) and not _is_written(right) else right
+
+
+def _is_written(node: ast.expr) -> bool:
+    parts = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.UnaryOp, ast.USub, ast.Load)
+    return all(isinstance(it, parts) for it in ast.walk(node))
+
+
+def _asked(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+    """What the equalities of a test ask for."""
+    for statement in statements(body):
+        for condition in _conditions(statement):
+            match condition:
+                case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                    yield _wanted(left, right)
+                    if isinstance(left, ast.Name):
+                        yield left
+        match statement:
+            case ast.Expr(value=ast.Call(args=[first, second, *_]) as call) if called(call) in _EQUALITIES:
+                yield _wanted(first, second)
+                if isinstance(first, ast.Name):
+                    yield first
+
+
+def _names(node: ast.expr) -> Iterator[ast.Name]:
+    """The names in a value that is written out."""
+    if isinstance(node, ast.Name):
+        yield node
+    elif isinstance(node, ast.List | ast.Tuple | ast.Dict):
+        yield from (it for it in ast.walk(node) if isinstance(it, ast.Name))
+
+
+def _conditions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """The conditions that a statement asserts, all of which have to hold."""
+    match statement:
+        case ast.Assert(test=ast.BoolOp(op=ast.And(), values=values)):
+            yield from values
+        case ast.Assert(test=test):
+            yield test
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="assertTrue"), args=[test, *_])):
+            yield test
+
+
+def _given(names: ast.expr) -> list[str]:
+    """The parameters that ``parametrize`` names."""
+    match names:
+        case ast.Constant(value=str(text)):
+            return [it.strip() for it in text.split(",") if it.strip()]
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return [it.value if isinstance(it, ast.Constant) and isinstance(it.value, str) else "" for it in parts]
+    return []
+
+
+def _column(row: ast.expr, number: int, columns: int) -> ast.expr | None:
+    match row:
+        case ast.Call(args=parts) if called(row) == "param":
+            return parts[number] if number < len(parts) else None
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) if columns > 1:
+            return parts[number] if number < len(parts) else None
+    return row if columns == 1 else None
+
+
+def _has_id(row: ast.expr) -> bool:
+    return isinstance(row, ast.Call) and any(it.arg == "id" for it in row.keywords)
