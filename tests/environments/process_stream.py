@@ -6,8 +6,12 @@ import os
 import select
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+
+_TICK = 0.05
 
 
 class ProcessStream:
@@ -26,24 +30,34 @@ class ProcessStream:
         assert self.process.stdin and self.process.stdout and self.process.stderr
         self._pipes = (self.process.stdin, self.process.stdout, self.process.stderr)
         self._open = [pipe.fileno() for pipe in self._pipes[1:]]
+        # A descriptor that is closed while another thread uses it may be another file's a moment later.
+        self._sending, self._receiving, self._closed = threading.Lock(), threading.Lock(), False
 
     def send(self, content: bytes) -> None:
         rest = memoryview(content)
-        while rest:
-            rest = rest[os.write(self._pipes[0].fileno(), rest) :]
+        with self._sending:
+            while rest:
+                if self._closed or self._pipes[0].closed:
+                    raise BrokenPipeError("the stream was closed")
+                rest = rest[os.write(self._pipes[0].fileno(), rest) :]
 
     def end_input(self) -> None:
-        self._pipes[0].close()
+        with self._sending:
+            self._pipes[0].close()
 
     def receive(self, timeout: float) -> tuple[bool, bytes] | None:
-        while self._open and not self._pipes[1].closed:
-            ready = select.select(self._open, [], [], timeout)[0]
-            if not ready:
-                return None
-            if content := os.read(ready[0], 1 << 16):
-                return ready[0] == self._pipes[2].fileno(), content
-            self._open.remove(ready[0])
-        raise EOFError
+        until = time.monotonic() + timeout
+        while True:
+            with self._receiving:
+                if self._closed or not self._open:
+                    raise EOFError
+                ready = select.select(self._open, [], [], max(0.0, min(_TICK, until - time.monotonic())))[0]
+                if ready and (content := os.read(ready[0], 1 << 16)):
+                    return ready[0] == self._pipes[2].fileno(), content
+                if ready:
+                    self._open.remove(ready[0])
+                elif time.monotonic() >= until:
+                    return None
 
     def exit_code(self) -> int | None:
         code = self.process.wait()
@@ -53,5 +67,8 @@ class ProcessStream:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        for pipe in self._pipes:
-            pipe.close()
+        self._closed = True
+        with self._sending, self._receiving:
+            for pipe in self._pipes:
+                with suppress(OSError):
+                    pipe.close()
