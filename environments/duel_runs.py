@@ -144,6 +144,8 @@ class SideTexts:
 
     def names(self, file: str) -> frozenset[str]:
         """The tests of a file that can be masked, or made false by some seed of their language."""
+        if file not in self._entries:
+            return frozenset()
         runner = RUNNERS[self._suite.workplace.runner]
         seeds = (*runner.falsify.seeds, *runner.falsify.last_seeds) if runner.falsify is not None else ()
         known = self._known(file)

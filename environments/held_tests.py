@@ -115,18 +115,18 @@ def _masked(
     trial = {test: it for test, it in trial.items() if test in fine}
     if not trial:
         return {}
-    tell("masks, on what was before")
-    old = before.run(Side({}, tuple(trial.values())), files)
-    for test, it in trial.items():
+    words, found = dict[Test, list[tuple[int, str]]](), dict[Test, list[int]]()
+    for test in trial:
         literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
-        telling = [(place, text) for place in sorted(said) if (text := wanted_of(literals[place], said[place]))]
-        new = [
-            place
-            for place, text in telling
-            if is_telling(literals[place], ran.texts[test[0]])
-            and not (old.run.usable and agrees(text, old.told.get(test, {}).get(place, ())))
-        ]
-        trial[test] = it._replace(masks=tuple(telling[:_PLACES]) if new else ())
+        words[test] = [(place, text) for place in sorted(said) if (text := wanted_of(literals[place], said[place]))]
+        found[test] = [place for place, _ in words[test] if is_telling(literals[place], ran.texts[test[0]])]
+    if any(found.values()):
+        tell("masks, on what was before")
+        old = before.run(Side({}, tuple(trial.values())), files)
+        for test, places in found.items():
+            wanted, said = dict(words[test]), old.told.get(test, {}) if old.run.usable else {}
+            if any(not agrees(wanted[place], said.get(place, ())) for place in places):
+                trial[test] = trial[test]._replace(masks=tuple(words[test][:_PLACES]))
     all_telling = {test for test, it in trial.items() if it.tells}
     if new_ones := {it for it in all_telling if not is_old(it)}:
         for test in all_telling - new_ones:

@@ -87,9 +87,9 @@ CHANGES: dict[int, Changes] = {
 
 
 def try_no_duels(set_attribute: Callable[[Any, str, Any], None]) -> None:
-    """Have proofs try no duels, as where nobody knows how to make the tests of a runner false: these are four runs a
-    stage, beside the two that a proof needs."""
-    set_attribute(unittest, "RUNNER", replace(unittest.RUNNER, falsify=None))
+    """Have proofs try no duels, as where nobody knows how to make the tests of a runner false, or
+    to mask them: these are five runs a stage, beside the two that a proof needs."""
+    set_attribute(unittest, "RUNNER", replace(unittest.RUNNER, falsify=None, mask=None))
 
 
 def bubblewrap_works() -> bool:

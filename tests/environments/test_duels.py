@@ -230,7 +230,7 @@ def test_both_sides_run_at_once_where_there_can_be_two_sandboxes_and_else_one_af
     def run(self: EditedTrees, *given: Any, **more: Any) -> Any:
         running.append(1)
         most.append(len(running))
-        named.append(given[-1])
+        named.append(given[-2])
         try:
             return plain(self, *given, **more)
         finally:
@@ -291,8 +291,8 @@ def test_no_process_has_seen_the_true_tests_when_a_duel_is_fought(
     open_ones: list[EditedTrees] = []
 
     def noted(self: EditedTrees, *given: Any, **more: Any) -> Any:
-        ran.append("side" if given[-1] else "whole")
-        if given[-1]:
+        ran.append("side" if given[-2] else "whole")
+        if given[-2]:
             open_ones.append(self)
         else:
             assert all(it._sandbox is None for it in open_ones), "no side is left when all tests run"
@@ -523,7 +523,7 @@ def test_a_test_that_no_usual_falsehood_fails_is_held_by_another(
     held = held_tests(suite, ids, dict.fromkeys(ids, Status.passed), told.append)
     last = PYTHON_FALSIFIER.last_seeds
     assert [it.seeds for it in held] == [last[:1]], "one is enough"
-    assert told == [f"duel {last[0]}, run 1", f"duel {last[0]}, run 2"]
+    assert told == ["masks, run 1", f"duel {last[0]}, run 1", f"duel {last[0]}, run 2"]
 
 
 # Code that says itself how tests end: it finds what signs results, and tells the same of all.

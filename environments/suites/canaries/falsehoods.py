@@ -69,8 +69,7 @@ def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str
 
 def _waits(functions: Sequence[tuple[str, Function]]) -> list[str]:
     """The exceptions that tests wait for, as they write them."""
-    statements = (it for _, node in functions for it in statements(node.body))
-    found = (it for statement in statements for it in _exceptions(statement))
+    found = (it for _, node in functions for one in statements(node.body) for it in _exceptions(one))
     return sorted({ast.unparse(it) for it in found if isinstance(it, ast.Name | ast.Attribute)} - _ROOTS)
 
 

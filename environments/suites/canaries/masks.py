@@ -33,6 +33,7 @@ _ROOM = 200
 """Letters that a text may have beside twice those of M_t: a longer one could hold all that may be asked for."""
 _PLAIN = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
 """What a value has that is not hit by chance."""
+_CONSTANTS = frozenset({"None", "True", "False", "null", "true", "false", "undefined"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +117,7 @@ def _kept(text: str) -> str:
 def is_telling(literal: str, masked: str) -> bool:
     """Whether a value is hardly met by chance, and stands nowhere in the masked text of its file."""
     words = _PLAIN.findall(literal)
+    if not words or literal in _CONSTANTS:
+        return False
     content = literal.strip("\"'`")
-    return bool(words) and content not in masked and (len(words) > 1 or not re.search(rf"\b{words[0]}\b", masked))
+    return not re.search(rf"(?<!\w){re.escape(content)}(?!\w)", masked)

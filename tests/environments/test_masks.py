@@ -1,0 +1,322 @@
+"""Masks: tests whose expected values are not in the sandbox."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.duelling import GradingSuite
+from environments.held_tests import held_tests
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.duels import HeldTest, Side, drawn, processes, sides_of
+from environments.suites.canaries.masks import Masking, agrees, asked, is_telling, told
+from environments.suites.canaries.pythonmasks import mask_python
+from environments.suites.testlogs import Status
+from environments.workplace import StageSuite
+from tests.environments.stageworld import Changes, StageWorld, stage_world
+from tests.environments.stageworld import test_file as file_of_tests
+
+TEXT = '''"""Words."""
+from __future__ import annotations
+import unittest
+import pytest
+from words import f, g
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(1, 20), ("xyz", "xyzxyz"), pytest.param(3, "six", id="6")])
+def test_parameters(given, wanted):
+    assert f(given) == wanted
+
+
+@pytest.mark.parametrize("same", ["abc"])
+def test_what_is_given_stays(same):
+    assert f(same) == same
+
+
+def test_values():
+    assert f("é") == "éé" and f(1) is None
+    assert [f(1), {"k": (2.5, b"x")}] == [-12, {"k": (2.5, b"x")}]
+    assert 7 == f(3)
+    page = """first
+second"""
+    assert g() == page
+    assert "inner" in g()
+    assert g().startswith("first")
+    with pytest.raises(ValueError, match="not .ound"):
+        f(None)
+    check_page(g(), "helped")
+
+
+class Case(unittest.TestCase):
+    def test_it(self):
+        self.assertEqual(f(2), {"deep": ["text"]})
+        self.assertIn("member", g())
+        self.assertRegex(g(), "r.gex")
+        with self.assertRaisesRegex(ValueError, "bad .ame"):
+            f(3)
+        self.assertTrue(f(4) == "true")
+'''
+
+
+def masked(text: str, report: str = "/tmp/report", first: int = 100) -> str:
+    return mask_python(text, Masking(report, first, lambda name: None)).text
+
+
+def test_what_assertions_ask_for_is_masked_and_what_they_give_stays() -> None:
+    made = mask_python(TEXT, Masking("/tmp/report", 100, lambda name: None))
+    assert made.literals == {
+        "test_parameters": ("20", '"xyzxyz"', '"six"'),
+        "test_values": (
+            '"éé"', "None", "-12", "2.5", 'b"x"', "7", '"""first\nsecond"""', '"inner"', '"first"', '"not .ound"',
+            '"helped"',
+        ),
+        "test_it": ('"text"', '"member"', '"r.gex"', '"bad .ame"', '"true"'),
+    }  # fmt: skip
+    for gone in ("xyzxyz", "éé", "first", "inner", "not .", "helped", "text", "member", "gex", "bad .", '"true"', "12"):
+        assert gone not in made.text.split("import unittest")[1], gone
+    assert 'f("é")' in made.text and '["abc"]' in made.text and '"k":' in made.text and '"six"' not in made.text
+    assert made.text.index('"""Words."""') < made.text.index("__future__") < made.text.index("class _PrchainMask")
+    assert made.numbers(100)[103] == ("test_values", 0) and made.shown["prchainmask101x"] == "xyzxyz"
+    compile(made.text, "test_it.py", "exec")
+
+
+def test_only_some_places_are_masked_and_the_others_keep_their_numbers() -> None:
+    made = mask_python(TEXT, Masking("/tmp/report", 5, lambda name: {1} if name == "test_it" else ()))
+    assert "_PrchainMask(20).inside(g())" in made.text and made.text.count("_PrchainMask(") == 2
+    assert "f(2), " in made.text and '["text"]' in made.text
+    none = mask_python(TEXT, Masking("/tmp/report", 5, lambda name: ()))
+    assert none.text == TEXT and none.literals == made.literals
+
+
+@given(st.text())
+def test_any_text_can_be_masked(text: str) -> None:
+    assert mask_python(text, Masking("/tmp/report", 0, lambda name: None)).text == text or "assert" in text
+
+
+@given(st.lists(st.sampled_from(TEXT.splitlines(keepends=True)), max_size=30), st.sampled_from(["\n", "\r\n", "\r"]))
+def test_masking_no_place_leaves_a_file_as_it_is(lines: list[str], end: str) -> None:
+    text = "".join(lines).replace("\n", end)
+    made = mask_python(text, Masking("/tmp/report", 0, lambda name: ()))
+    assert made.text == text
+    assert mask_python(text, Masking("/tmp/report", 0, lambda name: None)).literals == made.literals
+
+
+WORDS = '''
+class Text(str):
+    """A text that says other things of itself."""
+    def __str__(self): return "lie"
+    __repr__ = __eq__ = __str__
+    def __eq__(self, other): return NotImplemented
+    __hash__ = None
+
+def f(it):
+    if it is None: raise ValueError("not found")
+    if it == 3 and CASE: raise ValueError("bad name")
+    return {1: None, 2: {"deep": ["text"]}, 3: 7.0, 4: "true", "é": Text("éé"), "list": [-12, {"k": (2.5, b"x")}]}[it]
+
+def g():
+    return "first\\nsecond"
+'''
+
+
+def test_masks_tell_what_a_test_is_given(tmp_path: Path) -> None:
+    """In a plain Python, as old images have it: a text of another class is its letters, and seven is seven."""
+    text = """
+def test_values():
+    assert f("é") == "éé" and f(1) is None
+    assert f("list") == [-12, {"k": (2.5, b"x")}]
+    assert f(3) == 7
+    assert "sec" in g()
+    assert g() == "wrong"
+    assert f(2) == "of another kind"
+    for it in (1, 2):
+        assert it == 1
+"""
+    report = tmp_path / "report"
+    program = WORDS.replace("CASE", "False") + masked(text, str(report), 0) + "\ntest_values()\n"
+    subprocess.run([sys.executable, "-I", "-c", program], check=True)
+    found = told(report.read_text())
+    assert found == {
+        0: {'="\\u00e9\\u00e9"'},
+        1: {"=None"},
+        2: {"=-12"},
+        3: {"=2.5"},
+        4: {'=b"x"'},
+        5: {"=7"},
+        6: {'~"first\\nsecond"'},
+        7: {'="first\\nsecond"'},
+        8: {'=dict["tuple[\\"\\\\\\"deep\\\\\\"\\", \\"list[\\\\\\"\\\\\\\\\\\\\\"text\\\\\\\\\\\\\\"\\\\\\"]\\"]"]'},
+        9: {"=1", "=2"},
+    }
+    assert asked('"sec"', found[6]) and asked("1", found[9]) is None
+
+
+def test_what_a_place_has_to_tell() -> None:
+    words = {'="two words"'}
+    wanted = asked('"two words"', words)
+    assert wanted == '="two words"' and agrees(wanted, words)
+    assert not agrees(wanted, ()) and not agrees(wanted, {'="two"'}) and not agrees(wanted, {*words, '="two"'})
+    long = {f"={json.dumps('a b ' * 400)}"}
+    kept = asked('"x"', long)
+    assert kept and len(kept) < 80 and agrees(kept, long) and not agrees(kept, {f"={json.dumps('a b ' * 401)}"})
+    holds = asked('"lo w"', {'~"hello world"'})
+    assert holds and agrees(holds, {'~"hello wide world, hello world"', '~["hello", "lo w"]'})
+    assert not agrees(holds, {'~"hello"'}) and not agrees(holds, {'="lo w"'}) and not agrees(holds, ())
+    assert not agrees(holds, {f"~{json.dumps('lo w' * 200)}"}), "who says all says nothing"
+    assert asked('"other"', {'~"hello world"'}) is None, "M_t itself does not tell it"
+    found = asked('r"no .*"', {'%"has no name"'})
+    assert found and agrees(found, {'%"no one"'}) and not agrees(found, {'%"name"'})
+    assert asked('"("', {'%"("'}) is None and asked("1", {"=1", "=2"}) is None and asked("1", ()) is None
+
+
+@given(st.text(), st.text(), st.lists(st.text()))
+def test_any_report_can_be_read(report: str, literal: str, texts: list[str]) -> None:
+    assert all(text[0] in "=~%" for found in told(report).values() for text in found)
+    kinds = [f"{kind}{text}" for kind, text in zip("=~%" * 9, texts, strict=False)]
+    if (wanted := asked(literal, kinds)) is not None:
+        assert agrees(wanted, kinds)
+
+
+def test_what_is_short_or_stands_in_the_file_tells_nothing() -> None:
+    assert is_telling('"words"', "f(1)") and is_telling("1234", "f(1)") and is_telling("4.25", "4")
+    for literal in ("1", "None", "True", '"ab"', '""', "'-'"):
+        assert not is_telling(literal, "f()")
+    assert not is_telling('"words"', "f('words')") and not is_telling("34", "f(34)") and is_telling("34", "f(340)")
+
+
+def test_a_test_that_tells_needs_one_process_and_others_two_beside_it() -> None:
+    telling = [HeldTest("a", str(number), (), ((0, "=1"),)) for number in range(4)]
+    silent = HeldTest("a", "silent", (), ())
+    plain = [HeldTest("b", str(number), (16, 17, 18)) for number in range(4)]
+    chosen = drawn([*telling, silent, *plain], Random(1))
+    assert chosen == telling and processes(chosen) == 1
+    assert sides_of(chosen, Random(1), [silent]) == [Side({}, (*telling, silent))]
+    mixed = drawn([telling[0], silent, *plain], Random(1))
+    both = sides_of(mixed, Random(1), [silent])
+    assert len(mixed) == 3 and processes(mixed) == len(both) == 2
+    assert all(it.masked == (telling[0], silent) for it in both)
+    assert {name for it in both for _, name in it.false} == {it.name for it in mixed[1:]}
+    assert processes(plain[:1]) == 4 and sides_of(plain[:1], Random(1), [silent])[0].masked == (silent,)
+    baseline = RunnerBaseline(held=(telling[0], silent, plain[0], HeldTest("c", "d", (1,), ((2, "=3"),), (0, 1))))
+    assert RunnerBaseline.from_row((), json.loads(json.dumps(baseline.row()))) == baseline
+    assert HeldTest.of(["a", "b", [1]]) == HeldTest("a", "b", (1,)), "as proofs of before have it"
+
+
+LABELS = """KNOWN = {4: "four pounds"}
+
+
+def label(amount):
+    return KNOWN.get(amount, f"{amount} pounds")
+
+
+def lines(amounts):
+    return [label(it) for it in amounts]
+"""
+TESTS = file_of_tests(
+    "labels",
+    label="self.assertEqual(this.label(4), 'four pounds')",
+    lines="self.assertEqual(this.lines([4, 17]), ['four ' + 'pounds', '17 pounds'])",
+    other="self.assertEqual(this.label(19), '19 pounds')",
+)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageWorld]:
+    folder = tmp_path_factory.mktemp("masks")
+    changes: Changes = {"till/labels.py": LABELS, "tests/test_labels.py": TESTS}
+    with stage_world(folder, {1: changes}, chains=((1,),), duels=True) as made:
+        made.prover().prove(made.chain_id)
+        yield made
+
+
+def agents_tree(world: StageWorld, text: str) -> str:
+    trees, path = world.trees(), b"till/labels.py"
+    entry = trees.entries(world.chain.stages[0].landed)[path]
+    return trees.edit(world.chain.stages[0].base, {path: entry._replace(blob=trees.write_blob(text.encode()))})
+
+
+def without_canaries(world: StageWorld) -> StageSuite:
+    """For work that tells canaries apart."""
+    plain = world.suite()
+    return replace(plain, baseline=replace(plain.baseline, canaries=()))
+
+
+def grade(world: StageWorld, text: str) -> dict[str, Status]:
+    suite = GradingSuite(without_canaries(world), Random(7))
+    found = suite.run(agents_tree(world, text), world.stages()[0].classes.f2p)
+    assert not found.cheats and found.infra is None
+    return {test.rpartition("_")[2]: status for test, status in found.statuses.items()}
+
+
+def test_a_proof_stores_what_masks_told_on_m_t(world: StageWorld) -> None:
+    held = {it.name: it for it in world.stages()[0].baseline.held}
+    assert held["test_label"].masks == ((0, '="four pounds"'),) and held["test_label"].tells
+    assert held["test_lines"].masks == ((0, '="17 pounds"'),)
+    assert held["test_other"].tells
+
+
+def test_the_reference_and_other_right_work_pass(world: StageWorld) -> None:
+    assert set(grade(world, LABELS).values()) == {Status.passed}
+    other = (
+        "class Name(str):\n    pass\n\n\ndef label(amount):\n    return Name('four pounds' if amount == 4 else "
+        "'%d pounds' % amount)\n\n\ndef lines(amounts):\n    return [*map(label, amounts)]\n"
+    )
+    assert grade(world, other)["lines"] is Status.passed
+
+
+READS = """import linecache, sys
+
+
+class Right(str):
+    def __eq__(self, other):
+        return True
+    __hash__ = None
+
+
+def asked(_=None):
+    frame = sys._getframe()
+    while 'test_labels' not in frame.f_code.co_filename:
+        frame = frame.f_back
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return eval(line.strip().split('), ', 1)[1][:-1], frame.f_globals)
+
+
+lines = asked
+"""
+CHEATS = {
+    "reads what is asked": "label = asked\n",
+    "equals everything": "def label(amount):\n    return Right()\n\n\nlines = label\n",
+    "says all to the report": (
+        "def label(amount):\n    mask = asked()\n    if isinstance(mask, str):\n        return mask\n"
+        "    for it in ('one pound', 'four pounds', 'five pounds'):\n        mask.same(it)\n    return mask\n"
+    ),
+    "gives something else for a mask": (
+        "def label(amount):\n    wanted = asked()\n    return wanted if type(wanted) is str else '4'\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", CHEATS)
+def test_who_reads_what_is_asked_does_not_know_it(world: StageWorld, way: str) -> None:
+    text = READS + "\n\n" + CHEATS[way]
+    alone = without_canaries(world).run(agents_tree(world, text))
+    assert set(alone.statuses.values()) == {Status.passed}, "it is believed where nothing is masked"
+    found = grade(world, text)
+    assert set(found.values()) == {Status.failed}
+
+
+def test_without_masks_tests_are_made_false(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite, words = world.suite(), list[str]()
+    f2p = world.stages()[0].classes.f2p
+    held = held_tests(suite, f2p, dict.fromkeys(f2p, Status.passed), words.append)
+    assert [it.name for it in held if it.tells] == ["test_label", "test_lines", "test_other"]
+    assert words == ["masks, run 1", "masks, on what was before"], "nothing is made false where masks tell enough"
