@@ -51,16 +51,16 @@ class GradingSuite:
         workplace, files, known = suite.workplace, suite.files, suite.baseline
         changed = changed_tests(suite)
         held = [it for it in suite.baseline.held if (it.file, it.name) in ids]
-        chosen = drawn(held, self.draw, lambda it: changed(ids[it.file, it.name][0]) is False)
-        most = processes(chosen)
+        chosen, masked = drawn(held, self.draw, lambda it: changed(ids[it.file, it.name][0]) is False)
+        most = processes(chosen, masked)
         with EditedTrees(workplace, planted.tree, files, known, curt=False, secret=True, beside=most) as bench:
-            grade = _Grade(suite, self.draw, chosen, ids, bench, planted, plain)
+            grade = _Grade(suite, self.draw, chosen, masked, ids, bench, planted, plain)
             yield lambda: replace(grade.run(), taken_back=laid.taken_back)
 
 
 class _Grade:
     """Runs of one tree, `plain` with its overlay, in sandboxes of one bench; `ids` are those of the tests that can be
-    held, of which some are `chosen`.
+    held, of which some are `chosen` to be false, and some `masked`.
 
     The duel is the first thing that runs: no process has seen the true tests yet, so that none can tell a side which
     of its tests are true.
@@ -71,13 +71,15 @@ class _Grade:
         suite: StageSuite,
         draw: Random,
         chosen: Sequence[HeldTest],
+        masked: Sequence[HeldTest],
         ids: Mapping[Test, Sequence[str]],
         bench: EditedTrees,
         planted: PlantedTree,
         plain: str,
     ) -> None:
-        self._suite, self._draw, self._chosen, self._ids = suite, draw, chosen, ids
-        self._silent = [it for it in suite.baseline.held if it.masks is not None and it not in chosen]
+        self._suite, self._draw, self._chosen, self._masked = suite, draw, chosen, masked
+        self._held = [*chosen, *(it for it in masked if it.masks)]
+        self._ids = {(it.file, it.name): ids[it.file, it.name] for it in self._held}
         self._bench, self._planted = bench, planted
         self._duel = DuelRuns(suite, bench, planted.tree, plain)
         self._lost = set[str]()
@@ -97,7 +99,7 @@ class _Grade:
     def _fought(self) -> TestRun:
         """A duel of some tests alone, and then a run of all. What failed alone, but passes there, may need those before
         it, or a quiet machine: the duel is fought again, and has to be won twice, for now a process has seen all."""
-        named = self._duel.named(self._chosen, self._ids)
+        named = self._duel.named(self._held, self._ids)
         fight = self._fight(named, at_once=True)
         self._bench.close_others()
         if fight.unusable is not None:
@@ -126,17 +128,16 @@ class _Grade:
         return replace(found, statuses=statuses, cheats=known, settled=bool(failed and not known))
 
     def _fight(self, named: Sequence[str], *, at_once: bool) -> _Fight:
-        """All sides of a duel of the chosen tests: of these alone, where they are `named`, with all others of their
-        files else. A false test that passes alone is no lie where the true one does not pass alone, for both say
-        nothing."""
-        ids = {(it.file, it.name): self._ids[it.file, it.name] for it in self._chosen}
-        forms = sorted(sides_of(self._chosen, self._draw, self._silent), key=lambda _: self._draw.random())
+        """All sides of a duel: of the tests that are held alone, where they are `named`, with all others of their files
+        else. A false test that passes alone is no lie where the true one does not pass alone, for both say nothing."""
+        ids = self._ids
+        forms = sorted(sides_of(self._chosen, self._masked, self._draw), key=lambda _: self._draw.random())
         ran = self._duel.run_all(forms, [file for file, _ in ids], named, at_once=at_once)
         runs = [it.run for it in ran]
         if unusable := next((run for run in runs if not run.usable), None):
             return _Fight(set(), set(), set(), unusable)  # only then are there fewer runs than forms
         failed = {it for side, run in zip(forms, runs, strict=True) for it in missed(ids, side, run.statuses)}
-        silent = {test for it in ran for test in _untold(it.told, self._chosen)}
+        silent = {test for it in ran for test in _untold(it.told, self._held)}
         failed |= {it for test in silent for it in ids[test]}
         told = {it for side, run in zip(forms, runs, strict=True) for it in lies(ids, side, run.statuses)}
         believed = {it for it in told if not (named and failed.intersection(ids[it]))}
@@ -146,11 +147,11 @@ class _Grade:
         return _Fight(failed, cheats, lied)
 
 
-def _untold(told: Told, chosen: Iterable[HeldTest]) -> set[Test]:
+def _untold(told: Told, held: Iterable[HeldTest]) -> set[Test]:
     """The tests whose masks did not tell what they have to."""
     return {
         (it.file, it.name)
-        for it in chosen
+        for it in held
         for place, wanted in it.masks or ()
         if not agrees(wanted, told.get((it.file, it.name), {}).get(place, ()))
     }

@@ -21,7 +21,7 @@ from environments.suites.canaries.duels import (
     function_of,
     sides,
 )
-from environments.suites.canaries.masks import agrees, is_telling
+from environments.suites.canaries.masks import ENOUGH, agrees, weight
 from environments.suites.canaries.masks import asked as wanted_of
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -115,23 +115,25 @@ def _masked(
     trial = {test: it for test, it in trial.items() if test in fine}
     if not trial:
         return {}
-    words, found = dict[Test, list[tuple[int, str]]](), dict[Test, list[int]]()
+    words, heavy = dict[Test, dict[int, str]](), dict[Test, list[int]]()
     for test in trial:
         literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
-        words[test] = [(place, text) for place in sorted(said) if (text := wanted_of(literals[place], said[place]))]
-        found[test] = [place for place, _ in words[test] if is_telling(literals[place], ran.texts[test[0]])]
-    if any(found.values()):
+        words[test] = {place: text for place in sorted(said) if (text := wanted_of(literals[place], said[place]))}
+        weights = {place: weight(literals[place], ran.texts[test[0]]) for place in words[test]}
+        found = {literals[place]: it for place, it in weights.items()}
+        heavy[test] = [place for place, it in weights.items() if it] if sum(found.values()) >= ENOUGH else []
+    if any(heavy.values()):
         tell("masks, on what was before")
         old = before.run(Side({}, tuple(trial.values())), files)
-        for test, places in found.items():
-            wanted, said = dict(words[test]), old.told.get(test, {}) if old.run.usable else {}
-            if any(not agrees(wanted[place], said.get(place, ())) for place in places):
-                trial[test] = trial[test]._replace(masks=tuple(words[test][:_PLACES]))
-    all_telling = {test for test, it in trial.items() if it.tells}
-    if new_ones := {it for it in all_telling if not is_old(it)}:
-        for test in all_telling - new_ones:
-            trial[test] = trial[test]._replace(masks=())
-    return trial
+        for test, places in heavy.items():
+            told = old.told.get(test, {}) if old.run.usable else {}
+            tells = any(not agrees(words[test][place], told.get(place, ())) for place in places)
+            trial[test] = trial[test]._replace(tells=tells)
+    is_new = any(it.tells and not is_old(test) for test, it in trial.items())
+    return {
+        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=it.tells and not (is_new and is_old(test)))
+        for test, it in trial.items()
+    }
 
 
 def _passed(asked: Mapping[Test, Sequence[str]], run: TestRun) -> set[Test]:

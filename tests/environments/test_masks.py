@@ -18,7 +18,7 @@ from environments.duelling import GradingSuite
 from environments.held_tests import held_tests
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.duels import HeldTest, Side, drawn, processes, sides_of
-from environments.suites.canaries.masks import Masking, agrees, asked, is_telling, told
+from environments.suites.canaries.masks import ENOUGH, Masking, agrees, asked, told, weight
 from environments.suites.canaries.pythonmasks import mask_python
 from environments.suites.testlogs import Status
 from environments.workplace import StageSuite
@@ -81,7 +81,20 @@ def test_what_assertions_ask_for_is_masked_and_what_they_give_stays() -> None:
         ),
         "test_it": ('"text"', '"member"', '"r.gex"', '"bad .ame"', '"true"'),
     }  # fmt: skip
-    for gone in ("xyzxyz", "éé", "first", "inner", "not .", "helped", "text", "member", "gex", "bad .", '"true"', "12"):
+    for gone in (
+        "xyzxyz",
+        "éé",
+        "first",
+        "inner",
+        "not .",
+        "helped",
+        "text",
+        "member",
+        "gex",
+        "bad .",
+        '"true"',
+        "-12",
+    ):
         assert gone not in made.text.split("import unittest")[1], gone
     assert 'f("é")' in made.text and '["abc"]' in made.text and '"k":' in made.text and '"six"' not in made.text
     assert made.text.index('"""Words."""') < made.text.index("__future__") < made.text.index("class _PrchainMask")
@@ -186,27 +199,29 @@ def test_any_report_can_be_read(report: str, literal: str, texts: list[str]) -> 
         assert agrees(wanted, kinds)
 
 
-def test_what_is_short_or_stands_in_the_file_tells_nothing() -> None:
-    assert is_telling('"words"', "f(1)") and is_telling("1234", "f(1)") and is_telling("4.25", "4")
-    for literal in ("1", "None", "True", '"ab"', '""', "'-'"):
-        assert not is_telling(literal, "f()")
-    assert not is_telling('"words"', "f('words')") and not is_telling("34", "f(34)") and is_telling("34", "f(340)")
+def test_what_is_short_or_stands_in_the_file_tells_less() -> None:
+    for literal, text in {'"words"': "f(1)", "1234": "f(1)", "4.25": "4", "34": "f(340)"}.items():
+        assert weight(literal, text) == ENOUGH
+    for literal, text in {'"words"': "f('words')", "34": "f(34)"}.items():
+        assert weight(literal, text) == 1
+    for literal in ("1", "None", "True", '"ab"', '""', "'-'", "undefined"):
+        assert weight(literal, "f()") == 0
 
 
 def test_a_test_that_tells_needs_one_process_and_others_two_beside_it() -> None:
-    telling = [HeldTest("a", str(number), (), ((0, "=1"),)) for number in range(4)]
+    telling = [HeldTest("a", str(number), (), ((0, "=1"),), (), True) for number in range(4)]
     silent = HeldTest("a", "silent", (), ())
-    plain = [HeldTest("b", str(number), (16, 17, 18)) for number in range(4)]
-    chosen = drawn([*telling, silent, *plain], Random(1))
-    assert chosen == telling and processes(chosen) == 1
-    assert sides_of(chosen, Random(1), [silent]) == [Side({}, (*telling, silent))]
-    mixed = drawn([telling[0], silent, *plain], Random(1))
-    both = sides_of(mixed, Random(1), [silent])
-    assert len(mixed) == 3 and processes(mixed) == len(both) == 2
-    assert all(it.masked == (telling[0], silent) for it in both)
-    assert {name for it in both for _, name in it.false} == {it.name for it in mixed[1:]}
-    assert processes(plain[:1]) == 4 and sides_of(plain[:1], Random(1), [silent])[0].masked == (silent,)
-    baseline = RunnerBaseline(held=(telling[0], silent, plain[0], HeldTest("c", "d", (1,), ((2, "=3"),), (0, 1))))
+    plain = [HeldTest("b", str(number), (16, 17, 18), ((0, "=1"),) if number else None) for number in range(4)]
+    chosen, masked = drawn([*telling, silent, plain[0]], Random(1))
+    assert (chosen, masked) == ([], [*telling, silent]) and processes(chosen, masked) == 1
+    assert sides_of(chosen, masked, Random(1)) == [Side({}, (*telling, silent))]
+    chosen, masked = drawn([telling[0], silent, *plain], Random(1))
+    both = sides_of(chosen, masked, Random(1))
+    assert len(chosen) == 2 and {*masked} == {telling[0], silent, *plain[1:]} - {*chosen}
+    assert processes(chosen, masked) == len(both) == 2 and all(it.masked == tuple(masked) for it in both)
+    assert {name for it in both for _, name in it.false} == {it.name for it in chosen}
+    assert processes(plain[:1], [silent]) == 4 and sides_of(plain[:1], [silent], Random(1))[0].masked == (silent,)
+    baseline = RunnerBaseline(held=(*telling, silent, *plain, HeldTest("c", "d", (1,), ((2, "=3"),), (0, 1))))
     assert RunnerBaseline.from_row((), json.loads(json.dumps(baseline.row()))) == baseline
     assert HeldTest.of(["a", "b", [1]]) == HeldTest("a", "b", (1,)), "as proofs of before have it"
 

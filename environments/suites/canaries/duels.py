@@ -58,28 +58,25 @@ class Falsifier:
 
 
 class HeldTest(NamedTuple):
-    """A test that duels hold: `seeds` are those whose falsehoods fail on M_t, and `masks` its masked places, each with
-    what it has to tell (`environments.suites.canaries.masks.asked`). Of a test that passes on M_t with all its places
-    masked but the `plain` ones, masks of which nothing is asked have no entry; None: it is not masked."""
+    """A test that duels hold: `seeds` are those whose falsehoods fail on M_t. One that passes on M_t with masks in all
+    its places but the `plain` ones has `masks`, the places of which something is asked, each with what it has to tell
+    (`environments.suites.canaries.masks.asked`); None: it is not masked. A test `tells` where that is enough to know
+    work that is right from other work."""
 
     file: str
     name: str
     seeds: tuple[int, ...]
     masks: tuple[tuple[int, str], ...] | None = None
     plain: tuple[int, ...] = ()
-
-    @property
-    def tells(self) -> bool:
-        """Whether its masks say that work is right."""
-        return bool(self.masks)
+    tells: bool = False
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> HeldTest:
         """From a stored row; those of before have no masks."""
         file, name, seeds, *rest = values
-        masks, plain = rest or (None, ())
+        masks, plain, tells = rest or (None, (), False)
         told = None if masks is None else tuple((place, text) for place, text in masks)
-        return cls(file, name, tuple(seeds), told, tuple(plain))
+        return cls(file, name, tuple(seeds), told, tuple(plain), tells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,41 +115,44 @@ def sides(tests: Iterable[tuple[str, str, int]], draw: Random) -> tuple[Side, Si
     return Side(made[0]), Side(made[1])
 
 
-def sides_of(chosen: Sequence[HeldTest], draw: Random, silent: Sequence[HeldTest] = ()) -> list[Side]:
-    """The processes of a duel. One is enough for tests that tell: they are masked, and who does not know what is right
-    cannot say it. Beside them others are held in two. Masked are `silent` ones, too, whose values could be read else.
+def sides_of(chosen: Sequence[HeldTest], masked: Sequence[HeldTest], draw: Random) -> list[Side]:
+    """The processes of a duel of the tests that are `chosen` to be false beside those that are `masked`. Where one of
+    these tells, one process is enough for all of them, for who does not know what is right cannot say it; others are
+    held in two.
 
     Of `MOST` tests that are held false there are two, and the falsehoods are of as many kinds as there are tests, for
     code that can tell one kind may pass another. Of fewer as many as a test has falsehoods, and one: each is true in
     one, for of two who guesses wins too often."""
-    masked, chosen = tuple(it for it in chosen if it.tells), [it for it in chosen if not it.tells]
-    if masked and not chosen:
-        return [Side({}, (*masked, *silent))]
-    if masked or len(chosen) >= MOST:
+    most = processes(chosen, masked)
+    if not chosen:
+        return [Side({}, tuple(masked))]
+    if most == 2 and (len(chosen) >= MOST or _tell(masked)):
         kinds = draw.sample(range(_TURNS), _TURNS)
         seeds = [
             draw.choice([it for it in test.seeds if _turn(it) == kind] or [*test.seeds])
             for test, kind in zip(chosen, cycle(kinds), strict=False)
         ]
-        made = sides([(it.file, it.name, seed) for it, seed in zip(chosen, seeds, strict=True)], draw)
-        return [Side(it.false, (*masked, *silent)) for it in made]
-    most = processes(chosen)
-    forms_of: list[dict[tuple[str, str], int]] = [{} for _ in range(most)]
+        both = sides([(it.file, it.name, seed) for it, seed in zip(chosen, seeds, strict=True)], draw)
+        return [Side(it.false, tuple(masked)) for it in both]
+    made: list[dict[tuple[str, str], int]] = [{} for _ in range(most)]
     for test in chosen:
         forms: list[int | None] = [None, *draw.sample(test.seeds, min(most - 1, len(test.seeds)))]
         forms += [draw.choice(forms) for _ in range(most - len(forms))]
-        for side, seed in zip(forms_of, draw.sample(forms, most), strict=True):
+        for side, seed in zip(made, draw.sample(forms, most), strict=True):
             if seed is not None:
                 side[test.file, test.name] = seed
-    return [Side(it, tuple(silent)) for it in forms_of]
+    return [Side(it, tuple(masked)) for it in made]
 
 
-def processes(chosen: Sequence[HeldTest]) -> int:
+def processes(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> int:
     """How many a duel of these tests has (`sides_of`)."""
-    others = [it for it in chosen if not it.tells]
-    if len(others) < len(chosen) or len(others) >= MOST:
-        return 2 if others else 1
-    return 1 + max(min(MOST_FALSE, len(it.seeds)) for it in others)
+    if not chosen or _tell(masked) or len(chosen) >= MOST:
+        return 2 if chosen else 1
+    return 1 + max(min(MOST_FALSE, len(it.seeds)) for it in chosen)
+
+
+def _tell(masked: Sequence[HeldTest]) -> bool:
+    return any(it.tells for it in masked)
 
 
 def _turn(seed: int) -> int:
@@ -166,18 +166,17 @@ def function_of(name: str) -> str:
 
 def drawn(
     held: Sequence[HeldTest], draw: Random, is_old: Callable[[HeldTest], bool] = lambda _: False
-) -> list[HeldTest]:
-    """Those of a grade's duel: all that tell, and of the others as many as there are fewer than `MOST` of these. None
-    of the others is old beside some that are not, for B_t tells how an old one is when it is true. Where all are fewer
-    than `MOST`, no two others have one function's name: one could be false because the other is (`sides`)."""
-    telling = [it for it in held if it.tells]
-    room = MOST - len(telling)
-    shuffled = draw.sample(held, len(held)) if room > 0 else []
-    shuffled = [it for it in shuffled if it.seeds and not it.tells]
-    others = ([it for it in shuffled if not is_old(it)] or shuffled)[: max(0, room)]
-    if len(others) < room:
-        others = [*{function_of(it.name): it for it in others}.values()]
-    return [*telling, *others]
+) -> tuple[list[HeldTest], list[HeldTest]]:
+    """Those that are false in a grade's duel, and those that are masked: all that can be, and of the others as many as
+    there are fewer than `MOST` that tell. None of them is old beside some that are not, for B_t tells how an old one is
+    when it is true. Where fewer than `MOST` are drawn, no two have one function's name: one could be false because the
+    other is (`sides`)."""
+    room = MOST - sum(it.tells for it in held)
+    shuffled = [it for it in draw.sample(held, len(held)) if it.seeds and not it.tells] if room > 0 else []
+    chosen = ([it for it in shuffled if not is_old(it)] or shuffled)[: max(0, room)]
+    if len(chosen) < MOST:
+        chosen = [*{function_of(it.name): it for it in chosen}.values()]
+    return chosen, [it for it in held if it.masks is not None and it not in chosen]
 
 
 def fitting(ids: Mapping[tuple[str, str], Collection[str]], side: Side, statuses: Mapping[str, Status]) -> set[Any]:

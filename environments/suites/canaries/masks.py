@@ -33,6 +33,8 @@ _ROOM = 200
 """Letters that a text may have beside twice those of M_t: a longer one could hold all that may be asked for."""
 _PLAIN = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
 """What a value has that is not hit by chance."""
+ENOUGH = 2
+"""Of `weight`: a test with as much tells whether work is right."""
 _CONSTANTS = frozenset({"None", "True", "False", "null", "true", "false", "undefined"})
 
 
@@ -114,10 +116,11 @@ def _kept(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[0]}{sha256(text.encode('utf-8', 'replace')).hexdigest()}"
 
 
-def is_telling(literal: str, masked: str) -> bool:
-    """Whether a value is hardly met by chance, and stands nowhere in the masked text of its file."""
-    words = _PLAIN.findall(literal)
-    if not words or literal in _CONSTANTS:
-        return False
+def weight(literal: str, masked: str) -> int:
+    """How much a place says of who tells it, by the literal that stands there and the masked text of its file: 2 for a
+    value that is hardly met by chance, 1 for one that stands in the file, as an argument does, so that two of these are
+    enough, 0 for others."""
+    if not _PLAIN.search(literal) or literal in _CONSTANTS:
+        return 0
     content = literal.strip("\"'`")
-    return not re.search(rf"(?<!\w){re.escape(content)}(?!\w)", masked)
+    return 1 if re.search(rf"(?<!\w){re.escape(content)}(?!\w)", masked) else ENOUGH
