@@ -73,6 +73,8 @@ class StageReport:
     canaries: int
     renamed: int
     """Tests that have other names when work is graded."""
+    telling: int
+    """F2P tests whose masks tell a grade whether work is right."""
     duels: int
     """F2P tests that a grade can hold true and false."""
     removed: tuple[str, ...]
@@ -161,7 +163,8 @@ def _stage_report(
         own_plugins=proof.baseline.own_plugins,
         canaries=sum(not is_renamed(slot) for slot in proof.baseline.slots),
         renamed=sum(map(is_renamed, proof.baseline.slots)),
-        duels=len(proof.baseline.held),
+        telling=sum(it.tells for it in proof.baseline.held),
+        duels=sum(bool(it.seeds) for it in proof.baseline.held),
         earlier_broken=tuple(earlier_broken(proof, earlier)),
         tests=dataclasses.asdict(proof.classes) if tests else None,
         left_out=tuple(sorted({note.removeprefix(LEFT_OUT) for note in notes if note.startswith(LEFT_OUT)})),
@@ -249,6 +252,8 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
         yield f"  {counted(stage.canaries, 'canary')} among them when work is graded"
     if stage.renamed:
         yield f"  {counted(stage.renamed, 'test')} by other names when work is graded"
+    if stage.telling:
+        yield f"  {counted(stage.telling, 'test')} masked when work is graded"
     if stage.duels:
         yield f"  {counted(stage.duels, 'test')} can be made false when work passes"
     if stage.own_plugins:
