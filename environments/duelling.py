@@ -137,7 +137,7 @@ class _Grade:
         if unusable := next((run for run in runs if not run.usable), None):
             return _Fight(set(), set(), set(), unusable)  # only then are there fewer runs than forms
         failed = {it for side, run in zip(forms, runs, strict=True) for it in missed(ids, side, run.statuses)}
-        silent = {test for it in ran for test in _untold(it.told, self._held)}
+        silent = {test for it in ran for test in _untold(it.told, self._masked)}
         failed |= {it for test in silent for it in ids[test]}
         told = {it for side, run in zip(forms, runs, strict=True) for it in lies(ids, side, run.statuses)}
         believed = {it for it in told if not (named and failed.intersection(ids[it]))}
