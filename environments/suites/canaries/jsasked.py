@@ -3,62 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from environments.suites.canaries.jstokens import Token, Tokens
 
-_COMPARING = frozenset(
-    [
-        "equal",
-        "equals",
-        "isEqual",
-        "strictEqual",
-        "strictEquals",
-        "deepEqual",
-        "deepEquals",
-        "deepStrictEqual",
-        "looseEqual",
-        "deepLooseEqual",
-        "same",
-        "strictSame",
-        "is",
-        "eq",
-        "eql",
-        "sameValue",
-        "like",
-        "partialDeepStrictEqual",
-        "assertEqual",
-        "assertEquals",
-        "assertStrictEquals",
-        "lengthOf",
-    ]
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_COMPARING = _words(
+    """equal equals isEqual strictEqual strictEquals deepEqual deepEquals deepStrictEqual looseEqual deepLooseEqual same
+    strictSame is eq eql sameValue like partialDeepStrictEqual propEqual assertEqual assertEquals assertStrictEquals"""
 )
 """Methods that compare their first two arguments."""
-_COMPARING_ALONE = frozenset(
-    ["equal", "strictEqual", "deepEqual", "deepStrictEqual", "eq", "assertEqual", "assertEquals", "assertStrictEquals"]
+_COMPARING_ALONE = _words(
+    """equal strictEqual deepEqual deepStrictEqual eq assertEqual assertEquals assertStrictEquals isDeepStrictEqual
+    isEqual"""
 )
 """Those that are functions, too."""
-_HOLDING = frozenset({"ok", "assert", "true", "truthy", "isTrue", "assertTrue"})
+_HOLDING = _words("ok assert true truthy isTrue assertTrue")
 """Ask whether a condition holds."""
-_THROWING = frozenset({"throws", "rejects", "throwsAsync"})
-_VALUE = frozenset(
-    [
-        "toBe",
-        "toEqual",
-        "toStrictEqual",
-        "toMatchObject",
-        "equal",
-        "equals",
-        "eq",
-        "eql",
-        "eqls",
-        "deepEqual",
-        "exactly",
-        "is",
-    ]
-)
+_THROWING = _words("throws rejects throwsAsync")
+_VALUE = _words("toBe toEqual toStrictEqual toMatchObject equal equals eq eql eqls deepEqual exactly is")
 """Compare the value of a chain with their first argument."""
 _SIZES = {
     "toHaveLength": ("length",),
@@ -68,66 +38,26 @@ _SIZES = {
     "toBeCalledTimes": ("mock", "calls", "length"),
 }
 """Compare a part of that value."""
-_PROPERTIES = frozenset({"toHaveProperty", "property", "ownProperty"})
-_CALLS = frozenset(
-    [
-        "toHaveBeenCalledWith",
-        "toBeCalledWith",
-        "toHaveBeenLastCalledWith",
-        "lastCalledWith",
-        "toHaveBeenNthCalledWith",
-        "nthCalledWith",
-        "toHaveReturnedWith",
-        "toHaveLastReturnedWith",
-        "toHaveBeenCalledExactlyOnceWith",
-        "toHaveBeenExactlyOnceCalledWith",
-    ]
+_PROPERTIES = _words("toHaveProperty property ownProperty")
+_CALLS = _words(
+    """toHaveBeenCalledWith toBeCalledWith toHaveBeenLastCalledWith lastCalledWith toHaveBeenNthCalledWith nthCalledWith
+    toHaveReturnedWith toHaveLastReturnedWith toHaveBeenCalledExactlyOnceWith toHaveBeenExactlyOnceCalledWith"""
 )
 """Compare with calls of a mock: their masks are asymmetric matchers."""
-_CONTAINING = frozenset({"toContain", "toMatch", "include", "includes", "contain", "contains"})
-_ERRORS = frozenset({"toThrow", "toThrowError", "throw", "throws", "rejectedWith"})
-_SUBJECT_STAYS = frozenset(
-    {"a", "an", "instanceof", "instanceOf", "include", "contain", "match", "ok", "above", "below"}
-)
+_CONTAINING = _words("toContain toMatch include includes contain contains")
+_ERRORS = _words("toThrow toThrowError throw throws rejectedWith")
+_SUBJECT_STAYS = _words("a an instanceof instanceOf include contain match ok above below")
 """Calls of a chain after which it is still about the same value."""
-_WAITING = frozenset({"resolves", "rejects", "eventually"})
-_CONSTANTS = frozenset({"true", "false", "null"})
-_TESTS = frozenset({"it", "test", "specify"})
-_NO_CALLEES = frozenset({"await", "return", "typeof", "new", "delete", "void", "yield", "in", "of", "throw", "case"})
-_NO_STATEMENT = frozenset(
-    [
-        "(",
-        ",",
-        "[",
-        "=",
-        "+",
-        "-",
-        "*",
-        "/",
-        "%",
-        "?",
-        ".",
-        "?.",
-        "!",
-        "&",
-        "|",
-        "^",
-        "<",
-        ">",
-        "==",
-        "===",
-        "!=",
-        "!==",
-        "<=",
-        ">=",
-        "...",
-        "${",
-    ]
-)
+_WAITING = _words("resolves rejects eventually")
+_CONSTANTS = _words("true false null")
+_TESTS = _words("it test specify")
+_MODIFIERS = _words("only serial concurrent")
+_NO_CALLEES = _words("await return typeof new delete void yield in of throw case")
+_NO_STATEMENT = _words("( , [ = + - * / % ? . ?. ! & | ^ < > == === != !== <= >= ... ${")
 """What stands before a part of an expression."""
-_IMPRECISE = frozenset(["?", "||", "??", "|", "&", "^", ",", "=", "=>", "+=", "-="])
+_IMPRECISE = _words("? || ?? | & ^ , = => += -=")
 """Bind less than a comparison."""
-_CALLBACKS = frozenset({"done", "cb", "callback", "next", "fn", "end"})
+_CALLBACKS = _words("done cb callback next fn end")
 
 
 class Place(NamedTuple):
@@ -187,6 +117,7 @@ class File:
         self._text = text
         self._all = tokens.all
         self._partner = tokens.partner
+        self._is_ava = re.search(r"""['"]ava['"]""", text) is not None
         self._test = Test("", 0, 0)
         """The test that is looked at."""
         self._words: dict[str, list[int]] = {}
@@ -215,17 +146,22 @@ class File:
         return found
 
     def _tests(self) -> Iterator[Test]:
-        for number in range(len(self._all) - 2):
-            word, opening, title = self._all[number : number + 3]
-            if word.text not in _TESTS or opening.text != "(" or word.kind != "word":
+        for number, word in enumerate(self._all[:-3]):
+            if word.text not in _TESTS or word.kind != "word":
                 continue
             before = self._all[number - 1].text if number else ""
             # A test of tests, `t.test`, has a name of its own; what else ends so is no test.
             if before == "function" or (before in (".", "?.") and word.text != "test"):
                 continue
+            opening = number + 1
+            if self._all[opening].text == "." and self._all[opening + 1].text in _MODIFIERS:
+                opening += 2
+            if self._all[opening].text != "(":
+                continue
+            title = self._all[opening + 1]
             is_title = title.kind == "text" and not any(it in title.text for it in ("\\", "${", " > "))
-            is_title = is_title and self._all[number + 3].text == "," and title.text[1:-1].strip() != ""
-            yield Test(title.text[1:-1] if is_title else "", number, self._partner[number + 1])
+            is_title = is_title and self._all[opening + 2].text == "," and title.text[1:-1].strip() != ""
+            yield Test(title.text[1:-1] if is_title else "", number, self._partner[opening])
 
     def _asked(self, number: int) -> Iterable[Asked]:
         """What an assertion asks for whose name is this token."""
@@ -268,39 +204,45 @@ class File:
 
     def _call(self, number: int) -> Iterator[Asked]:
         """``assert.equal(a, 'x')``, ``t.is(a, 'x')``, ``assert(a === 'x')``, ``assert.throws(f, {message: 'x'})``."""
-        name, opening = self._all[number].text, number + 1
+        name = self._all[number].text
         begin = number
         while begin >= 2 and self._all[begin - 1].text == "." and self._all[begin - 2].kind == "word":
             begin -= 2
-        is_alone = begin == number
-        names = _COMPARING_ALONE if is_alone else _COMPARING
-        if name not in names and name not in _HOLDING and (is_alone or name not in _THROWING):
+        names = _COMPARING_ALONE if begin == number else _COMPARING
+        if name not in names | _HOLDING and (begin == number or name not in _THROWING):
             return
-        if not self._is_statement(begin) or any(self._all[it].text == "should" for it in range(begin, number)):
+        if not self._is_statement(begin) or any(self._all[it].text == "should" for it in range(begin + 1, number)):
             return
-        given = self._arguments(opening)
-        if not given:
-            return
-        if name in _HOLDING:
+        given = self._arguments(number + 1)
+        if name in _HOLDING and given:
             yield from self._conditions(given[0])
+        elif len(given) < 2:
             return
-        if len(given) < 2:
-            return
-        first, last = self._all[given[0].begin].begin, self._all[given[-1].end - 1].end
-        if name in _THROWING:
+        elif name in _THROWING:
             if self._all[given[1].begin].text == "{":
-                yield Asked([*self._values(given[1])], self._around(given[1], "@_thrown("))
-            return
-        if name == "lengthOf":
-            around = [Edit(first, first, "...@_sized(["), Edit(last, last, "])")]
-            yield Asked([*self._values(given[1])], around)
-            return
+                yield from self._thrown(given[1])
+        else:
+            yield from self._compared(given)
+
+    def _compared(self, given: Sequence[Range]) -> Iterator[Asked]:
+        """What stands in a call that compares its first two arguments."""
+        first, last = self._all[given[0].begin].begin, self._all[given[-1].end - 1].end
         value = self._value(given[1])
         if value.places:
             yield value.within([Edit(first, first, "...@_args(["), Edit(last, last, "])")])
         elif not self._is_written(given[1]):
             around = [Edit(first, first, "...@_args(["), Edit(last, last, "], 1)")]
             yield Asked([*self._values(given[0])], around)
+
+    def _thrown(self, wanted: Range) -> Iterator[Asked]:
+        """What an object asks of an error; ava takes a function for a message alone."""
+        if not self._is_ava:
+            yield Asked([*self._values(wanted)], self._around(wanted, "@_thrown("))
+            return
+        for entry in self._entries(wanted.begin):
+            text = self._all[entry.begin]
+            if self._all[entry.begin - 2].text == "message" and text.kind == "text" and entry.end == entry.begin + 1:
+                yield Asked([Place(text.begin, text.end, "@_said({})")])
 
     def _is_statement(self, begin: int) -> bool:
         """Whether what begins there is no part of another expression."""
@@ -322,6 +264,8 @@ class File:
         ands = [it for it in outer if self._all[it].text == "&&"]
         for part in map(Range, [asked.begin, *(it + 1 for it in ands)], [*ands, asked.end]):
             signs = [it for it in outer if part.begin < it < part.end - 1 and self._all[it].text in ("===", "==")]
+            if not signs and (given := self._comparison(part)):
+                yield from self._compared(given)
             if len(signs) != 1 or self._all[part.begin].text == "!":
                 continue
             sides = [[*self._values(it)] for it in (Range(part.begin, signs[0]), Range(signs[0] + 1, part.end))]
@@ -329,6 +273,17 @@ class File:
             if bool(sides[0]) != bool(sides[1]) and len(wanted) == 1:
                 sign = self._all[signs[0]]
                 yield Asked(wanted, [*self._around(part, "@_holds("), Edit(sign.begin, sign.end, ",")])
+
+    def _comparison(self, part: Range) -> Sequence[Range]:
+        """The arguments of the call that a condition is, if it compares them."""
+        opening = self._partner.get(part.end - 1, 0)
+        name = self._all[opening - 1].text
+        is_whole = opening > part.begin and all(
+            self._all[it].kind == "word" or self._all[it].text == "." for it in range(part.begin, opening)
+        )
+        is_comparing = is_whole and self._all[opening].text == "(" and name in _COMPARING | _COMPARING_ALONE
+        given = self._arguments(opening) if is_comparing else []
+        return given if len(given) > 1 else []
 
     def _around(self, part: Range, before: str, after: str = ")") -> list[Edit]:
         begin, end = self._all[part.begin].begin, self._all[part.end - 1].end
@@ -419,6 +374,12 @@ class File:
                 yield Asked([*self._values(first)], [*seeing, *self._around(first, "@_want(")])
         elif name in _ERRORS:
             for argument in given:
+                texts = [it.text for it in self._all[argument.begin : argument.end]]
+                if len(texts) == 5 and texts[0] == "new" and self._all[argument.begin + 3].kind == "text":
+                    new, text, last = (self._all[argument.begin + it] for it in (0, 3, 4))
+                    around = [Edit(new.begin, text.begin, ""), Edit(text.end, last.end, "")]
+                    yield Asked([Place(text.begin, text.end, "@_regexp({})")], around)
+                    return
                 if (text := self._plain(argument)) is not None and text.kind == "text":
                     yield Asked([Place(text.begin, text.end, "@_regexp({}, '~')")])
                     return
@@ -432,7 +393,7 @@ class File:
     # Requests
 
     def _http(self, number: int) -> Iterator[Asked]:
-        """What supertest expects of a response: ``.expect(200, 'x')``, ``.expect('Header', 'x')``, ``.expect({..})``."""
+        """What supertest expects of a response: ``.expect(200, 'x')``, ``.expect('Header', 'x')``, ``.expect({})``."""
         given = self._arguments(number + 1)
         if not given or len(given) > 3:
             return
@@ -449,6 +410,9 @@ class File:
                 yield Asked([status], [comma])
                 return
             body = self._body(given[1:])
+            is_name = len(given) == 2 and given[1].end == given[1].begin + 1
+            if body is None and not (is_name and self._all[given[1].begin].kind == "word"):
+                body = Asked(())
             if body is not None:
                 yield Asked([status, *body.places], [comma._replace(text=").expect("), *body.around])
         elif is_single and first.kind == "text" and len(given) > 1 and not self._is_callback(given[1]):
@@ -525,7 +489,8 @@ class File:
                 continue
             is_computed = self._all[entry.begin].text == "["
             colon = (self._partner[entry.begin] if is_computed else entry.begin) + 1
-            if colon + 1 < entry.end and self._all[colon].text == ":":
+            is_prototype = "__proto__" in self._all[entry.begin].text
+            if colon + 1 < entry.end and self._all[colon].text == ":" and not is_prototype:
                 yield Range(colon + 1, entry.end)
 
     def _is_matcher(self, begin: int, end: int) -> bool:

@@ -2,14 +2,15 @@
 
 Masked is what an assertion asks for: in ``assert.deepEqual(a, [1, "x"])`` or ``expect(a).to.equal({b: "x"})`` each
 literal of the value, also where the value is a name of the test that assertions alone read. A mask is a call of a
-function that stands at the end of the file, for functions there can be called from everywhere in it. What is compared is
-called around: the expected value and the given one are walked side by side, each mask tells the part in its place and is
-replaced by that, and then the file's own assertion compares. Where that is not possible a mask is an asymmetric matcher
-of jest and vitest.
+function that stands at the end of the file, for functions there can be called from everywhere in it. Calls around what
+is compared walk the expected value and the given one side by side: each mask tells the part in its place, and is
+replaced by that; then the file's own assertion compares. Where that is not possible a mask is an asymmetric matcher of
+jest and vitest.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from environments.suites.canaries.jsasked import Edit, File, Place
@@ -20,11 +21,12 @@ from environments.suites.canaries.masks import Masked, Masking
 _MOST = 5_000
 """Masks of a file."""
 _LONGEST = 1 << 20
+_SETTINGS = re.compile(r"\ufeff?(?:#!.*\n|\s*/\*[\s\S]*?\*/[ \t]*\n?)?")
 
 
 def mask_javascript(text: str, masking: Masking) -> Masked:
-    """`environments.suites.canaries.masks.Masker` for the runners of JavaScript; names are titles, and what tests of one
-    title ask for is counted through."""
+    """`environments.suites.canaries.masks.Masker` for the runners of JavaScript; names are titles, and what tests of
+    one title ask for is counted through."""
     tokens = tokens_of(text) if len(text) <= _LONGEST else None
     if tokens is None:
         return Masked(text, {})
@@ -53,7 +55,16 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
         edits.update(Edit(it.begin, it.end, it.text.replace("{}", str(masked[it.begin]))) for it in chosen)
         edits.update(asked.around if chosen else ())
     edited = _edited(text, (it._replace(text=it.text.replace("@", name)) for it in edits))
-    return Masked(edited + recorder(name, masking.report, is_module=_is_module(tokens)), literals)
+    is_module = _is_module(tokens)
+    made = edited + recorder(name, masking.report, is_module=is_module)
+    return Masked(_unchecked(made) if is_module else made, literals)
+
+
+def _unchecked(text: str) -> str:
+    """A text whose types TypeScript does not check. Settings of tests that begin a file stay first."""
+    begin = _SETTINGS.match(text)
+    place = begin.end() if begin else 0
+    return f"{text[:place]}// @ts-nocheck\n{text[place:]}"
 
 
 def _unused(text: str) -> str:

@@ -41,15 +41,22 @@ function NAME_tell(mask, value) {
   var text = NAME_text(value, mask.kind).replace(/[\x7f-\x9f\u2028\u2029\n\r]/g, function (it) {
     return '\\u' + ('0000' + it.charCodeAt(0).toString(16)).slice(-4);
   });
-  var append = NAME_tell.append;
-  if (!append) {
-    var fs = IMPORTED;
-    if (typeof process !== 'undefined' && process.getBuiltinModule) fs = process.getBuiltinModule('fs');
-    else if (typeof require === 'function') fs = require('fs');
-    else if (!fs) fs = process.mainModule.require('fs');
-    append = NAME_tell.append = fs.appendFileSync || fs.default.appendFileSync;
+  var calls = NAME_tell.calls;
+  try {
+    if (!calls) {
+      var fs = IMPORTED;
+      if (typeof process !== 'undefined' && process.getBuiltinModule) fs = process.getBuiltinModule('fs');
+      else if (typeof require === 'function') fs = require('fs');
+      else if (!fs) fs = process.mainModule.require('fs');
+      if (!fs.openSync) fs = fs.default;
+      calls = NAME_tell.calls = [fs.openSync, fs.writeSync, fs.closeSync];
+    }
+    var file = calls[0](REPORT, 'a');
+    calls[1](file, mask.number + ' ' + mask.kind + text + '\n');
+    calls[2](file);
+  } catch (error) {
+    // What is not told is missed outside.
   }
-  append(REPORT, mask.number + ' ' + mask.kind + text + '\n');
 }
 function NAME_put(wanted, value, depth) {
   if (NAME_is_mask(wanted)) {
@@ -71,10 +78,6 @@ function NAME_put(wanted, value, depth) {
 function NAME_args(args, swapped) {
   if (swapped) args[0] = NAME_put(args[0], args[1]);
   else args[1] = NAME_put(args[1], args[0]);
-  return args;
-}
-function NAME_sized(args) {
-  if (args[0]) args[1] = NAME_put(args[1], args[0].length);
   return args;
 }
 function NAME_see(value) {
@@ -113,6 +116,9 @@ function NAME_thrown(wanted) {
     });
     return true;
   };
+}
+function NAME_said(number) {
+  return function (message) { NAME_tell(NAME(number), message); return true; };
 }
 function NAME_status(number) {
   return function (response) { NAME_tell(NAME(number), response.status); };
