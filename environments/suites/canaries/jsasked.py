@@ -28,6 +28,7 @@ _COMPARING_ALONE = _words(
 _HOLDING = _words("ok assert true truthy isTrue assertTrue")
 """Ask whether a condition holds."""
 _THROWING = _words("throws rejects throwsAsync")
+_MATCHING = _words("match regex matches")
 _VALUE = _words("toBe toEqual toStrictEqual toMatchObject equal equals eq eql eqls deepEqual exactly is")
 """Compare the value of a chain with their first argument."""
 _SIZES = {
@@ -58,15 +59,20 @@ _NO_STATEMENT = _words("( , [ = + - * / % ? . ?. ! & | ^ < > == === != !== <= >=
 _IMPRECISE = _words("? || ?? | & ^ , = => += -=")
 """Bind less than a comparison."""
 _CALLBACKS = _words("done cb callback next fn end")
+_SAME_REGEX = re.compile(
+    r"(?:[^\\(){}\[\]]|\\[^\W\dkpPuUxXcAZzGNaegRvhHoQE_]|\\[^\w]|\((?!\?)|\(\?:|[){}]|\[[^\\\[\]&|~]+\])+"
+)
+"""A regular expression that means the same in JavaScript and in Python."""
 
 
 class Place(NamedTuple):
     """A literal that is asked for, and what stands in its place, with ``{}`` for the mask's number and ``@`` for the
-    name of masks."""
+    name of masks. A regular expression, and what has to be held, has a `literal` as Python writes it."""
 
     begin: int
     end: int
     text: str = "@({})"
+    literal: str = ""
 
 
 class Edit(NamedTuple):
@@ -208,8 +214,8 @@ class File:
         begin = number
         while begin >= 2 and self._all[begin - 1].text == "." and self._all[begin - 2].kind == "word":
             begin -= 2
-        names = _COMPARING_ALONE if begin == number else _COMPARING
-        if name not in names | _HOLDING and (begin == number or name not in _THROWING):
+        names = _COMPARING_ALONE if begin == number else _COMPARING | _THROWING | _MATCHING
+        if name not in names | _HOLDING:
             return
         if not self._is_statement(begin) or any(self._all[it].text == "should" for it in range(begin + 1, number)):
             return
@@ -219,30 +225,57 @@ class File:
         elif len(given) < 2:
             return
         elif name in _THROWING:
-            if self._all[given[1].begin].text == "{":
-                yield from self._thrown(given[1])
+            yield from self._thrown(given)
+        elif name in _MATCHING:
+            yield Asked(self._regex(given[1]), self._called(given))
         else:
             yield from self._compared(given)
 
+    def _called(self, given: Sequence[Range], name: str = "args", swapped: str = "") -> list[Edit]:
+        """The arguments of a call walked through by a function of masks."""
+        first, last = self._all[given[0].begin].begin, self._all[given[-1].end - 1].end
+        return [Edit(first, first, f"...@_{name}(["), Edit(last, last, f"]{swapped})")]
+
     def _compared(self, given: Sequence[Range]) -> Iterator[Asked]:
         """What stands in a call that compares its first two arguments."""
-        first, last = self._all[given[0].begin].begin, self._all[given[-1].end - 1].end
         value = self._value(given[1])
         if value.places:
-            yield value.within([Edit(first, first, "...@_args(["), Edit(last, last, "])")])
+            yield value.within(self._called(given))
         elif not self._is_written(given[1]):
-            around = [Edit(first, first, "...@_args(["), Edit(last, last, "], 1)")]
-            yield Asked([*self._values(given[0])], around)
+            yield Asked([*self._values(given[0])], self._called(given, swapped=", 1"))
 
-    def _thrown(self, wanted: Range) -> Iterator[Asked]:
-        """What an object asks of an error; ava takes a function for a message alone."""
-        if not self._is_ava:
-            yield Asked([*self._values(wanted)], self._around(wanted, "@_thrown("))
+    def _thrown(self, given: Sequence[Range]) -> Iterator[Asked]:
+        """What a call asks of an error; ava takes no masks but for a message."""
+        wanted = given[1]
+        if self._all[wanted.begin].text != "{":
+            yield Asked(self._regex(wanted), self._called(given, "caught"))
             return
+        places: list[Place] = []
         for entry in self._entries(wanted.begin):
             text = self._all[entry.begin]
-            if self._all[entry.begin - 2].text == "message" and text.kind == "text" and entry.end == entry.begin + 1:
-                yield Asked([Place(text.begin, text.end, "@_said({})")])
+            regex = self._regex(entry)
+            if not self._is_ava:
+                places += regex or self._values(entry)
+            elif self._all[entry.begin - 2].text == "message":
+                is_text = text.kind == "text" and entry.end == entry.begin + 1
+                places += regex or ([Place(text.begin, text.end, "@_said({})")] if is_text else [])
+        yield Asked(places, () if self._is_ava else self._called(given, "caught"))
+
+    def _regex(self, part: Range) -> list[Place]:
+        """The regular expression that is all of a part, if Python reads it in the same way."""
+        it = self._all[part.begin]
+        if it.kind != "regex" or part.end != part.begin + 1:
+            return []
+        pattern, _, flags = it.text[1:].rpartition("/")
+        pattern = pattern.replace("\\/", "/")
+        if flags not in ("", "i", "g", "gi", "u") or not _SAME_REGEX.fullmatch(pattern):
+            return []
+        pattern = f"(?i){pattern}" if "i" in flags else pattern
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError):
+            return []
+        return [Place(it.begin, it.end, "@_regexp({}, '%')", repr(pattern))]
 
     def _is_statement(self, begin: int) -> bool:
         """Whether what begins there is no part of another expression."""
@@ -351,6 +384,7 @@ class File:
 
     def _matched(self, word: Token, given: Sequence[Range], seeing: Sequence[Edit], *, waits: bool) -> Iterator[Asked]:
         name, first = word.text, given[0]
+        regex = self._regex(first)
         if name in _VALUE or name in _SIZES:
             value = self._value(first)
             if not waits:
@@ -366,6 +400,8 @@ class File:
         elif name in _CALLS:
             for it in given[1:] if "nth" in name.lower() else given:
                 yield Asked([*self._values(it)])
+        elif regex and name in ("match", "toMatch") and not waits:
+            yield Asked(regex, [*seeing, *self._around(first, "@_want(")])
         elif name in _CONTAINING and not waits:
             if (text := self._plain(first)) is not None and len(given) == 1:
                 around = [*seeing, *self._around(first, "@_want(")]
@@ -379,6 +415,9 @@ class File:
                     new, text, last = (self._all[argument.begin + it] for it in (0, 3, 4))
                     around = [Edit(new.begin, text.begin, ""), Edit(text.end, last.end, "")]
                     yield Asked([Place(text.begin, text.end, "@_regexp({})")], around)
+                    return
+                if regex := self._regex(argument):
+                    yield Asked(regex)
                     return
                 if (text := self._plain(argument)) is not None and text.kind == "text":
                     yield Asked([Place(text.begin, text.end, "@_regexp({}, '~')")])
@@ -417,7 +456,9 @@ class File:
                 yield Asked([status, *body.places], [comma._replace(text=").expect("), *body.around])
         elif is_single and first.kind == "text" and len(given) > 1 and not self._is_callback(given[1]):
             value = self._all[given[1].begin]
-            if given[1].end == given[1].begin + 1 and value.kind in ("text", "number"):
+            if regex := self._regex(given[1]):
+                yield Asked(regex)
+            elif given[1].end == given[1].begin + 1 and value.kind in ("text", "number"):
                 yield Asked([Place(value.begin, value.end, regexp)])
         elif (body := self._body(given)) is not None:
             yield body
@@ -427,6 +468,8 @@ class File:
         first = self._all[given[0].begin]
         if len(given) > 2 or (len(given) == 2 and not self._is_callback(given[1])):
             return None
+        if regex := self._regex(given[0]):
+            return Asked(regex)
         places = [*self._values(given[0])]
         if len(places) == 1 and places[0].end == self._all[given[0].end - 1].end and first.kind == "text":
             return Asked([places[0]._replace(text="@_regexp({})")])

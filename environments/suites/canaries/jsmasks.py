@@ -39,7 +39,7 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
         wanted_there = {it.begin: it for one in test.asked for it in one.places}
         if wanted_there:
             found.setdefault(test.title, []).extend(wanted_there[begin] for begin in sorted(wanted_there))
-    literals = {title: tuple(text[it.begin : it.end] for it in places) for title, places in found.items()}
+    literals = {title: tuple(it.literal or text[it.begin : it.end] for it in places) for title, places in found.items()}
     number = masking.first
     masked: dict[int, int] = {}
     for title, places in found.items():

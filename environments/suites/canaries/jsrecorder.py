@@ -16,15 +16,20 @@ _RECORDER = r"""
 }
 function NAME_regexp(number, kind) {
   var it = new RegExp(''), mask = NAME(number, kind);
-  it.test = function (value) { return mask.asymmetricMatch(value); };
-  it.asymmetricMatch = it.test;
+  it.test = function (value) {
+    // A header that is given several times.
+    return mask.asymmetricMatch(Array.isArray(value) ? String(value) : value);
+  };
+  it.NAME = true;
+  it.number = number;
+  it.kind = mask.kind;
   return it;
 }
 function NAME_is_mask(it) {
   return it !== null && typeof it === 'object' && it.NAME === true;
 }
 function NAME_text(value, kind) {
-  if (kind === '~' && value !== null && typeof value === 'object') {
+  if (kind !== '=' && value !== null && typeof value === 'object') {
     if (Array.isArray(value)) {
       return JSON.stringify(value.slice(0, 1000).filter(function (it) {
         return typeof it === 'string' || typeof it === 'number';
@@ -35,7 +40,8 @@ function NAME_text(value, kind) {
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'bigint') return String(value) + 'n';
   if (value !== null && (typeof value === 'object' || typeof value === 'function')) return '[object]';
-  return String(value);
+  // Equality that is not strict takes both.
+  return value === undefined ? 'null' : String(value);
 }
 function NAME_tell(mask, value) {
   var text = NAME_text(value, mask.kind).replace(/[\x7f-\x9f\u2028\u2029\n\r]/g, function (it) {
@@ -61,6 +67,7 @@ function NAME_tell(mask, value) {
 function NAME_put(wanted, value, depth) {
   if (NAME_is_mask(wanted)) {
     NAME_tell(wanted, value);
+    if (wanted instanceof RegExp) return wanted;
     return wanted.kind === '~' && Array.isArray(value) ? value[0] : value;
   }
   depth = depth || 0;
@@ -106,16 +113,21 @@ function NAME_holds(one, other) {
   else NAME_put(other, one);
   return true;
 }
-function NAME_thrown(wanted) {
-  return function (error) {
-    NAME_put(wanted, error);
-    Object.keys(wanted).forEach(function (key) {
-      var it = wanted[key];
-      var holds = it instanceof RegExp ? it.test(error[key]) : typeof it === 'object' || it === error[key];
-      if (!holds) throw error;
-    });
-    return true;
+function NAME_caught(args) {
+  var run = args[0], wanted = args[1];
+  function seen(error) {
+    NAME_put(wanted, wanted instanceof RegExp ? String(error) : error);
+    throw error;
+  }
+  function waiting(it) {
+    return it && typeof it.then === 'function' ? it.then(null, seen) : it;
+  }
+  args[0] = typeof run !== 'function' ? waiting(run) : function () {
+    var made;
+    try { made = run.apply(this, arguments); } catch (error) { seen(error); }
+    return waiting(made);
   };
+  return args;
 }
 function NAME_said(number) {
   return function (message) { NAME_tell(NAME(number), message); return true; };
