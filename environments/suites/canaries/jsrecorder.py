@@ -66,6 +66,8 @@ function NAME_tell(mask, value) {
 }
 function NAME_put(wanted, value, depth) {
   if (NAME_is_mask(wanted)) {
+    // What cannot hold a part is told nothing of: the test fails, and is tried without this mask.
+    if (wanted.kind === '~' && typeof value !== 'string' && !Array.isArray(value)) return wanted;
     NAME_tell(wanted, value);
     if (wanted instanceof RegExp) return wanted;
     return wanted.kind === '~' && Array.isArray(value) ? value[0] : value;
