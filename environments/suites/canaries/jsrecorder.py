@@ -35,7 +35,9 @@ function NAME_text(value, kind) {
         return typeof it === 'string' || typeof it === 'number';
       }));
     }
-    if (typeof value.message === 'string') value = value.message;
+    // Expressions are looked for in the text of an error, texts in its message.
+    if (kind === '%') value = String(value);
+    else if (typeof value.message === 'string') value = value.message;
   }
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'bigint') return String(value) + 'n';
