@@ -59,6 +59,8 @@ _NO_STATEMENT = _words("( , [ = + - * / % ? . ?. ! & | ^ < > == === != !== <= >=
 _IMPRECISE = _words("? || ?? | & ^ , = => += -=")
 """Bind less than a comparison."""
 _CALLBACKS = _words("done cb callback next fn end")
+_LONGEST_CHAIN = 60
+"""Members and calls of a chain that are looked at."""
 _SAME_REGEX = re.compile(
     r"(?:[^\\(){}\[\]]|\\[^\W\dkpPuUxXcAZzGNaegRvhHoQE_]|\\[^\w]|\((?!\?)|\(\?:|[){}]|\[[^\\\[\]&|~]+\])+"
 )
@@ -148,7 +150,8 @@ class File:
                 around[-1].asked += [it for it in self._asked(number) if it.places]
         found = [it for it in spans if it.title]
         for test in found:
-            test.asked = [it for it in test.asked if not it.name or self._is_asked_alone(it.name, test)]
+            alone = {it for it in {one.name for one in test.asked} if not it or self._is_asked_alone(it, test)}
+            test.asked = [it for it in test.asked if it.name in alone]
         return found
 
     def _tests(self) -> Iterator[Test]:
@@ -345,8 +348,8 @@ class File:
 
     def _chain_begin(self, number: int) -> int | None:
         """Where the chain of members and calls begins that ends with this token."""
-        while number >= 0:
-            it = self._all[number]
+        for _ in range(_LONGEST_CHAIN):
+            it = self._all[max(number, 0)]
             if it.text in (")", "]") and it.kind == "sign":
                 number = self._partner[number]
                 before = self._all[number - 1] if number else None
