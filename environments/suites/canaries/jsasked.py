@@ -1,0 +1,633 @@
+"""What the tests of a file of JavaScript or TypeScript ask for, by its tokens. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from environments.suites.canaries.jstokens import Token, Tokens
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_COMPARING = _words(
+    """equal equals isEqual strictEqual strictEquals deepEqual deepEquals deepStrictEqual looseEqual deepLooseEqual same
+    strictSame is eq eql sameValue like partialDeepStrictEqual propEqual assertEqual assertEquals assertStrictEquals"""
+)
+"""Methods that compare their first two arguments."""
+_COMPARING_ALONE = _words(
+    """equal strictEqual deepEqual deepStrictEqual eq assertEqual assertEquals assertStrictEquals isDeepStrictEqual
+    isEqual"""
+)
+"""Those that are functions, too."""
+_HOLDING = _words("ok assert true truthy isTrue assertTrue")
+"""Ask whether a condition holds."""
+_THROWING = _words("throws rejects throwsAsync")
+_MATCHING = _words("match regex matches")
+_VALUE = _words("toBe toEqual toStrictEqual toMatchObject equal equals eq eql eqls deepEqual exactly is")
+"""Compare the value of a chain with their first argument."""
+_SIZES = {
+    "toHaveLength": ("length",),
+    "lengthOf": ("length",),
+    "length": ("length",),
+    "toHaveBeenCalledTimes": ("mock", "calls", "length"),
+    "toBeCalledTimes": ("mock", "calls", "length"),
+}
+"""Compare a part of that value."""
+_PROPERTIES = _words("toHaveProperty property ownProperty")
+_CALLS = _words(
+    """toHaveBeenCalledWith toBeCalledWith toHaveBeenLastCalledWith lastCalledWith toHaveBeenNthCalledWith nthCalledWith
+    toHaveReturnedWith toHaveLastReturnedWith toHaveBeenCalledExactlyOnceWith toHaveBeenExactlyOnceCalledWith"""
+)
+"""Compare with calls of a mock: their masks are asymmetric matchers."""
+_CONTAINING = _words("toContain toMatch include includes contain contains")
+_ERRORS = _words("toThrow toThrowError throw throws rejectedWith")
+_SUBJECT_STAYS = _words("a an instanceof instanceOf include contain match ok above below")
+"""Calls of a chain after which it is still about the same value."""
+_WAITING = _words("resolves rejects eventually")
+_CONSTANTS = _words("true false null")
+_TESTS = _words("it test specify")
+_MODIFIERS = _words("only serial concurrent")
+_NO_CALLEES = _words("await return typeof new delete void yield in of throw case")
+_NO_STATEMENT = _words("( , [ = + - * / % ? . ?. ! & | ^ < > == === != !== <= >= ... ${")
+"""What stands before a part of an expression."""
+_IMPRECISE = _words("? || ?? | & ^ , = => += -=")
+"""Bind less than a comparison."""
+_CALLBACKS = _words("done cb callback next fn end")
+_LONGEST_CHAIN = 60
+"""Members and calls of a chain that are looked at."""
+_SAME_REGEX = re.compile(
+    r"(?:[^\\(){}\[\]]|\\[^\W\dkpPuUxXcAZzGNaegRvhHoQE_]|\\[^\w]|\((?!\?)|\(\?:|[){}]|\[[^\\\[\]&|~]+\])+"
+)
+"""A regular expression that means the same in JavaScript and in Python."""
+
+
+class Place(NamedTuple):
+    """A literal that is asked for, and what stands in its place, with ``{}`` for the mask's number and ``@`` for the
+    name of masks. A regular expression, and what has to be held, has a `literal` as Python writes it."""
+
+    begin: int
+    end: int
+    text: str = "@({})"
+    literal: str = ""
+
+
+class Edit(NamedTuple):
+    """What is written in the place of a part of the text, which may be empty; ``@`` is the name of masks."""
+
+    begin: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An assertion: the places that it asks for, and what is written around them where one of them is masked."""
+
+    places: Sequence[Place]
+    around: Sequence[Edit] = ()
+    name: str = ""
+    """The name of the test whose value these are, where it asks for one."""
+
+    def within(self, around: Sequence[Edit]) -> Asked:
+        """The same with this around it."""
+        return Asked(self.places, around, self.name)
+
+
+class Range(NamedTuple):
+    """Tokens from a number to another one, which is not included."""
+
+    begin: int
+    end: int
+
+
+@dataclass(slots=True)
+class Test:
+    """A test: its title, its first and last token, and what it asks for; the first tokens of the names that it asks
+    for are `named`."""
+
+    title: str
+    begin: int
+    end: int
+    asked: list[Asked] = field(default_factory=list)
+    named: set[int] = field(default_factory=set)
+
+
+class File:
+    """A file, and what its tests ask for."""
+
+    def __init__(self, text: str, tokens: Tokens) -> None:
+        self._text = text
+        self._all = tokens.all
+        self._partner = tokens.partner
+        self._is_ava = re.search(r"""['"]ava['"]""", text) is not None
+        self._test = Test("", 0, 0)
+        """The test that is looked at."""
+        self._words: dict[str, list[int]] = {}
+        for number, it in enumerate(self._all):
+            if it.kind == "word":
+                self._words.setdefault(it.text, []).append(number)
+
+    def tests(self) -> list[Test]:
+        """The tests with all that they ask for. Of tests inside another one the inner one asks."""
+        spans = [*self._tests()]
+        around: list[Test] = []
+        coming = iter(spans)
+        following = next(coming, None)
+        for number in range(len(self._all) - 1):
+            while following is not None and following.begin <= number:
+                around.append(following)
+                following = next(coming, None)
+            while around and around[-1].end < number:
+                around.pop()
+            if around and around[-1].title and self._all[number].kind == "word":
+                self._test = around[-1]
+                around[-1].asked += [it for it in self._asked(number) if it.places]
+        found = [it for it in spans if it.title]
+        for test in found:
+            alone = {it for it in {one.name for one in test.asked} if not it or self._is_asked_alone(it, test)}
+            test.asked = [it for it in test.asked if it.name in alone]
+        return found
+
+    def _tests(self) -> Iterator[Test]:
+        for number, word in enumerate(self._all[:-3]):
+            if word.text not in _TESTS or word.kind != "word":
+                continue
+            before = self._all[number - 1].text if number else ""
+            # A test of tests, `t.test`, has a name of its own; what else ends so is no test.
+            if before == "function" or (before in (".", "?.") and word.text != "test"):
+                continue
+            opening = number + 1
+            if self._all[opening].text == "." and self._all[opening + 1].text in _MODIFIERS:
+                opening += 2
+            if self._all[opening].text != "(":
+                continue
+            title = self._all[opening + 1]
+            is_title = title.kind == "text" and not any(it in title.text for it in ("\\", "${", " > "))
+            is_title = is_title and self._all[opening + 2].text == "," and title.text[1:-1].strip() != ""
+            yield Test(title.text[1:-1] if is_title else "", number, self._partner[opening])
+
+    def _asked(self, number: int) -> Iterable[Asked]:
+        """What an assertion asks for whose name is this token."""
+        word = self._all[number].text
+        after = self._all[number + 1].text
+        is_member = bool(number) and self._all[number - 1].text in (".", "?.")
+        if word == "expect" and after in ("(", ".") and not is_member:
+            return self._expect(number)
+        if word == "should" and is_member and after in (".", "?."):
+            return self._should(number)
+        if word == "should" and after == "(" and not is_member:
+            return self._expect(number)
+        if word == "expect" and after == "(":
+            return self._http(number)
+        return self._call(number) if after == "(" else ()
+
+    # Calls
+
+    def _outer(self, part: Range) -> Iterator[int]:
+        """The tokens of a part that are in no group of it; of a group the first and the last one."""
+        number = part.begin
+        while number < part.end:
+            yield number
+            partner = self._partner.get(number, number)
+            number = partner if number < partner < part.end else number + 1
+
+    def _parted(self, part: Range) -> list[Range]:
+        """A part by its commas; an empty one is none."""
+        commas = [it for it in self._outer(part) if self._all[it].text == ","]
+        found = [
+            Range(begin, end)
+            for begin, end in zip([part.begin, *(it + 1 for it in commas)], [*commas, part.end], strict=True)
+        ]
+        return [it for it in found if it.begin < it.end]
+
+    def _arguments(self, opening: int) -> list[Range]:
+        """The arguments of a call; none where one is spread."""
+        found = self._parted(Range(opening + 1, self._partner[opening]))
+        return [] if any(self._all[it.begin].text == "..." for it in found) else found
+
+    def _call(self, number: int) -> Iterator[Asked]:
+        """``assert.equal(a, 'x')``, ``t.is(a, 'x')``, ``assert(a === 'x')``, ``assert.throws(f, {message: 'x'})``."""
+        name = self._all[number].text
+        begin = number
+        while begin >= 2 and self._all[begin - 1].text == "." and self._all[begin - 2].kind == "word":
+            begin -= 2
+        names = _COMPARING_ALONE if begin == number else _COMPARING | _THROWING | _MATCHING
+        if name not in names | _HOLDING:
+            return
+        if not self._is_statement(begin) or any(self._all[it].text == "should" for it in range(begin + 1, number)):
+            return
+        given = self._arguments(number + 1)
+        if name in _HOLDING and given:
+            yield from self._conditions(given[0])
+        elif len(given) < 2:
+            return
+        elif name in _THROWING:
+            yield from self._thrown(given)
+        elif name in _MATCHING:
+            yield Asked(self._regex(given[1]), self._called(given))
+        else:
+            yield from self._compared(given)
+
+    def _called(self, given: Sequence[Range], name: str = "args", swapped: str = "") -> list[Edit]:
+        """The arguments of a call walked through by a function of masks."""
+        first, last = self._all[given[0].begin].begin, self._all[given[-1].end - 1].end
+        return [Edit(first, first, f"...@_{name}(["), Edit(last, last, f"]{swapped})")]
+
+    def _compared(self, given: Sequence[Range]) -> Iterator[Asked]:
+        """What stands in a call that compares its first two arguments."""
+        value = self._value(given[1])
+        if value.places:
+            yield value.within(self._called(given))
+        elif not self._is_written(given[1]):
+            yield Asked([*self._values(given[0])], self._called(given, swapped=", 1"))
+
+    def _thrown(self, given: Sequence[Range]) -> Iterator[Asked]:
+        """What a call asks of an error; ava takes no masks but for a message."""
+        wanted = given[1]
+        if self._all[wanted.begin].text != "{":
+            yield Asked(self._regex(wanted), self._called(given, "caught"))
+            return
+        places: list[Place] = []
+        for entry in self._entries(wanted.begin):
+            text = self._all[entry.begin]
+            regex = self._regex(entry)
+            if not self._is_ava:
+                places += regex or self._values(entry)
+            elif self._all[entry.begin - 2].text == "message":
+                is_text = text.kind == "text" and entry.end == entry.begin + 1
+                places += regex or ([Place(text.begin, text.end, "@_said({})")] if is_text else [])
+        yield Asked(places, () if self._is_ava else self._called(given, "caught"))
+
+    def _regex(self, part: Range) -> list[Place]:
+        """The regular expression that is all of a part, if Python reads it in the same way."""
+        it = self._all[part.begin]
+        if it.kind != "regex" or part.end != part.begin + 1:
+            return []
+        pattern, _, flags = it.text[1:].rpartition("/")
+        pattern = pattern.replace("\\/", "/")
+        if flags not in ("", "i", "g", "gi", "u") or not _SAME_REGEX.fullmatch(pattern):
+            return []
+        pattern = f"(?i){pattern}" if "i" in flags else pattern
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError):
+            return []
+        return [Place(it.begin, it.end, "@_regexp({}, '%')", repr(pattern))]
+
+    def _is_statement(self, begin: int) -> bool:
+        """Whether what begins there is no part of another expression."""
+        if not begin:
+            return True
+        last = self._all[begin - 1]
+        if last.kind == "word":
+            between = self._text[last.end : self._all[begin].begin]
+            return "\n" in between or last.text in ("await", "return", "else", "do", "void")
+        if last.kind in ("text", "number", "regex"):
+            return "\n" in self._text[last.end : self._all[begin].begin]
+        return last.text not in _NO_STATEMENT
+
+    def _conditions(self, asked: Range) -> Iterator[Asked]:
+        """The comparisons of a condition, all of which have to hold."""
+        outer = [it for it in self._outer(asked) if self._all[it].kind == "sign"]
+        if any(self._all[it].text in _IMPRECISE for it in outer):
+            return
+        ands = [it for it in outer if self._all[it].text == "&&"]
+        for part in map(Range, [asked.begin, *(it + 1 for it in ands)], [*ands, asked.end]):
+            signs = [it for it in outer if part.begin < it < part.end - 1 and self._all[it].text in ("===", "==")]
+            if not signs and (given := self._comparison(part)):
+                yield from self._compared(given)
+            if len(signs) != 1 or self._all[part.begin].text == "!":
+                continue
+            sides = [[*self._values(it)] for it in (Range(part.begin, signs[0]), Range(signs[0] + 1, part.end))]
+            wanted = sides[0] or sides[1]
+            if bool(sides[0]) != bool(sides[1]) and len(wanted) == 1:
+                sign = self._all[signs[0]]
+                yield Asked(wanted, [*self._around(part, "@_holds("), Edit(sign.begin, sign.end, ",")])
+
+    def _comparison(self, part: Range) -> Sequence[Range]:
+        """The arguments of the call that a condition is, if it compares them."""
+        opening = self._partner.get(part.end - 1, 0)
+        name = self._all[opening - 1].text
+        is_whole = opening > part.begin and all(
+            self._all[it].kind == "word" or self._all[it].text == "." for it in range(part.begin, opening)
+        )
+        is_comparing = is_whole and self._all[opening].text == "(" and name in _COMPARING | _COMPARING_ALONE
+        given = self._arguments(opening) if is_comparing else []
+        return given if len(given) > 1 else []
+
+    def _around(self, part: Range, before: str, after: str = ")") -> list[Edit]:
+        begin, end = self._all[part.begin].begin, self._all[part.end - 1].end
+        return [Edit(begin, begin, before), Edit(end, end, after)]
+
+    # Chains
+
+    def _expect(self, number: int) -> Iterator[Asked]:
+        """``expect(a).toEqual('x')``, ``expect(a).to.have.property('b', 'x')``, ``should(a).equal('x')``."""
+        opening = number + 1
+        if self._all[opening].text == ".":
+            if self._all[number + 2].text not in ("soft", "element"):
+                return
+            opening = number + 3
+        if opening >= len(self._all) or self._all[opening].text != "(":
+            return
+        given = self._arguments(opening)
+        if given:
+            yield from self._chain(self._partner[opening] + 1, self._around(given[0], "@_see("))
+
+    def _should(self, number: int) -> Iterator[Asked]:
+        """``a.b.should.equal('x')``."""
+        begin = self._chain_begin(number - 2)
+        if begin is not None:
+            yield from self._chain(number + 1, self._around(Range(begin, number - 1), "@_see("))
+
+    def _chain_begin(self, number: int) -> int | None:
+        """Where the chain of members and calls begins that ends with this token."""
+        for _ in range(_LONGEST_CHAIN):
+            it = self._all[max(number, 0)]
+            if it.text in (")", "]") and it.kind == "sign":
+                number = self._partner[number]
+                before = self._all[number - 1] if number else None
+                if before is not None and (
+                    (before.kind == "word" and before.text not in _NO_CALLEES) or before.text in (")", "]")
+                ):
+                    number -= 1
+                    continue
+            elif it.kind not in ("word", "text"):
+                return None
+            before_text = self._all[number - 1].text if number else ""
+            if before_text in (".", "?."):
+                number -= 2
+                continue
+            return number - 1 if before_text == "new" else number
+        return None
+
+    def _chain(self, number: int, seeing: Sequence[Edit]) -> Iterator[Asked]:
+        """What the calls of a chain ask for; the value that it is about is seen by these edits."""
+        waits = False
+        while number + 1 < len(self._all) and self._all[number].text in (".", "?."):
+            word = self._all[number + 1]
+            number += 2
+            if word.kind != "word" or word.text == "not":
+                return
+            waits = waits or word.text in _WAITING
+            if number >= len(self._all) or self._all[number].text != "(":
+                continue
+            given = self._arguments(number)
+            number = self._partner[number] + 1
+            if given:
+                yield from self._matched(word, given, seeing, waits=waits)
+            if word.text not in _VALUE and word.text not in _SIZES and word.text not in _SUBJECT_STAYS:
+                return
+
+    def _matched(self, word: Token, given: Sequence[Range], seeing: Sequence[Edit], *, waits: bool) -> Iterator[Asked]:
+        name, first = word.text, given[0]
+        regex = self._regex(first)
+        if name in _VALUE or name in _SIZES:
+            value = self._value(first)
+            if not waits:
+                path = f", {json.dumps(_SIZES[name])})" if name in _SIZES else ")"
+                yield value.within([*seeing, *self._around(first, "@_want(", path)])
+            elif name in _VALUE and name.startswith("to"):
+                yield value.within([Edit(word.begin, word.end, "toEqual")] if name == "toBe" else [])
+        elif name in _PROPERTIES and len(given) > 1:
+            begin, end = self._all[first.begin].begin, self._all[given[-1].end - 1].end
+            around = [*seeing, Edit(begin, begin, "...@_property(["), Edit(end, end, "])")]
+            if not waits:
+                yield Asked([*self._values(given[1])], around)
+        elif name in _CALLS:
+            for it in given[1:] if "nth" in name.lower() else given:
+                yield Asked([*self._values(it)])
+        elif regex and name in ("match", "toMatch") and not waits:
+            yield Asked(regex, [*seeing, *self._around(first, "@_want(")])
+        elif name in _CONTAINING and not waits:
+            if (text := self._plain(first)) is not None and len(given) == 1:
+                around = [*seeing, *self._around(first, "@_want(")]
+                yield Asked([Place(text.begin, text.end, "@({}, '~')")], around)
+            elif self._all[first.begin].text == "{" and name in ("include", "contain"):
+                yield Asked([*self._values(first)], [*seeing, *self._around(first, "@_want(")])
+        elif name in _ERRORS:
+            for argument in given:
+                texts = [it.text for it in self._all[argument.begin : argument.end]]
+                if len(texts) == 5 and texts[0] == "new" and self._all[argument.begin + 3].kind == "text":
+                    new, text, last = (self._all[argument.begin + it] for it in (0, 3, 4))
+                    around = [Edit(new.begin, text.begin, ""), Edit(text.end, last.end, "")]
+                    yield Asked([Place(text.begin, text.end, "@_regexp({})")], around)
+                    return
+                if regex := self._regex(argument):
+                    yield Asked(regex)
+                    return
+                if (text := self._plain(argument)) is not None and text.kind == "text":
+                    yield Asked([Place(text.begin, text.end, "@_regexp({}, '~')")])
+                    return
+
+    def _plain(self, part: Range) -> Token | None:
+        """The one literal that is all of a part, and that other languages write so, too."""
+        it = self._all[part.begin]
+        is_plain = part.end == part.begin + 1 and it.kind in ("text", "number") and it.text[0] != "`"
+        return it if is_plain and not it.text.endswith("n") else None
+
+    # Requests
+
+    def _http(self, number: int) -> Iterator[Asked]:
+        """What supertest expects of a response: ``.expect(200, 'x')``, ``.expect('Header', 'x')``, ``.expect({})``."""
+        given = self._arguments(number + 1)
+        if not given or len(given) > 3:
+            return
+        first = self._all[given[0].begin]
+        is_single = given[0].end == given[0].begin + 1
+        regexp = "@_regexp({})"
+        if is_single and first.kind == "number":
+            status = Place(first.begin, first.end, "@_status({})")
+            if len(given) == 1:
+                yield Asked([status])
+                return
+            comma = Edit(first.end, self._all[given[1].begin].begin, ").end(")
+            if self._is_callback(given[1]):
+                yield Asked([status], [comma])
+                return
+            body = self._body(given[1:])
+            is_name = len(given) == 2 and given[1].end == given[1].begin + 1
+            if body is None and not (is_name and self._all[given[1].begin].kind == "word"):
+                body = Asked(())
+            if body is not None:
+                yield Asked([status, *body.places], [comma._replace(text=").expect("), *body.around])
+        elif is_single and first.kind == "text" and len(given) > 1 and not self._is_callback(given[1]):
+            value = self._all[given[1].begin]
+            if regex := self._regex(given[1]):
+                yield Asked(regex)
+            elif given[1].end == given[1].begin + 1 and value.kind in ("text", "number"):
+                yield Asked([Place(value.begin, value.end, regexp)])
+        elif (body := self._body(given)) is not None:
+            yield body
+
+    def _body(self, given: Sequence[Range]) -> Asked | None:
+        """A body, and perhaps a callback behind it."""
+        first = self._all[given[0].begin]
+        if len(given) > 2 or (len(given) == 2 and not self._is_callback(given[1])):
+            return None
+        if regex := self._regex(given[0]):
+            return Asked(regex)
+        places = [*self._values(given[0])]
+        if len(places) == 1 and places[0].end == self._all[given[0].end - 1].end and first.kind == "text":
+            return Asked([places[0]._replace(text="@_regexp({})")])
+        if first.text not in ("{", "["):
+            return None
+        around = self._around(given[0], "@_body(")
+        if len(given) == 2:
+            around.append(Edit(self._all[given[0].end].begin, self._all[given[1].begin].begin, ").end("))
+        return Asked(places, around)
+
+    def _is_callback(self, part: Range) -> bool:
+        it = self._all[part.begin]
+        if part.end == part.begin + 1:
+            return it.text in _CALLBACKS
+        return it.text in ("function", "async") or any(
+            self._all[number].text == "=>" for number in range(part.begin, min(part.end, part.begin + 12))
+        )
+
+    # Values
+
+    def _is_written(self, part: Range) -> bool:
+        """Whether no name stands in a part."""
+        return all(
+            self._all[number].kind != "word"
+            or self._all[number].text in _CONSTANTS
+            or self._all[number + 1].text == ":"
+            for number in range(part.begin, part.end)
+        )
+
+    def _values(self, part: Range) -> Iterator[Place]:
+        """The literals of a value that is written out."""
+        begin, end = part
+        while end - begin > 2 and self._all[begin].text == "(" and self._partner.get(begin) == end - 1:
+            begin, end = begin + 1, end - 1
+        # A type of TypeScript stands behind a value.
+        types = (it for it in self._outer(Range(begin, end)) if self._all[it].text in ("as", "satisfies"))
+        end = next((it for it in types if begin < it < end - 1 and self._all[it].kind == "word"), end)
+        if begin >= end:
+            return
+        first, last = self._all[begin], self._all[end - 1]
+        whole = Place(first.begin, last.end)
+        if end - begin == 1:
+            if first.kind in ("text", "number") or (first.kind == "word" and first.text in _CONSTANTS):
+                yield whole
+        elif end - begin == 2 and first.text in ("-", "+") and last.kind == "number":
+            yield whole
+        elif first.text in ("[", "{") and self._partner[begin] == end - 1:
+            for entry in self._entries(begin):
+                yield from self._values(entry)
+        elif self._is_matcher(begin, end):
+            yield from self._values(Range(begin + 4, end - 1))
+        elif self._is_text(begin, end):
+            yield whole
+
+    def _entries(self, opening: int) -> Iterator[Range]:
+        """The values of a list or an object that is written out."""
+        for entry in self._parted(Range(opening + 1, self._partner[opening])):
+            if self._all[opening].text == "[":
+                yield entry
+                continue
+            is_computed = self._all[entry.begin].text == "["
+            colon = (self._partner[entry.begin] if is_computed else entry.begin) + 1
+            is_prototype = "__proto__" in self._all[entry.begin].text
+            if colon + 1 < entry.end and self._all[colon].text == ":" and not is_prototype:
+                yield Range(colon + 1, entry.end)
+
+    def _is_matcher(self, begin: int, end: int) -> bool:
+        """Whether a value is ``expect.objectContaining({..})``."""
+        texts = [it.text for it in self._all[begin : begin + 4]]
+        return texts == ["expect", ".", "objectContaining", "("] and self._partner[begin + 3] == end - 1
+
+    def _is_text(self, begin: int, end: int) -> bool:
+        """Whether a value is made of literals alone, by ``'a' + 'b'``, ``['a', 'b'].join('')``, ``'a'.repeat(3)`` or
+        ``JSON.stringify({..})``."""
+        first = self._all[begin]
+        texts = [it.text for it in self._all[begin : begin + 4]]
+        if texts == ["JSON", ".", "stringify", "("] and self._partner[begin + 3] == end - 1:
+            return self._is_written(Range(begin + 4, end - 1))
+        if not (first.kind == "text" or first.text == "["):
+            return False
+        for number in range(begin, end):
+            it = self._all[number]
+            if it.kind == "word":
+                is_method = self._all[number - 1].text == "." and self._all[number + 1].text == "("
+                if not is_method and it.text not in _CONSTANTS:
+                    return False
+            elif it.kind == "sign" and it.text not in ("+", ".", ",", "(", ")", "[", "]"):
+                return False
+        if first.text == "[":
+            after = self._partner[begin] + 1
+            return [it.text for it in self._all[after : after + 2]] == [".", "join"]
+        return all(self._all[it].text != "," for it in self._outer(Range(begin, end)))
+
+    # Names
+
+    def _value(self, part: Range) -> Asked:
+        """What a value asks for: its literals, or those of the name that it is."""
+        name = self._named(part)
+        if not name:
+            return Asked([*self._values(part)])
+        self._test.named.add(part.begin)
+        places = self._first_value(name)
+        return Asked(places, name=name if places else "")
+
+    def _named(self, part: Range) -> str:
+        """The name that an assertion asks for, or asks for a member of."""
+        it = self._all[part.begin]
+        if it.kind != "word" or it.text in _CONSTANTS or it.text in _NO_CALLEES or it.text[0].isdigit():
+            return ""
+        number = part.begin + 1
+        while number < part.end:
+            text = self._all[number].text
+            if text == "[":
+                number = self._partner[number] + 1
+            elif text == "." and number + 1 < part.end:
+                number += 2
+            else:
+                return ""
+        return it.text
+
+    def _first_value(self, name: str) -> list[Place]:
+        """The literals of what a name of the test is declared to be."""
+        declared = [it for it in self._said(name, self._test) if self._all[it - 1].text in ("const", "let", "var")]
+        if len(declared) != 1:
+            return []
+        begin = declared[0] + 1
+        if self._all[begin].text == ":":
+            # A type of TypeScript.
+            while begin < self._test.end and self._all[begin].text not in ("=", ";"):
+                begin = self._partner.get(begin, begin) + 1
+        if self._all[begin].text != "=":
+            return []
+        begin += 1
+        end = self._partner.get(begin, begin) + 1
+        while end < self._test.end and not self._ends(end):
+            end = max(self._partner.get(end, end), end) + 1
+        return [*self._values(Range(begin, end))]
+
+    def _ends(self, number: int) -> bool:
+        """Whether a declared value has ended before this token."""
+        it, before = self._all[number], self._all[number - 1]
+        if it.kind == "sign":
+            return it.text in (";", ",", ")", "}")
+        return "\n" in self._text[before.end : it.begin] and before.text not in _NO_STATEMENT
+
+    def _said(self, name: str, test: Test) -> list[int]:
+        """Where a name stands in a test; names of members and of keys are none."""
+        return [
+            it
+            for it in self._words.get(name, ())
+            if test.begin <= it <= test.end and self._all[it - 1].text not in (".", "?.")
+        ]
+
+    def _is_asked_alone(self, name: str, test: Test) -> bool:
+        """Whether a name stands in a test where it is declared and in assertions that ask for it, alone."""
+        return all(
+            it in test.named or self._all[it - 1].text in ("const", "let", "var") for it in self._said(name, test)
+        )

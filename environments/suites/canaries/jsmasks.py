@@ -1,0 +1,98 @@
+"""Masks for tests of JavaScript and TypeScript (`environments.suites.canaries.masks`). Pure.
+
+Masked is what an assertion asks for: in ``assert.deepEqual(a, [1, "x"])`` or ``expect(a).to.equal({b: "x"})`` each
+literal of the value, also where the value is a name of the test that assertions alone read. A mask is a call of a
+function that stands at the end of the file, for functions there can be called from everywhere in it. Calls around what
+is compared walk the expected value and the given one side by side: each mask tells the part in its place, and is
+replaced by that; then the file's own assertion compares. Where that is not possible a mask is an asymmetric matcher of
+jest and vitest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from environments.suites.canaries.jsasked import Edit, File, Place
+from environments.suites.canaries.jsrecorder import recorder
+from environments.suites.canaries.jstokens import Tokens, tokens_of
+from environments.suites.canaries.masks import Masked, Masking
+
+_MOST = 5_000
+"""Masks of a file."""
+_LONGEST = 1 << 20
+_SETTINGS = re.compile(r"\ufeff?(?:#!.*\n|\s*/\*[\s\S]*?\*/[ \t]*\n?)?")
+
+
+def mask_javascript(text: str, masking: Masking) -> Masked:
+    """`environments.suites.canaries.masks.Masker` for the runners of JavaScript; names are titles, and what tests of
+    one title ask for is counted through."""
+    tokens = tokens_of(text) if len(text) <= _LONGEST else None
+    if tokens is None:
+        return Masked(text, {})
+    try:
+        tests = File(text, tokens).tests()
+    except RecursionError:
+        return Masked(text, {})
+    found: dict[str, list[Place]] = {}
+    for test in tests:
+        wanted_there = {it.begin: it for one in test.asked for it in one.places}
+        if wanted_there:
+            found.setdefault(test.title, []).extend(wanted_there[begin] for begin in sorted(wanted_there))
+    literals = {title: tuple(it.literal or text[it.begin : it.end] for it in places) for title, places in found.items()}
+    number = masking.first
+    masked: dict[int, int] = {}
+    for title, places in found.items():
+        wanted = masking.places(title)
+        masked.update({it.begin: number + n for n, it in enumerate(places) if wanted is None or n in wanted})
+        number += len(places)
+    if not masked or number - masking.first > _MOST:
+        return Masked(text, literals)
+    name = _unused(text)
+    edits: set[Edit] = set()
+    for asked in (it for test in tests for it in test.asked):
+        chosen = [it for it in asked.places if it.begin in masked]
+        edits.update(Edit(it.begin, it.end, it.text.replace("{}", str(masked[it.begin]))) for it in chosen)
+        edits.update(asked.around if chosen else ())
+    edited = _edited(text, (it._replace(text=it.text.replace("@", name)) for it in edits))
+    is_module = _is_module(tokens)
+    made = edited + recorder(name, masking.report, is_module=is_module)
+    return Masked(_unchecked(made) if is_module else made, literals)
+
+
+def _unchecked(text: str) -> str:
+    """A text whose types TypeScript does not check. Settings of tests that begin a file stay first."""
+    begin = _SETTINGS.match(text)
+    place = begin.end() if begin else 0
+    return f"{text[:place]}// @ts-nocheck\n{text[place:]}"
+
+
+def _unused(text: str) -> str:
+    name = "_masked"
+    while name in text:
+        name += "_"
+    return name
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
+    parts: list[str] = []
+    last = 0
+    for it in sorted(edits):
+        if it.begin >= last:
+            parts += [text[last : it.begin], it.text]
+            last = it.end
+    return "".join([*parts, text[last:]])
+
+
+def _is_module(tokens: Tokens) -> bool:
+    """Whether a file imports or exports as modules of ECMAScript do."""
+    depth = 0
+    for number, it in enumerate(tokens.all):
+        if it.kind == "sign" and number in tokens.partner:
+            depth += 1 if tokens.partner[number] > number else -1
+        elif it.kind == "word" and it.text in ("import", "export") and not depth:
+            after = tokens.all[number + 1].text if number + 1 < len(tokens.all) else ""
+            before = tokens.all[number - 1].text if number else ""
+            if before not in (".", "?.") and after not in ("(", ".", ":", "=", ""):
+                return True
+    return False

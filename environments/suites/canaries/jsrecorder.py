@@ -1,0 +1,153 @@
+"""The functions of masks in a file of JavaScript (`environments.suites.canaries.jsmasks`). Pure."""
+
+from __future__ import annotations
+
+import json
+
+_RECORDER = r"""
+;function NAME(number, kind) {
+  return {
+    $$typeof: Symbol.for('jest.asymmetricMatch'), NAME: true, number: number, kind: kind || '=',
+    asymmetricMatch: function (value) { NAME_tell(this, value); return true; },
+    toString: function () { return 'mask'; },
+    getExpectedType: function () { return 'any'; },
+    toAsymmetricMatcher: function () { return 'mask'; }
+  };
+}
+function NAME_regexp(number, kind) {
+  var it = new RegExp(''), mask = NAME(number, kind);
+  it.test = function (value) {
+    // A header that is given several times.
+    return mask.asymmetricMatch(Array.isArray(value) ? String(value) : value);
+  };
+  it.NAME = true;
+  it.number = number;
+  it.kind = mask.kind;
+  return it;
+}
+function NAME_is_mask(it) {
+  return it !== null && typeof it === 'object' && it.NAME === true;
+}
+function NAME_text(value, kind) {
+  if (kind !== '=' && value !== null && typeof value === 'object') {
+    if (Array.isArray(value)) {
+      return JSON.stringify(value.slice(0, 1000).filter(function (it) {
+        return typeof it === 'string' || typeof it === 'number';
+      }));
+    }
+    // Expressions are looked for in the text of an error, texts in its message.
+    if (kind === '%') value = String(value);
+    else if (typeof value.message === 'string') value = value.message;
+  }
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'bigint') return String(value) + 'n';
+  if (value !== null && (typeof value === 'object' || typeof value === 'function')) return '[object]';
+  // Equality that is not strict takes both.
+  return value === undefined ? 'null' : String(value);
+}
+function NAME_tell(mask, value) {
+  var text = NAME_text(value, mask.kind).replace(/[\x7f-\x9f\u2028\u2029\n\r]/g, function (it) {
+    return '\\u' + ('0000' + it.charCodeAt(0).toString(16)).slice(-4);
+  });
+  var calls = NAME_tell.calls;
+  try {
+    if (!calls) {
+      var fs = IMPORTED;
+      if (typeof process !== 'undefined' && process.getBuiltinModule) fs = process.getBuiltinModule('fs');
+      else if (typeof require === 'function') fs = require('fs');
+      else if (!fs) fs = process.mainModule.require('fs');
+      if (!fs.openSync) fs = fs.default;
+      calls = NAME_tell.calls = [fs.openSync, fs.writeSync, fs.closeSync];
+    }
+    var file = calls[0](REPORT, 'a');
+    calls[1](file, mask.number + ' ' + mask.kind + text + '\n');
+    calls[2](file);
+  } catch (error) {
+    // What is not told is missed outside.
+  }
+}
+function NAME_put(wanted, value, depth) {
+  if (NAME_is_mask(wanted)) {
+    // What cannot hold a part is told nothing of: the test fails, and is tried without this mask.
+    if (wanted.kind === '~' && typeof value !== 'string' && !Array.isArray(value)) return wanted;
+    NAME_tell(wanted, value);
+    if (wanted instanceof RegExp) return wanted;
+    return wanted.kind === '~' && Array.isArray(value) ? value[0] : value;
+  }
+  depth = depth || 0;
+  if (wanted === null || typeof wanted !== 'object' || wanted.$$typeof || depth > 40) return wanted;
+  if (!Array.isArray(wanted) && Object.prototype.toString.call(wanted) !== '[object Object]') return wanted;
+  if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return wanted;
+  Object.keys(wanted).forEach(function (key) {
+    var part = wanted[key];
+    if (part === null || typeof part !== 'object' || !(key in value)) return;
+    var put = NAME_put(part, value[key], depth + 1);
+    if (put !== part) wanted[key] = put;
+  });
+  return wanted;
+}
+function NAME_args(args, swapped) {
+  if (swapped) args[0] = NAME_put(args[0], args[1]);
+  else args[1] = NAME_put(args[1], args[0]);
+  return args;
+}
+function NAME_see(value) {
+  NAME_see.last = value;
+  return value;
+}
+function NAME_part(path) {
+  return path.reduce(function (it, key) {
+    return it === null || it === undefined ? undefined : it[key];
+  }, NAME_see.last);
+}
+function NAME_want(wanted, path) {
+  var value = NAME_see.last;
+  if (value && typeof value.then === 'function') return wanted;
+  return NAME_put(wanted, path ? NAME_part(path) : value);
+}
+function NAME_property(args) {
+  var path = [args[0]];
+  if (Array.isArray(args[0])) path = args[0];
+  else if (NAME_part(path) === undefined) path = String(args[0]).split('.');
+  args[1] = NAME_put(args[1], NAME_part(path));
+  return args;
+}
+function NAME_holds(one, other) {
+  if (NAME_is_mask(one)) NAME_put(one, other);
+  else NAME_put(other, one);
+  return true;
+}
+function NAME_caught(args) {
+  var run = args[0], wanted = args[1];
+  function seen(error) {
+    NAME_put(wanted, wanted instanceof RegExp ? String(error) : error);
+    throw error;
+  }
+  function waiting(it) {
+    return it && typeof it.then === 'function' ? it.then(null, seen) : it;
+  }
+  args[0] = typeof run !== 'function' ? waiting(run) : function () {
+    var made;
+    try { made = run.apply(this, arguments); } catch (error) { seen(error); }
+    return waiting(made);
+  };
+  return args;
+}
+function NAME_said(number) {
+  return function (message) { NAME_tell(NAME(number), message); return true; };
+}
+function NAME_status(number) {
+  return function (response) { NAME_tell(NAME(number), response.status); };
+}
+function NAME_body(wanted) {
+  return function (response) { NAME_put(wanted, response.body); };
+}
+"""
+_IMPORT = "import * as NAME_fs from 'fs';\n"
+
+
+def recorder(name: str, report: str, *, is_module: bool) -> str:
+    """The functions of masks; all that they need is declared, for tests may run before a file has ended."""
+    made = _RECORDER.replace("IMPORTED", "NAME_fs" if is_module else "null").replace("NAME", name)
+    imported = _IMPORT.replace("NAME", name) if is_module else ""
+    return made.replace("REPORT", json.dumps(report)) + imported

@@ -1,0 +1,243 @@
+"""Masks for tests of JavaScript."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.suites.canaries.jsmasks import mask_javascript
+from environments.suites.canaries.jstokens import tokens_of
+from environments.suites.canaries.masks import Masked, Masking
+
+FILE = """const test = require('node:test');
+const assert = require('node:assert');
+const { words, error } = require('./words.js');
+
+test('parts them', async (t) => {
+  assert.deepStrictEqual(words('to be'), [
+    'to',
+    { length: 2, text: "be" },
+  ], 'a message');
+  assert(words('to').length === 1 && words('to')[0] === 'to');
+  const wanted = { of: ['to'] };
+  assert.deepStrictEqual({ of: words('to') }, wanted);
+});
+test("says what's wrong", () => {
+  assert.throws(() => error(`none`), { message: 'no none', code: 7 });
+  assert.throws(() => error('them'), /^Error: no (?:them|words)$/);
+  assert.rejects(async () => error('it'), { message: 'no it' });
+});
+"""
+WORDS = """exports.words = (text) => text === 'to' ? ['to'] : ['to', { length: 2, text: 'be' }];
+exports.error = (text) => { throw Object.assign(new Error('no ' + text), { code: 7 }); };
+"""
+LITERALS = {
+    "parts them": ("'to'", "2", '"be"', "1", "'to'", "'to'"),
+    "says what's wrong": ("'no none'", "7", "'^Error: no (?:them|words)$'", "'no it'"),
+}
+TOLD = [
+    *('0 ="to"', "1 =2", '2 ="be"', "3 =1", '4 ="to"', '5 ="to"'),
+    *('6 ="no none"', "7 =7", '8 %"Error: no them"', '9 ="no it"'),
+]
+FOUND = {
+    "assert.equal(a, 'x')": ["'x'"],
+    "assert.equal('x', a())": ["'x'"],
+    "assert.equal('x', 'y')": ["'y'"],
+    "assert.equal(...a, 'x')": [],
+    "assert.equal(a, 'x' + b)": [],
+    "assert.equal(a, 'x' +\n 'y')": ["'x' +\n 'y'"],
+    "assert.equal(a, -1)": ["-1"],
+    "assert.equal(a, `x`)": ["`x`"],
+    "assert.equal(a, `x${b}`)": [],
+    "assert.equal(a, ['x', 'y'].join('-'))": ["['x', 'y'].join('-')"],
+    "assert.equal(a, JSON.stringify({b: 1}))": ["JSON.stringify({b: 1})"],
+    "assert.deepEqual(a, {b: [1, {'c': null}], d, e: f('x'), __proto__: null})": ["1", "null"],
+    "assert.deepEqual(a, f('x'))": [],
+    "assert.notEqual(a, 'x')": [],
+    "t.is(a, 'x'); t.deepEqual(a, ['y'])": ["'x'", "'y'"],
+    "if (type.is(a, 'x')) return": [],
+    "assert(deepEqual(a, {b: 'x'}))": ["'x'"],
+    "assert(a === 'x' || b)": [],
+    "assert(a == 'x')": ["'x'"],
+    "const b = ['x']; assert.deepEqual(a, b)": ["'x'"],
+    "const b = ['x']; assert.deepEqual(a(b), b)": [],
+    "const b: string[] = ['x']\n assert.equal(a, b[0])": ["'x'"],
+    "expect(a).toBe('x')": ["'x'"],
+    "expect(a).not.toBe('x')": [],
+    "await expect(a).resolves.toBe('x')": ["'x'"],
+    "expect(a).toEqual({b: 'x'} as B)": ["'x'"],
+    "expect(a).toEqual(expect.objectContaining({b: 'x'}))": ["'x'"],
+    "expect(a).toHaveLength(3)": ["3"],
+    "expect(a).toHaveBeenCalledWith('x', [1])": ["'x'", "1"],
+    "expect(a).toHaveBeenNthCalledWith(1, 'x')": ["'x'"],
+    "expect(a).toContain('x')": ["'x'"],
+    "expect(a).toThrow('x')": ["'x'"],
+    "expect(a).toThrow(new Error('x'))": ["'x'"],
+    "expect(a).toThrow(/x/i)": ["'(?i)x'"],
+    "expect(a).toThrow(/x(?=y)/)": [],
+    "expect(a)\n .to.be.a('string')\n .and.equal('x')": ["'x'"],
+    "expect(a).to.have.property('b', 'x')": ["'x'"],
+    "expect(a).to.have.property('b').that.equals('x')": [],
+    "expect(a).to.eventually.equal('x')": [],
+    "a.b('y')[0].should.equal('x')": ["'x'"],
+    "should(a).eql(['x'])": ["'x'"],
+    "request(a).get('/').expect(404, 'x', done)": ["404", "'x'"],
+    "request(a).get('/').expect('Type', /x/).expect(200, done)": ["'x'", "200"],
+    "request(a).get('/').expect(200, {b: 'x'}, done)": ["200", "'x'"],
+    "assert.match(a, /x\\/y/)": ["'x/y'"],
+    "t.test('inner', (t) => { t.is(a, 'x') })": ["'x'"],
+    "const it = /['\"`]/.test(a); assert.equal(a, 'x')": ["'x'"],
+    "assert.equal(b / 2, 1); assert.equal(a / 2, 2)": ["1", "2"],
+}
+
+
+def masked(text: str, first: int = 0) -> Masked:
+    return mask_javascript(text, Masking("/report", first, lambda _: None))
+
+
+@pytest.mark.parametrize("body", FOUND)
+def test_what_is_asked_for_is_found(body: str) -> None:
+    text = f"it('asks', async (t) => {{\n  {body};\n}});\n"
+
+    found = masked(text)
+
+    assert [it for one in found.literals.values() for it in one] == FOUND[body]
+    assert (found.text == text) == (not FOUND[body])
+
+
+def test_tests_of_one_title_are_counted_through() -> None:
+    text = "it('a', () => t.is(b, 1))\nit('c', () => t.is(b, 2))\nit('a', () => t.is(b, 3))\n"
+
+    found = mask_javascript(text, Masking("/report", 4, lambda name: (1,) if name == "a" else ()))
+
+    assert found.literals == {"a": ("1", "3"), "c": ("2",)}
+    assert found.text.splitlines()[:2] == text.splitlines()[:2]
+    assert found.text.splitlines()[2] == "it('a', () => t.is(..._masked_args([b, _masked(5)])))"
+
+
+def test_titles_that_reports_show_otherwise_are_none() -> None:
+    for title in ("'it\\'s'", "`${a}`", "'a > b'", "a", "''"):
+        assert masked(f"it({title}, () => {{\n  t.is(a, 'x')\n}})\n").literals == {}
+
+
+def test_settings_that_begin_a_module_stay_first() -> None:
+    made = masked("/** @jest-environment jsdom */\nimport a from 'a';\nit('b', () => expect(a).toBe('x'));\n").text
+
+    assert made.startswith("/** @jest-environment jsdom */\n// @ts-nocheck\nimport a from 'a';\n")
+    assert made.endswith("import * as _masked_fs from 'fs';\n")
+
+
+def test_masks_have_a_name_of_their_own() -> None:
+    assert "_masked_(0)" in masked("it('b', () => expect(_masked).toBe('x'));\n").text
+
+
+@pytest.mark.parametrize("text", ["it('a', () => {", "it('a', `", "`${`", "(]", "it('a', () => t.is(b, " + "[" * 9_000])
+def test_a_text_that_cannot_be_read_has_no_places(text: str) -> None:
+    assert masked(text) == Masked(text, {})
+
+
+def test_a_value_that_is_nested_deeply_does_no_harm() -> None:
+    masked(f"it('a', () => t.is(b, {'[' * 5_000}1{']' * 5_000}))")
+
+
+_PIECES = """it( test( 'a' , () => { } ) assert.equal( expect( ).toBe( .to. .should. [ ] ` ${ / /x/ " ' === && : ; .
+12 x \n const wanted = await new // /* */ { __proto__ throws( .expect( t. true -"""
+PIECES = st.sampled_from(re.split(r"[ ]|(?<=\.)\n", _PIECES))
+
+
+@given(st.lists(PIECES | st.text(max_size=3), max_size=60).map("".join))
+def test_any_text_can_be_masked(text: str) -> None:
+    for given_text in (text, f"it('a', () => {{ {text} }})", f"it('a', () => {{ assert.equal(a, {text}) }})"):
+        nothing = mask_javascript(given_text, Masking("/report", 0, lambda _: ()))
+        everything = masked(given_text)
+
+        assert nothing.text == given_text
+        assert everything.literals == nothing.literals
+        assert (everything.text != given_text) == bool(everything.literals)
+
+
+@given(st.lists(PIECES | st.text(max_size=3), max_size=60).map("".join))
+def test_tokens_stand_where_they_say(text: str) -> None:
+    found = tokens_of(text)
+
+    assert found is None or all(text[it.begin : it.end] == it.text for it in found.all)
+
+
+def run(folder: Path, name: str, text: str) -> tuple[str, list[str]]:
+    """What node says of the masked file, and what the masks told."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    report = folder / "report"
+    made = mask_javascript(text, Masking(str(report), 0, lambda _: None))
+    (folder / name).write_text(made.text)
+    done = subprocess.run(["node", name], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    told = report.read_text().splitlines() if report.exists() else []
+    return done.stdout + done.stderr if done.returncode else "", told
+
+
+def test_masks_tell_what_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "words.js").write_text(WORDS)
+
+    assert masked(FILE).literals == LITERALS
+    assert run(tmp_path, "words.test.js", FILE) == ("", TOLD)
+
+
+def test_masks_tell_it_in_modules(tmp_path: Path) -> None:
+    text = FILE.replace("const test = require('node:test');", "import test from 'node:test';")
+    text = text.replace("const assert = require('node:assert');", "import assert from 'node:assert';")
+    text = text.replace("const { words, error } = require('./words.js');", "import { words, error } from './words.js';")
+    (tmp_path / "words.js").write_text(WORDS)
+
+    assert run(tmp_path, "words.test.mjs", text) == ("", TOLD)
+
+
+def test_masks_tell_what_a_wrong_value_is(tmp_path: Path) -> None:
+    (tmp_path / "words.js").write_text(WORDS.replace("'be'", "'b\\n'").replace("'no '", "'\\u2028no '"))
+
+    failed, told = run(tmp_path, "words.test.js", FILE)
+
+    assert not failed
+    assert told[2] == '2 ="b\\n"'
+    assert told[6] == '6 ="\\u2028no none"'
+
+
+CHAINS = """const assert = require('node:assert');
+const it = (title, run) => run();
+const expect = (value) => ({
+  toBe: (it) => assert.strictEqual(value, it),
+  toContain: (it) => assert(value.includes(it)),
+  toHaveLength: (it) => assert.strictEqual(value.length, it),
+  property: (key, it) => assert.strictEqual(value[key], it),
+  resolves: { toEqual: async (it) => assert(it.asymmetricMatch(await value)) },
+});
+Object.defineProperty(Object.prototype, 'should', { get() { return { equal: (it) => assert.equal(this, it) }; } });
+Object.defineProperty(Object.prototype, 'surprise', { set() { throw new Error('set'); }, enumerable: true });
+it('chains', async () => {
+  expect('some').toBe('some');
+  expect(['a', 'words']).toContain('words');
+  expect('text').toHaveLength(4);
+  expect({ a: 'b' }).property('a', 'b');
+  'it'.concat('s').should.equal('its');
+  assert.ok(null == null && (1 + 1) === 2);
+  assert.equal(undefined, null);
+});
+it('waits', async () => {
+  await expect(Promise.resolve('later')).resolves.toBe('later');
+});
+"""
+
+
+def test_masks_in_chains_tell_the_value_that_they_are_about(tmp_path: Path) -> None:
+    failed, told = run(tmp_path, "chains.js", CHAINS)
+
+    assert not failed
+    assert told == [
+        *('0 ="some"', '1 ~["a","words"]', "2 =4", '3 ="b"', '4 ="its"', "5 =2", "6 =null"),
+        '7 ="later"',
+    ]
