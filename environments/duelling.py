@@ -80,6 +80,7 @@ class _Grade:
         self._suite, self._draw, self._chosen, self._masked = suite, draw, chosen, masked
         self._held = [*chosen, *(it for it in masked if it.masks)]
         self._ids = {(it.file, it.name): ids[it.file, it.name] for it in self._held}
+        self._told = {test for it in masked if it.masks for test in ids[it.file, it.name]}
         self._bench, self._planted = bench, planted
         self._duel = DuelRuns(suite, bench, planted.tree, plain)
         self._lost = set[str]()
@@ -97,19 +98,27 @@ class _Grade:
         return self._bench.run(planted.tree, (), timeout, fresh=True, canaries=planted.canaries)
 
     def _fought(self) -> TestRun:
-        """A duel of some tests alone, and then a run of all. What failed alone, but passes there, may need those before
-        it, or a quiet machine: the duel is fought again, and has to be won twice, for now a process has seen all."""
+        """A duel of some tests alone, and then a run of all. A masked test that failed is asked once more before that:
+        the machine may have been busy, and no process has seen what is right yet. Of the others, what failed alone but
+        passes among all may need those before it: the duel is fought again, and has to be won twice, for now a process
+        has seen all."""
         named = self._duel.named(self._held, self._ids)
-        fight = self._fight(named, at_once=True)
+        fight = self._fight(self._chosen, named, at_once=True)
+        if fight.unusable is None and not fight.cheats and (silent := fight.failed & self._told):
+            again = self._fight(
+                (), self._duel.named([it for it in self._held if it not in self._chosen], self._ids), at_once=False
+            )
+            fight = fight._replace(failed=(fight.failed - silent) | again.failed, unusable=again.unusable)
         self._bench.close_others()
         if fight.unusable is not None:
             return fight.unusable
         found = self._whole_run()
         if not found.usable:
             return found
-        if named and not fight.cheats and all(found.statuses.get(it) is Status.passed for it in fight.failed):
+        is_lost = fight.cheats or fight.failed & self._told
+        if named and not is_lost and all(found.statuses.get(it) is Status.passed for it in fight.failed):
             for _ in range(2 if fight.failed else 0):
-                fight = self._fight([], at_once=False)
+                fight = self._fight(self._chosen, [], at_once=False)
                 if fight.unusable is not None:
                     return fight.unusable
                 if fight.failed or fight.cheats:
@@ -127,11 +136,13 @@ class _Grade:
         known = (*found.cheats, *sorted(cheats.difference(found.cheats)))
         return replace(found, statuses=statuses, cheats=known, settled=bool(failed and not known))
 
-    def _fight(self, named: Sequence[str], *, at_once: bool) -> _Fight:
-        """All sides of a duel: of the tests that are held alone, where they are `named`, with all others of their files
-        else. A false test that passes alone is no lie where the true one does not pass alone, for both say nothing."""
-        ids = self._ids
-        forms = sorted(sides_of(self._chosen, self._masked, self._draw), key=lambda _: self._draw.random())
+    def _fight(self, chosen: Sequence[HeldTest], named: Sequence[str], *, at_once: bool) -> _Fight:
+        """All sides of a duel of the masked tests and those that are `chosen`: of these alone, where they are `named`,
+        with all others of their files else. A false test that passes alone is no lie where the true one does not pass
+        alone, for both say nothing."""
+        left_out = {(it.file, it.name) for it in self._chosen} - {(it.file, it.name) for it in chosen}
+        ids = {test: found for test, found in self._ids.items() if test not in left_out}
+        forms = sorted(sides_of(chosen, self._masked, self._draw), key=lambda _: self._draw.random())
         ran = self._duel.run_all(forms, [file for file, _ in ids], named, at_once=at_once)
         runs = [it.run for it in ran]
         if unusable := next((run for run in runs if not run.usable), None):

@@ -96,7 +96,7 @@ def _masked(
     if not trial or RUNNERS[duel.runner].mask is None:
         return {}
     files = list(dict.fromkeys(file for file, _ in asked))
-    ran, fine = duel.run(Side({}, tuple(trial.values())), files), set[Test]()
+    ran, fine = duel.run(Side({}, tuple(trial.values())), files, duel.named(trial.values(), asked)), set[Test]()
     for turn in range(1, _MOST_TRIALS + 1):
         tell(f"masks, run {turn}")
         fine = _passed(asked, ran.run) if ran.run.usable else set()
@@ -111,7 +111,7 @@ def _masked(
                 del trial[test]
         if not trial:
             return {}
-        ran = duel.run(Side({}, tuple(trial.values())), files)
+        ran = duel.run(Side({}, tuple(trial.values())), files, duel.named(trial.values(), asked))
     trial = {test: it for test, it in trial.items() if test in fine}
     if not trial:
         return {}
@@ -124,7 +124,7 @@ def _masked(
         heavy[test] = [place for place, it in weights.items() if it] if sum(found.values()) >= ENOUGH else []
     if any(heavy.values()):
         tell("masks, on what was before")
-        old = before.run(Side({}, tuple(trial.values())), files)
+        old = before.run(Side({}, tuple(trial.values())), files, duel.named(trial.values(), asked))
         for test, places in heavy.items():
             told = old.told.get(test, {}) if old.run.usable else {}
             tells = any(not agrees(words[test][place], told.get(place, ())) for place in places)

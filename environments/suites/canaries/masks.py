@@ -33,6 +33,8 @@ _ROOM = 200
 """Letters that a text may have beside twice those of M_t: a longer one could hold all that may be asked for."""
 _PLAIN = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
 """What a value has that is not hit by chance."""
+_UNSEEN = frozenset({"=[object]", "=object[]"})
+"""Told of values that have no text of their own."""
 ENOUGH = 2
 """Of `weight`: a test with as much tells whether work is right."""
 _CONSTANTS = frozenset({"None", "True", "False", "null", "true", "false", "undefined"})
@@ -82,7 +84,7 @@ def asked(literal: str, texts: Collection[str]) -> str | None:
     kinds = {it[0] for it in texts}
     if kinds == {EQUAL} and len(texts) == 1:
         (text,) = texts
-        return _kept(text)
+        return None if text in _UNSEEN else _kept(text)
     if kinds in ({HOLDS}, {MATCHES}):
         (kind,) = kinds
         most = 2 * max(map(len, texts)) + _ROOM

@@ -6,6 +6,7 @@ from environments.suites import javascript
 from environments.suites.canaries.blockduels import JAVASCRIPT_FALSIFIER
 from environments.suites.canaries.blocknames import lone_titles
 from environments.suites.canaries.blocks import JAVASCRIPT
+from environments.suites.canaries.jsmasks import mask_javascript
 from environments.suites.collected import own_names
 from environments.suites.runner import Runner, name_behind
 
@@ -28,4 +29,5 @@ RUNNER = Runner(
     plant=JAVASCRIPT.plant,
     lone=lone_titles,
     falsify=JAVASCRIPT_FALSIFIER,
+    mask=mask_javascript,
 )
