@@ -10,7 +10,7 @@ from environments.suites.canaries.rusttokens import arguments, closings, rust_te
 
 NOT_VALUES = re.compile(r"format|concat|stringify|include(?:_str|_bytes)?|(?:option_)?env|regex|println")
 """Macros whose texts are no values, or files."""
-ASSERTING = re.compile(r"(?!assert$|assert_n?eq$|debug_assert)(?:assert|check|case|test|expect|verify)")
+ASSERTING = re.compile(r"(?!assert$|assert_eq$|assert_ne$|debug_assert)(?:assert|check|case|test|expect|verify)")
 """How functions and macros begin that assert something of what they are given."""
 _OF_VALUES = re.compile(
     r"vec|true|false|to_string|to_owned|into|from|to_vec|as_str|as_bytes|new|as|str|std|string|borrow|boxed|rc|sync"
@@ -51,27 +51,31 @@ class RustFile:
             if closes and (parts := arguments(self.found, self.pairs, opens + 1, closes)):
                 yield RustCall(self.found[number].text, number, opens, closes, parts)
 
-    def calls(self, begin: int, end: int) -> Iterator[RustCall]:
-        """The calls of functions and macros with arguments that are statements."""
+    def calls(self, begin: int, end: int, *, wide: bool = False) -> Iterator[RustCall]:
+        """The calls of functions and macros with arguments that are statements; those that are `wide` have paths, too,
+        or end a block."""
         found = self.found
-        for number in range(begin, end - 2):
-            begins = number == begin or found[number - 1].text in (";", "{", "}")
-            opens = number + 1 + (found[number + 1].text == "!")
+        for first in range(begin, end - 2):
+            number = first
+            while wide and found[number].kind == "word" and self.is_one_of(number + 1, "::"):
+                number += 2
+            begins = first == begin or found[first - 1].text in (";", "{", "}")
+            opens = number + 1 + self.is_one_of(number + 1, "!")
             if begins and found[number].kind == "word" and opens in self.pairs and found[opens].text == "(":
                 closes = self.pairs[opens]
-                is_whole = closes + 1 < len(found) and found[closes + 1].text == ";"
+                is_whole = self.is_one_of(closes + 1, ";", "}") if wide else self.is_one_of(closes + 1, ";")
                 parts = arguments(found, self.pairs, opens + 1, closes)
                 if is_whole and parts and not NOT_VALUES.fullmatch(found[number].text):
-                    yield RustCall(found[number].text, number, opens, closes, parts)
+                    yield RustCall(found[number].text, first, opens, closes, parts)
 
     def is_value(self, begin: int, end: int, more: re.Pattern[str] | None = None) -> bool:
-        """Whether a value is written out; `more` words in lower case may stand in it."""
+        """Whether a value is written out; `more` words may stand in it, methods with the point before them."""
         return all(
             it.kind != "word"
             or _OF_VALUES.fullmatch(it.text)
-            or (more and more.fullmatch(it.text))
+            or (more and more.fullmatch(f"{'.' * self.is_one_of(number - 1, '.')}{it.text}"))
             or it.text[:1].isupper()
-            or self.is_one_of(number + 1, ":", "::")
+            or (self.is_one_of(number + 1, ":", "::") and not self.is_one_of(number - 1, "."))
             for number, it in enumerate(self.found[begin:end], begin)
         )
 
