@@ -181,6 +181,21 @@ def test_the_literals_that_are_asked_for_are_found() -> None:
         ('let x = "a"; assert_eq!(a(x), x);', 'let x = "a"; assert_eq!(a(x), x);'),
         ("let x = 4; let y = x; assert_eq!(a(), x);", "let x = 4; let y = x; assert_eq!(a(), x);"),
         ("for (x, y) in [(2, 4)] { assert_eq!(a(x), y); }", "for (x, y) in [(2, 1)] { assert_eq!(a(x), y); }"),
+        (
+            "for (n, (x, y)) in [(2, 4)].iter().enumerate() { assert_eq!(a(x, n), *y); }",
+            "for (n, (x, y)) in [(2, 1)].iter().enumerate() { assert_eq!(a(x, n), *y); }",
+        ),
+        (
+            "for it in &[Case { given: 2, wanted: 4 }] { assert_eq!(a(it.given), it.wanted); }",
+            "for it in &[Case { given: 2, wanted: 1 }] { assert_eq!(a(it.given), it.wanted); }",
+        ),
+        ("let it = B { c: 4 }; assert_eq!(a(&it), it.c);", "let it = B { c: 4 }; assert_eq!(a(&it), it.c);"),
+        ('assert_eq!(a(), 4, "4 {} x", b());', 'assert_eq!(a(), 1, "-{}", b());'),
+        ('assert_eq!("x", B::of("y").c());', 'assert_eq!("-", B::of("y").c());'),
+        ("assert_eq!(B::new(4), B::new(5));", "assert_eq!(B::new(4), B::new(1));"),
+        ('let b = B::new(4); assert_eq!(b.to_string(), "x");', 'let b = B::new(4); assert_eq!(b.to_string(), "-");'),
+        ("assert_eq!(B::SIZE, Some(4));", "assert_eq!(B::SIZE, Some(1));"),
+        ('assert_approx_eq!(a(), "x");', 'assert_approx_eq!(a(), "x");'),
     ],
 )
 def test_a_mask_has_the_form_of_its_literal(body: str, new: str) -> None:
@@ -194,6 +209,14 @@ def test_what_a_helper_compares_is_masked_and_nothing_else_that_it_is_given() ->
     assert made('same("x", 4);', tested) == 'same("x", 4);'
     both = "fn same(it: &str) {\n    assert_eq!(a(it), it);\n}\n"
     assert made('same("x");', both) == 'same("x");'
+
+
+def test_a_test_that_a_macro_makes_may_hold_assertions() -> None:
+    made = "macro_rules! req {\n    ($name:ident, $text:expr, $size:expr, $more:expr) => {\n        #[test]\n"
+    made += "        fn $name() {\n            assert_eq!(a($text), $size);\n            $more\n        }\n    };\n}\n"
+    new = masked(f'{made}req!(one, "tea", 3, {{\n    assert_eq!(b(), "pot");\n}});\n')
+    assert new.literals == {"one": ["3", '"pot"']}
+    assert '("one", (&[0], 0, false))' in new.text and '__masks::of(&[1], 2, false); assert_eq!(b(), "-")' in new.text
 
 
 def test_where_another_assertion_is_imported_the_calls_are_others() -> None:

@@ -25,6 +25,12 @@ _OWN = re.compile(
 """Types and values of the standard library, and constants."""
 _SHOWN = re.compile(r"e?println?|format|write(?:ln)?|dbg|panic")
 """Macros that show values."""
+_OTHERS = re.compile(
+    r"assert_(?:.*(?:match|approx|relative|diff|delta|ulps|snapshot|near|close|json|err|ok|ne).*|[gl][te])"
+)
+"""Assertions of libraries that have no ``assert_eq!`` in them."""
+_TABLE = 10_000
+"""Tokens of a table."""
 _PATTERN = 40
 """Tokens of a pattern of a loop."""
 _ROUNDS = 3
@@ -94,7 +100,6 @@ class AskedFile(RustFile):
                 self._drop(values, first, second)
             for value in (value for place in places for value in values[place]):
                 yield Asked(None, list(self.literals(*value)), 0, self._is_written(*value))
-            return
         body = self._body(test.body)
         alone: dict[str, bool] = {}
         for compared in body.compared:
@@ -113,12 +118,14 @@ class AskedFile(RustFile):
 
     def _drop(self, values: list[list[Part]], first: int, second: int) -> None:
         """Of two values that are compared with each other one is asked for: that which calls less, or the second."""
-        if values[first] and values[second]:
+        if all(any(True for part in values[it] for _ in self.literals(*part)) for it in (first, second)):
             calls = [sum(self._calls(*part) for part in values[it]) for it in (first, second)]
             values[second if calls[0] < calls[1] else first] = []
 
     def _calls(self, begin: int, end: int) -> int:
-        return sum(it.kind == "word" and self.is_one_of(number + 1, "(") for number, it in self._numbered(begin, end))
+        return sum(
+            it.text[0].islower() and self.is_one_of(number + 1, "(") for number, it in self._numbered(begin, end)
+        )
 
     def _numbered(self, begin: int, end: int) -> Iterator[tuple[int, RustToken]]:
         return enumerate(self.found[begin:end], begin)
@@ -163,7 +170,8 @@ class AskedFile(RustFile):
                 yield _Compared(call, [(call.parts[0], LEFT), (call.parts[1], RIGHT)], [(0, 1)])
         for call in self.calls(begin, end, wide=True):
             places, pairs = self._asked_places(call.name, len(call.parts)) or ([], [])
-            if call.name not in self._helpers and ASSERTING.match(call.name) and len(call.parts) > 1:
+            is_known = call.name in self._helpers or _OTHERS.fullmatch(call.name)
+            if not is_known and ASSERTING.match(call.name) and len(call.parts) > 1:
                 places = [len(call.parts) - 1]
             if places:
                 numbered = [(places.index(first), places.index(second)) for first, second in pairs]
@@ -233,14 +241,20 @@ class AskedFile(RustFile):
         return {place for place, name in enumerate(helper.parameters) if self._is_only_compared(name, body)}
 
     def _variables(self, begin: int, end: int) -> list[str] | None:
-        """The variables of a value whose other parts are written out; None where something is computed."""
+        """The variables of a value whose other parts are written out, or their fields (``case.wanted``); None where
+        something is computed."""
         variables = list[str]()
-        for number, it in enumerate(self.found[begin:end], begin):
+        for number, it in self._numbered(begin, end):
             if it.kind != "word" or self.is_value(number, number + 1, _MORE):
                 continue
-            if self.found[number - 1].text == "." or self.is_one_of(number + 1, "(", "!"):
+            if self.is_one_of(number + 1, "(", "!"):
                 return None
-            variables.append(it.text)
+            if not self.is_one_of(number - 1, "."):
+                variables.append(it.text)
+            elif variables and self.is_one_of(number - 2, variables[-1]):
+                variables[-1] += f".{it.text}"
+            else:
+                return None
         return variables
 
     def _body(self, body: Part) -> _Body:
@@ -255,13 +269,22 @@ class AskedFile(RustFile):
 
     def _is_only_compared(self, name: str, body: _Body) -> bool:
         """Whether a variable is nothing that the tested code is given."""
+        variable, _, field = name.partition(".")
         return all(
             number in body.free
-            or self.found[number].text != name
+            or self.found[number].text != variable
             or self.is_one_of(number - 1, ".")
             or self.is_one_of(number + 1, ":")
             or self._is_bound(number)
+            or (field and self._is_other_field(number + 1, field))
             for number in range(*body.tokens)
+        )
+
+    def _is_other_field(self, number: int, field: str) -> bool:
+        return (
+            self.is_one_of(number, ".")
+            and not self.is_one_of(number + 1, field)
+            and not self.is_one_of(number + 2, "(")
         )
 
     def _is_bound(self, number: int) -> bool:
@@ -293,12 +316,26 @@ class AskedFile(RustFile):
 
     def _given(self, name: str, begin: int, end: int) -> list[Part]:
         """The values that a variable gets last before a place."""
+        variable, _, field = name.partition(".")
         for number in range(end - 1, begin - 1, -1):
-            if self.found[number].text == name and self._is_bound(number):
+            if self.found[number].text == variable and self._is_bound(number):
                 if self.found[number - 1].text in ("let", "mut"):
-                    return [it] if (it := self._assigned(number)) else []
-                return self._of_table(number, begin)
+                    parts = [it] if (it := self._assigned(number)) else []
+                else:
+                    parts = self._of_table(number, begin)
+                return [found for part in parts if (found := self._field(field, *part))] if field else parts
         return []
+
+    def _field(self, name: str, begin: int, end: int) -> Part | None:
+        """What a field of a value gets."""
+        for number in range(begin + 1, end - 1):
+            begins = self.found[number].text == name and self.is_one_of(number - 1, "{", ",")
+            if begins and self.is_one_of(number + 1, ":"):
+                place = number + 2
+                while place < end and not self.is_one_of(place, ",", "}"):
+                    place = self.pairs.get(place, place) + 1
+                return (number + 2, min(place, end))
+        return None
 
     def _assigned(self, number: int) -> Part | None:
         """What a variable gets by ``let``."""
@@ -316,27 +353,24 @@ class AskedFile(RustFile):
         while self.found[place].text != "for":
             place -= 1
         pattern = [it for it in range(place + 1, number + 1) if self.found[it].text not in ("&", "mut", "ref")]
+        while not self.is_one_of(place, "in") and place < len(self.found):
+            place += 1
+        block = next(
+            (it for it in range(place, min(place + _TABLE, len(self.found))) if self.is_one_of(it, "{")), place
+        )
+        if any(self.is_one_of(it, "enumerate") for it in range(place, block)):
+            pattern = pattern[3:]
         column = None
-        if self.found[pattern[0]].text == "(":
+        if pattern and self.found[pattern[0]].text == "(":
             column = sum(self.found[it].text == "," for it in pattern)
             if sum(self.found[it].text == "(" for it in pattern) > 1:
                 return []
-        elif len(pattern) > 1:
+        elif len(pattern) != 1:
             return []
-        while not self.is_one_of(place, "in") and place < len(self.found):
-            place += 1
-        first = place + 1
-        while self.is_one_of(first, "&"):
-            first += 1
-        if self.is_one_of(first, "vec") and self.is_one_of(first + 1, "!"):
-            first += 2
+        first = self._array(place + 1)
         if first < len(self.found) and self.found[first].kind == "word":
             given = self._given(self.found[first].text, begin, place)
-            first = given[0][0] if given else first
-            while self.is_one_of(first, "&"):
-                first += 1
-            if self.is_one_of(first, "vec") and self.is_one_of(first + 1, "!"):
-                first += 2
+            first = self._array(given[0][0]) if given else first
         if not self.is_one_of(first, "[") or first not in self.pairs:
             return []
         rows = arguments(self.found, self.pairs, first + 1, self.pairs[first])
@@ -350,6 +384,12 @@ class AskedFile(RustFile):
             row = arguments(self.found, self.pairs, begins + 1, self.pairs[begins])
             cells.extend(row[column : column + 1])
         return cells
+
+    def _array(self, number: int) -> int:
+        """The bracket of an array that is written here."""
+        while self.is_one_of(number, "&"):
+            number += 1
+        return number + 2 if self.is_one_of(number, "vec") and self.is_one_of(number + 1, "!") else number
 
     def _is_written(self, begin: int, end: int) -> bool:
         """Whether there are types of the tested code, and all of what they hold is written out: then what `Debug` shows

@@ -155,6 +155,10 @@ def _guards(file: AskedFile, asked: list[Asked], told: Mapping[int, int]) -> Ite
         begin = f"{{ let _masks = {_MODULE}::of({_numbers(found, told)}); "
         yield file.found[call.first].begin, file.found[call.first].begin, begin
         yield file.found[call.closes].end, file.found[call.closes].end, " }"
+        # What would be said of a failure may say what was asked for.
+        message = file.found[call.parts[2][0]] if call.name == "assert_eq" and len(call.parts) > 2 else None
+        if message is not None and message.kind in ("text", "raw"):
+            yield message.begin, message.end, _format(message.text)
 
 
 def _numbers(found: list[Asked], told: Mapping[int, int]) -> str:
@@ -250,9 +254,7 @@ def _mask(file: AskedFile, number: int) -> str | None:
     is_raw = "r" in token.text[: begin - 1]
     lines = "\n" * token.text.count("\n")
     if file.is_format(number):
-        kept = "".join(it[0] for it in _PLACE.finditer(content) if it[0] not in ("{{", "}}"))
-        kept += "\n" * (len(lines) - kept.count("\n"))
-        return f'"-{kept}"'
+        return _format(token.text)
     if prefix != "b":
         # A text without any may be asked for by its emptiness.
         return f'{prefix}"-{lines}"'
@@ -261,3 +263,10 @@ def _mask(file: AskedFile, number: int) -> str | None:
     if not is_raw:
         size = sum(it.group(0)[1] not in "\r\n" for it in _ESCAPE.finditer(content)) + len(_ESCAPE.sub("", content))
     return f'b"{"-" * (size - len(lines))}{lines}"' if size >= len(lines) else None
+
+
+def _format(literal: str) -> str:
+    """A text of which the places stay for what else is given."""
+    kept = "".join(it[0] for it in _PLACE.finditer(literal) if it[0] not in ("{{", "}}"))
+    lines = literal.count("\n") - kept.count("\n")
+    return f'"-{kept}{chr(10) * lines}"'
