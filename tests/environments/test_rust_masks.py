@@ -230,6 +230,8 @@ def test_only_the_root_of_a_crate_is_named_by_its_place() -> None:
     text = "#[test]\nfn it() {\n    assert_eq!(a(), 4);\n}\n"
     assert "$crate" not in masked(text).text
     assert "$crate::__masks::told" in masked(f"mod util;\n{text}").text
+    inner = masked(f"use super::*;\nmod util;\n{text}").text
+    assert "$crate" not in inner and "; __masked_eq!(a(), 1) }" in inner
 
 
 @pytest.mark.skipif(RUSTC is None, reason="there is no Rust")

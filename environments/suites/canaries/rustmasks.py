@@ -194,8 +194,9 @@ def _helpers(report: str, by_name: str) -> str:
 def _macros(file: AskedFile) -> Iterator[tuple[int, int, str]]:
     """The macro before all items, and how modules name the helpers.
 
-    A file that names other files as modules is the root of its crate; another one may be any module. Where something is
-    imported as ``assert_eq``, a macro of this name is ambiguous, so that only this file's calls can be others.
+    A file that names other files as modules is taken for the root of its crate, which those can name, unless it says
+    that it is none. Where something is imported as ``assert_eq``, a macro of this name is ambiguous. In both cases only
+    this file's calls can be others.
     """
     found = file.found
     has_files = any(
@@ -204,13 +205,14 @@ def _macros(file: AskedFile) -> Iterator[tuple[int, int, str]]:
     )
     calls = [number for number, it in enumerate(found) if it.text == "assert_eq" and file.is_one_of(number + 1, "!")]
     is_imported = len(calls) < sum(it.text == "assert_eq" for it in found) or _imports_all(found)
-    name = _OTHER_MACRO if is_imported else "assert_eq"
-    path = f"$crate::{_MODULE}" if has_files else _MODULE
+    is_own = is_imported or (has_files and _is_inner(file))
+    name = _OTHER_MACRO if is_own else "assert_eq"
+    path = f"$crate::{_MODULE}" if has_files and not is_own else _MODULE
     begin = _behind_attributes(file, 0)
     if begin < len(found):
         macro = _MACRO.replace("NAME_HERE", name).replace("PATH_HERE", path)
         yield found[begin].begin, found[begin].begin, macro
-    for number in calls if is_imported else ():
+    for number in calls if is_own else ():
         if not file.is_one_of(number - 1, "::", "."):
             yield found[number].begin, found[number].end, name
     for number, it in enumerate(found):
@@ -229,6 +231,16 @@ def _imports_all(found: list[RustToken]) -> bool:
         for number, it in enumerate(texts)
         if it == name
     )
+
+
+def _is_inner(file: AskedFile) -> bool:
+    """Whether a file uses what is in the module around it."""
+    place = 0
+    while place < len(file.found):
+        if file.is_one_of(place, "super"):
+            return True
+        place = file.pairs.get(place, place) + 1
+    return False
 
 
 def _behind_attributes(file: AskedFile, number: int) -> int:
