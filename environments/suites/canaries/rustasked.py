@@ -4,6 +4,7 @@ in the variables and tables that are compared. Pure; what is not understood asks
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ LEFT, RIGHT = 1, 2
 """The sides of a comparison."""
 _MORE = re.compile(
     r"\.(?:repeat|collect|iter|into_iter|len|is_empty|as_ref|as_slice|as_deref|cloned|copied|clone|concat|join|rev|chars"
-    r"|bytes|trim|unwrap_or_default)|format|mut|ref"
+    r"|bytes|trim|unwrap_or_default)|mut|ref|format|formatdoc|indoc|concat|json|from_(?:static|iter|secs|millis|micros|nanos|secs_f64)"
 )
 """More words in lower case that change nothing of what is written out."""
 _OWN = re.compile(
@@ -79,7 +80,10 @@ class AskedFile(RustFile):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._helpers: dict[str, list[_Helper]] = {}
+        self._words: dict[str, list[int]] = {}
         for number, token in enumerate(self.found):
+            if token.kind == "word":
+                self._words.setdefault(token.text, []).append(number)
             if token.text == "fn" and (found := self._function(number + 1)):
                 self._helpers.setdefault(self.found[number + 1].text, []).append(found)
             if token.text == "macro_rules" and self.is_one_of(number + 1, "!") and number + 3 in self.pairs:
@@ -87,7 +91,8 @@ class AskedFile(RustFile):
         for _ in range(_ROUNDS):
             for helpers in self._helpers.values():
                 for it in helpers:
-                    self._learn(it)
+                    if it.parameters:
+                        self._learn(it)
 
     def asked(self, test: RustTest) -> Iterator[Asked]:
         """What a test asks for."""
@@ -137,7 +142,7 @@ class AskedFile(RustFile):
             (number + 1, self.pairs[number + 2])
             for number in range(begin, end - 2)
             if NOT_VALUES.fullmatch(found[number].text)
-            and found[number].text != "format"
+            and found[number].text not in ("format", "concat")
             and found[number + 1].text == "!"
             and number + 2 in self.pairs
         ]
@@ -158,10 +163,10 @@ class AskedFile(RustFile):
 
     def is_format(self, number: int) -> bool:
         """Whether a text has places for what else is given."""
-        return number > 2 and [it.text for it in self.found[number - 3 : number]] in (
-            ["format", "!", "("],
-            ["format", "!", "["],
-            ["format", "!", "{"],
+        return (
+            self.is_one_of(number - 1, "(", "[", "{")
+            and self.is_one_of(number - 2, "!")
+            and self.is_one_of(number - 3, "format", "formatdoc")
         )
 
     def _compared(self, begin: int, end: int) -> Iterator[_Compared]:
@@ -272,13 +277,17 @@ class AskedFile(RustFile):
         variable, _, field = name.partition(".")
         return all(
             number in body.free
-            or self.found[number].text != variable
             or self.is_one_of(number - 1, ".")
             or self.is_one_of(number + 1, ":")
             or self._is_bound(number)
             or (field and self._is_other_field(number + 1, field))
-            for number in range(*body.tokens)
+            for number in self._uses(variable, *body.tokens)
         )
+
+    def _uses(self, variable: str, begin: int, end: int) -> list[int]:
+        """Where a word stands between two places."""
+        places = self._words.get(variable, [])
+        return places[bisect_left(places, begin) : bisect_left(places, end)]
 
     def _is_other_field(self, number: int, field: str) -> bool:
         return (
@@ -317,8 +326,8 @@ class AskedFile(RustFile):
     def _given(self, name: str, begin: int, end: int) -> list[Part]:
         """The values that a variable gets last before a place."""
         variable, _, field = name.partition(".")
-        for number in range(end - 1, begin - 1, -1):
-            if self.found[number].text == variable and self._is_bound(number):
+        for number in reversed(self._uses(variable, begin, end)):
+            if self._is_bound(number):
                 if self.found[number - 1].text in ("let", "mut"):
                     parts = [it] if (it := self._assigned(number)) else []
                 else:
@@ -408,4 +417,5 @@ class AskedFile(RustFile):
             and self.found[number + 2].text[:1].islower()
             and self.is_one_of(number + 3, "(")
         ]
-        return bool(types) and not made
+        is_json = any(self.found[it].text == "json" and self.is_one_of(it + 1, "!") for it in range(begin, end))
+        return is_json or (bool(types) and not made)
