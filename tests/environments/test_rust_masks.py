@@ -222,6 +222,18 @@ def test_a_test_that_a_macro_makes_may_hold_assertions() -> None:
     assert '("one", (&[0], 0, false))' in new.text and '__masks::of(&[1], 2, false); assert_eq!(b(), "-")' in new.text
 
 
+def test_a_macro_may_take_any_number_of_what_is_asked_for() -> None:
+    rule = "macro_rules! reads {\n    ($name:ident, $text:expr, $(PART$it:expr),*) => {\n        #[test]\n"
+    rule += (
+        "        fn $name() {\n            let mut all = a($text);\n            $( assert_eq!(all.next(), $it); )*\n"
+    )
+    rule += "        }\n    };\n}\n"
+    new = masked(rule.replace("PART", "") + 'reads!(one, "a b c", "a", "b", "c");\n')
+    assert new.literals == {"one": ['"a"', '"b"', '"c"']}
+    new = masked(rule.replace("PART", "$method:ident = ") + 'reads!(one, "a b c", x = "a", y = "b");\n')
+    assert new.literals == {"one": ['"a"', '"b"']}
+
+
 def test_where_another_assertion_is_imported_the_calls_are_others() -> None:
     text = "use pretty_assertions::assert_eq;\n#[test]\nfn it() {\n    assert_eq!(a(), 4);\n}\n"
     new = masked(text).text

@@ -49,13 +49,19 @@ class Asked(NamedTuple):
 
 
 class _Helper(NamedTuple):
-    """A function, or a rule of a macro: its parameters, those that are compared with something, and which with which
-    other one."""
+    """A function, or a rule of a macro: its parameters, those that are compared with something, which with which other
+    one, and whether more may follow that are as the last one."""
 
     parameters: list[str]
     body: Part
     asked: set[int]
     pairs: set[tuple[int, int]]
+    repeats: bool
+
+    @property
+    def asks_last(self) -> bool:
+        """Whether what follows is compared, too."""
+        return self.repeats and len(self.parameters) - 1 in self.asked
 
 
 class _Compared(NamedTuple):
@@ -98,12 +104,20 @@ class AskedFile(RustFile):
         """What a test asks for."""
         if test.is_macro:
             given = arguments(self.found, self.pairs, *test.body)
-            helper = self._asked_places(self.found[test.attributes[0]].text, len(given))
-            places = helper[0] if helper else range(1, len(given))
-            values = [[given[it]] if self.is_value(*given[it], _MORE) else [] for it in range(len(given))]
+            name = self.found[test.attributes[0]].text
+            helper = self._asked_places(name, len(given))
+            places = set(helper[0] if helper else range(1, len(given)))
+            values = list[list[Part]]()
+            for place, (begin, end) in enumerate(given):
+                # Such as ``size = 4`` in a list of what is asked for.
+                is_named = self.found[begin].kind == "word" and self.is_one_of(begin + 1, "=", "=>") and begin + 2 < end
+                if is_named and any(it.asks_last for it in self._helpers.get(name, ())):
+                    places.add(place)
+                value = (begin + 2 if is_named else begin, end)
+                values.append([value] if self.is_value(*value, _MORE) else [])
             for first, second in helper[1] if helper else ():
                 self._drop(values, first, second)
-            for value in (value for place in places for value in values[place]):
+            for value in (value for place in sorted(places) for value in values[place]):
                 yield Asked(None, list(self.literals(*value)), 0, self._is_written(*value))
         body = self._body(test.body)
         alone: dict[str, bool] = {}
@@ -191,6 +205,8 @@ class AskedFile(RustFile):
         places = {place for it in asking for place in it.asked if place < count}
         for it in asking:
             places -= set(range(len(it.parameters))) - it.asked
+        if all(it.asks_last for it in asking):
+            places.update(range(max((len(it.parameters) for it in asking), default=count), count))
         pairs = {pair for it in asking for pair in it.pairs if places.issuperset(pair)}
         return sorted(places), sorted(pairs)
 
@@ -209,7 +225,11 @@ class AskedFile(RustFile):
                 parameters.append(self.found[place - 1].text)
             place = self.pairs.get(place, place) + 1
         body = next((it for it in range(closes, min(closes + 60, len(self.found))) if self.is_one_of(it, "{")), 0)
-        return _Helper(parameters, (body + 1, self.pairs[body]), set(), set()) if body in self.pairs else None
+        return (
+            _Helper(parameters, (body + 1, self.pairs[body]), set(), set(), repeats=False)
+            if body in self.pairs
+            else None
+        )
 
     def _rules(self, opens: int) -> Iterator[_Helper]:
         """The rules of a macro. Of one that makes tests what stands behind the name is given."""
@@ -228,7 +248,8 @@ class AskedFile(RustFile):
             body = (closes + 3, self.pairs[closes + 2])
             # What is matched against cannot be any literal.
             if {kind for _, kind in found} <= {"expr", "literal", "tt", "ident", "ty", "meta", "path", "block"}:
-                yield _Helper(parameters, body, set(), set())
+                repeats = any(self.is_one_of(it, "$") and self.is_one_of(it + 1, "(") for it in range(place, closes))
+                yield _Helper(parameters, body, set(), set(), repeats)
             place = body[1] + 1 + self.is_one_of(body[1] + 1, ";")
 
     def _learn(self, helper: _Helper) -> None:
