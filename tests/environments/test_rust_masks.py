@@ -153,7 +153,7 @@ def test_the_literals_that_are_asked_for_are_found() -> None:
     assert len(changed) < len(lines) / 3
     assert lines.index("}", 40) == others.index("}", 40)
     only = masked(TEXT, names=["joins"], first=5).text
-    assert only.count("__masks::of(&[") == 4 and "__masks::of(&[8, 9], 2, false)" in only
+    assert only.count("__masks::of(&[") == 4 and "__masks::of(&[8, 9], 2, 0)" in only
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_test_that_a_macro_makes_may_hold_assertions() -> None:
     made += "        fn $name() {\n            assert_eq!(a($text), $size);\n            $more\n        }\n    };\n}\n"
     new = masked(f'{made}req!(one, "tea", 3, {{\n    assert_eq!(b(), "pot");\n}});\n')
     assert new.literals == {"one": ["3", '"pot"']}
-    assert '("one", (&[0], 0, false))' in new.text and '__masks::of(&[1], 2, false); assert_eq!(b(), "-")' in new.text
+    assert '("one", (&[0], 0, 0))' in new.text and '__masks::of(&[1], 2, 0); assert_eq!(b(), "-")' in new.text
 
 
 def test_a_macro_may_take_any_number_of_what_is_asked_for() -> None:

@@ -13,6 +13,8 @@ from environments.suites.canaries.rusttokens import RustTest, RustToken, argumen
 
 LEFT, RIGHT = 1, 2
 """The sides of a comparison."""
+STANDARD, WRITTEN, UNORDERED = 0, 1, 2
+"""What is known of the types that are compared: those of the standard library alone, any, or any without an order."""
 _MORE = re.compile(
     r"\.(?:repeat|collect|iter|into_iter|len|is_empty|as_ref|as_slice|as_deref|cloned|copied|clone|concat|join|rev|chars"
     r"|bytes|trim|unwrap_or_default)|mut|ref|format|formatdoc|indoc|concat|json|from_(?:static|iter|secs|millis|micros|nanos|secs_f64)"
@@ -24,6 +26,8 @@ _OWN = re.compile(
     r"|NonZero\w*|Wrapping|PhantomData|Self|[A-Z][A-Z0-9_]*"
 )
 """Types and values of the standard library, and constants."""
+_UNORDERED = re.compile(r"Hash(?:Map|Set)$|hash_?(?:map|set)$|collect$|from_iter$")
+"""What may have another order each time."""
 _SHOWN = re.compile(r"e?println?|format|write(?:ln)?|dbg|panic")
 """Macros that show values."""
 _OTHERS = re.compile(
@@ -40,12 +44,12 @@ _ROUNDS = 3
 
 class Asked(NamedTuple):
     """Literals that are compared by one call, by their tokens; `call` is None where a macro makes the test. The other
-    side is told, if the `side` of the literals is known. What is `written` has only types all of which is public."""
+    side is told, if the `side` of the literals is known, as far as its types are `known`."""
 
     call: RustCall | None
     literals: list[int]
     side: int
-    written: bool
+    known: int
 
 
 class _Helper(NamedTuple):
@@ -118,7 +122,7 @@ class AskedFile(RustFile):
             for first, second in helper[1] if helper else ():
                 self._drop(values, first, second)
             for value in (value for place in sorted(places) for value in values[place]):
-                yield Asked(None, list(self.literals(*value)), 0, self._is_written(*value))
+                yield Asked(None, list(self.literals(*value)), 0, self._known(*value))
         body = self._body(test.body)
         alone: dict[str, bool] = {}
         for compared in body.compared:
@@ -133,7 +137,7 @@ class AskedFile(RustFile):
                 self._drop(values, first, second)
             for (_, side), found in zip(compared.parts, values, strict=True):
                 for value in found:
-                    yield Asked(compared.call, list(self.literals(*value)), side, self._is_written(*value))
+                    yield Asked(compared.call, list(self.literals(*value)), side, self._known(*value))
 
     def _drop(self, values: list[list[Part]], first: int, second: int) -> None:
         """Of two values that are compared with each other one is asked for: that which calls less, or the second."""
@@ -421,22 +425,21 @@ class AskedFile(RustFile):
             number += 1
         return number + 2 if self.is_one_of(number, "vec") and self.is_one_of(number + 1, "!") else number
 
-    def _is_written(self, begin: int, end: int) -> bool:
-        """Whether there are types of the tested code, and all of what they hold is written out: then what `Debug` shows
-        of them is known, too."""
+    def _known(self, begin: int, end: int) -> int:
+        """What is known of the types of a value: where types of the tested code are, and all of what they hold is
+        written out, then what `Debug` shows of them is known, too."""
+        words = {it.text for it in self.found[begin:end] if it.kind == "word"}
         types = [
             number
-            for number in range(begin, end)
-            if self.found[number].text[:1].isupper()
-            and not _OWN.fullmatch(self.found[number].text)
-            and self.found[number].kind == "word"
+            for number, it in self._numbered(begin, end)
+            if it.kind == "word" and it.text[:1].isupper() and not _OWN.fullmatch(it.text)
         ]
-        made = [
-            number
-            for number in types
-            if self.is_one_of(number + 1, "::")
+        is_made = any(
+            self.is_one_of(number + 1, "::")
             and self.found[number + 2].text[:1].islower()
             and self.is_one_of(number + 3, "(")
-        ]
-        is_json = any(self.found[it].text == "json" and self.is_one_of(it + 1, "!") for it in range(begin, end))
-        return is_json or (bool(types) and not made)
+            for number in types
+        )
+        if is_made or not (types or "json" in words):
+            return STANDARD
+        return UNORDERED if any(_UNORDERED.match(it) for it in words) else WRITTEN

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from environments.suites.canaries.masks import Masked, Masking
-from environments.suites.canaries.rustasked import LEFT, RIGHT, Asked, AskedFile
+from environments.suites.canaries.rustasked import LEFT, RIGHT, STANDARD, UNORDERED, Asked, AskedFile
 from environments.suites.canaries.rusttokens import RustToken
 
 _INTEGER = re.compile(r"(?:0x[0-9a-fA-F_]+?|0b[01_]+|0o[0-7_]+|[0-9][0-9_]*)((?:[iu](?:8|16|32|64|128|size))?)")
@@ -24,17 +24,17 @@ _OTHER_MACRO = "__masked_eq"
 _HELPERS = r"""#[allow(warnings)] mod __masks {
 use ::std::io::Write;
 type Text = ::std::string::String;
-type Now = (&'static [u32], u8, bool);
+type Now = (&'static [u32], u8, u8);
 const BY_NAME: &'static [(&'static str, Now)] = &[BY_NAME_HERE];
 ::std::thread_local! {
-static NOW: ::std::cell::Cell<Now> = ::std::cell::Cell::new((&[], 0, false));
+static NOW: ::std::cell::Cell<Now> = ::std::cell::Cell::new((&[], 0, 0));
 static TOLD: ::std::cell::RefCell<::std::collections::BTreeMap<u32, ::std::collections::BTreeSet<Text>>>
  = ::std::cell::RefCell::new(::std::collections::BTreeMap::new());
 }
 pub struct Of(Now);
 impl ::std::ops::Drop for Of { fn drop(&mut self) { let before = self.0; let _ = NOW.try_with(|it| it.set(before)); } }
-pub fn of(numbers: &'static [u32], side: u8, written: bool) -> Of {
- Of(NOW.with(|it| it.replace((numbers, side, written))))
+pub fn of(numbers: &'static [u32], side: u8, known: u8) -> Of {
+ Of(NOW.with(|it| it.replace((numbers, side, known))))
 }
 fn now() -> Now {
  let now = NOW.with(|it| it.get());
@@ -48,13 +48,13 @@ fn is_std(name: &str) -> bool {
   it.is_empty() || it.starts_with(|it: char| it.is_ascii_digit() || it == '\'')
   || ["core::", "alloc::", "std::"].iter().any(|root| it.starts_with(root))
   || ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize", "f32", "f64", "bool",
-   "char", "str", "mut", "dyn", "fn"].contains(&it)
+   "char", "str", "mut", "dyn"].contains(&it)
  })
 }
-fn shown<T: ?Sized + ::std::fmt::Debug>(it: &T) -> Text {
+fn shown<T: ?Sized + ::std::fmt::Debug>(it: &T, known: u8) -> Text {
  let mut text = ::std::format!("{:?}", it);
  let name = ::std::any::type_name::<T>();
- if name.contains("HashMap<") || name.contains("HashSet<") {
+ if known == UNORDERED_HERE || name.contains("HashMap<") || name.contains("HashSet<") {
   let parts = text.split(|it: char| "{}[](), ".contains(it)).filter(|it| !it.is_empty());
   let mut parts = parts.collect::<::std::vec::Vec<&str>>();
   parts.sort();
@@ -89,12 +89,12 @@ fn tell(numbers: &[u32], text: &str) {
  }
 }
 pub fn told<A: ?Sized + ::std::fmt::Debug, B: ?Sized + ::std::fmt::Debug>(left: &A, right: &B) -> bool {
- let (numbers, side, written) = now();
+ let (numbers, side, known) = now();
  if numbers.is_empty() { return false; }
- if written || (is_std(::std::any::type_name::<A>()) && is_std(::std::any::type_name::<B>())) {
-  let _own = of(&[], 0, false);
-  if side != LEFT_HERE { tell(numbers, &shown(left)); }
-  if side != RIGHT_HERE { tell(numbers, &shown(right)); }
+ if known != STANDARD_HERE || (is_std(::std::any::type_name::<A>()) && is_std(::std::any::type_name::<B>())) {
+  let _own = of(&[], 0, 0);
+  if side != LEFT_HERE { tell(numbers, &shown(left, known)); }
+  if side != RIGHT_HERE { tell(numbers, &shown(right, known)); }
  }
  true
 }
@@ -162,13 +162,12 @@ def _guards(file: AskedFile, asked: list[Asked], told: Mapping[int, int]) -> Ite
 
 
 def _numbers(found: list[Asked], told: Mapping[int, int]) -> str:
-    """The numbers of the masks, their side, if they have one, and whether types of the tested code are shown."""
+    """The numbers of the masks, their side, if they have one, and what is known of the types that are compared."""
     with_masks = [it for it in found if any(number in told for number in it.literals)]
     numbers = sorted({told[number] for it in with_masks for number in it.literals if number in told})
     sides = {it.side for it in with_masks}
     side = sides.pop() if len(sides) == 1 else 0
-    written = any(it.written for it in with_masks)
-    return f"&[{', '.join(map(str, numbers))}], {side}, {str(written).lower()}"
+    return f"&[{', '.join(map(str, numbers))}], {side}, {max(it.known for it in with_masks)}"
 
 
 def _by_name(asked: list[tuple[str, list[Asked]]], told: Mapping[int, int]) -> str:
@@ -185,10 +184,8 @@ def _by_name(asked: list[tuple[str, list[Asked]]], told: Mapping[int, int]) -> s
 
 def _helpers(report: str, by_name: str) -> str:
     values = {"BY_NAME_HERE": by_name, "REPORT_HERE": json.dumps(report, ensure_ascii=False)}
-    text = _HELPERS.replace("LEFT_HERE", str(LEFT)).replace("RIGHT_HERE", str(RIGHT))
-    for name, value in values.items():
-        text = text.replace(name, value, 1)
-    return text
+    numbers = {"LEFT_HERE": LEFT, "RIGHT_HERE": RIGHT, "STANDARD_HERE": STANDARD, "UNORDERED_HERE": UNORDERED}
+    return re.sub(r"\w+_HERE", lambda it: str({**numbers, **values}[it[0]]), _HELPERS)
 
 
 def _macros(file: AskedFile) -> Iterator[tuple[int, int, str]]:
