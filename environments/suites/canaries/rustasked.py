@@ -13,11 +13,13 @@ from environments.suites.canaries.rusttokens import RustTest, RustToken, argumen
 
 LEFT, RIGHT = 1, 2
 """The sides of a comparison."""
-STANDARD, WRITTEN, UNORDERED = 0, 1, 2
-"""What is known of the types that are compared: those of the standard library alone, any, or any without an order."""
+STANDARD, SAME, WRITTEN, UNORDERED = range(4)
+"""What is known of the types that are compared: what `Debug` shows is told of those of the standard library, of two
+that are the same, too, of any, or of any without their order."""
 _MORE = re.compile(
     r"\.(?:repeat|collect|iter|into_iter|len|is_empty|as_ref|as_slice|as_deref|cloned|copied|clone|concat|join|rev|chars"
-    r"|bytes|trim|unwrap_or_default)|mut|ref|format|formatdoc|indoc|concat|json|from_(?:static|iter|secs|millis|micros|nanos|secs_f64)"
+    r"|bytes|trim|unwrap_or_default)|mut|ref|from_(?:static|iter|secs|millis|micros|nanos|secs_f64)"
+    r"|(?:format|formatdoc|indoc|concat|json|\w*(?:vec|map|set|array)|error_(?:node_)?position)!"
 )
 """More words in lower case that change nothing of what is written out."""
 _OWN = re.compile(
@@ -26,6 +28,8 @@ _OWN = re.compile(
     r"|NonZero\w*|Wrapping|PhantomData|Self|[A-Z][A-Z0-9_]*"
 )
 """Types and values of the standard library, and constants."""
+_BEFORE = re.compile(r"mut|in|return|ref|else|match|if|as|dyn")
+"""Words behind which brackets are an array."""
 _UNORDERED = re.compile(r"Hash(?:Map|Set)$|hash_?(?:map|set)$|collect$|from_iter$")
 """What may have another order each time."""
 _SHOWN = re.compile(r"e?println?|format|write(?:ln)?|dbg|panic")
@@ -135,9 +139,13 @@ class AskedFile(RustFile):
                     values[place] = list(self._values(body, part, alone))
             for first, second in compared.pairs:
                 self._drop(values, first, second)
-            for (_, side), found in zip(compared.parts, values, strict=True):
+            name = compared.call.name
+            is_here = name == "assert_eq" or name in self._helpers
+            for (part, side), found in zip(compared.parts, values, strict=True):
                 for value in found:
-                    yield Asked(compared.call, list(self.literals(*value)), side, self._known(*value))
+                    known = [self._known(*part), self._known(*value)]
+                    known = [STANDARD] if STANDARD in known or (max(known) == SAME and not is_here) else known
+                    yield Asked(compared.call, list(self.literals(*value)), side, max(known))
 
     def _drop(self, values: list[list[Part]], first: int, second: int) -> None:
         """Of two values that are compared with each other one is asked for: that which calls less, or the second."""
@@ -164,6 +172,11 @@ class AskedFile(RustFile):
             and found[number + 1].text == "!"
             and number + 2 in self.pairs
         ]
+        fixed.extend(
+            (number, self.pairs[number])
+            for number in range(begin, end)
+            if number in self.pairs and found[number].text == "[" and self._is_indexed(number - 1)
+        )
         for number in range(begin, end):
             token, before = found[number], found[number - 1].text if number else ""
             if any(first < number < last for first, last in fixed):
@@ -178,6 +191,15 @@ class AskedFile(RustFile):
                     yield number
             elif token.kind in ("text", "raw", "letter") or token.text in ("true", "false"):
                 yield number
+
+    def _is_indexed(self, number: int) -> bool:
+        """Whether brackets behind a token take a part of it."""
+        it = self.found[number] if number >= 0 else None
+        return it is not None and (
+            it.text in (")", "]")
+            or it.kind in ("text", "raw")
+            or (it.kind == "word" and not _BEFORE.fullmatch(it.text))
+        )
 
     def is_format(self, number: int) -> bool:
         """Whether a text has places for what else is given."""
@@ -340,7 +362,10 @@ class AskedFile(RustFile):
         if self.is_value(*part, _MORE):
             yield part
             return
-        for name in self._variables(*part) or ():
+        variables = self._variables(*part)
+        if variables is not None and any(True for _ in self.literals(*part)):
+            yield part
+        for name in variables or ():
             if name not in alone:
                 alone[name] = self._is_only_compared(name, body)
             if alone[name]:
@@ -440,6 +465,8 @@ class AskedFile(RustFile):
             and self.is_one_of(number + 3, "(")
             for number in types
         )
-        if is_made or not (types or "json" in words):
+        if is_made:
             return STANDARD
+        if not types and "json" not in words:
+            return SAME
         return UNORDERED if any(_UNORDERED.match(it) for it in words) else WRITTEN

@@ -69,15 +69,20 @@ class RustFile:
                     yield RustCall(found[number].text, first, opens, closes, parts)
 
     def is_value(self, begin: int, end: int, more: re.Pattern[str] | None = None) -> bool:
-        """Whether a value is written out; `more` words may stand in it, methods with the point before them."""
+        """Whether a value is written out; `more` words may stand in it, methods with the point before them, and macros
+        with their mark behind them."""
         return all(
             it.kind != "word"
             or _OF_VALUES.fullmatch(it.text)
-            or (more and more.fullmatch(f"{'.' * self.is_one_of(number - 1, '.')}{it.text}"))
+            or (more and more.fullmatch(self._marked(number)))
             or it.text[:1].isupper()
             or (self.is_one_of(number + 1, ":", "::") and not self.is_one_of(number - 1, "."))
             for number, it in enumerate(self.found[begin:end], begin)
         )
+
+    def _marked(self, number: int) -> str:
+        before, behind = self.is_one_of(number - 1, "."), self.is_one_of(number + 1, "!")
+        return f"{'.' * before}{self.found[number].text}{'!' * behind}"
 
     def is_one_of(self, number: int, *texts: str) -> bool:
         """Whether a token is there, and one of these."""

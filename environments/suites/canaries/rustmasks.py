@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from environments.suites.canaries.masks import Masked, Masking
-from environments.suites.canaries.rustasked import LEFT, RIGHT, STANDARD, UNORDERED, Asked, AskedFile
+from environments.suites.canaries.rustasked import LEFT, RIGHT, SAME, UNORDERED, Asked, AskedFile
 from environments.suites.canaries.rusttokens import RustToken
 
 _INTEGER = re.compile(r"(?:0x[0-9a-fA-F_]+?|0b[01_]+|0o[0-7_]+|[0-9][0-9_]*)((?:[iu](?:8|16|32|64|128|size))?)")
@@ -78,7 +78,7 @@ fn tell(numbers: &[u32], text: &str) {
   let is_new = TOLD.with(|it| {
    let mut told = it.borrow_mut();
    let told = told.entry(*number).or_insert_with(::std::collections::BTreeSet::new);
-   told.len() < 100 && told.insert(text.to_owned())
+   told.len() < 100 && told.insert(Text::from(text))
   });
   if is_new {
    let opened = ::std::fs::OpenOptions::new().append(true).create(true).open(REPORT_HERE);
@@ -91,7 +91,10 @@ fn tell(numbers: &[u32], text: &str) {
 pub fn told<A: ?Sized + ::std::fmt::Debug, B: ?Sized + ::std::fmt::Debug>(left: &A, right: &B) -> bool {
  let (numbers, side, known) = now();
  if numbers.is_empty() { return false; }
- if known != STANDARD_HERE || (is_std(::std::any::type_name::<A>()) && is_std(::std::any::type_name::<B>())) {
+ let names = (::std::any::type_name::<A>(), ::std::any::type_name::<B>());
+ let bare = |it: &'static str| it.trim_start_matches('&');
+ let is_same = known == SAME_HERE && bare(names.0) == bare(names.1);
+ if known > SAME_HERE || is_same || (is_std(names.0) && is_std(names.1)) {
   let _own = of(&[], 0, 0);
   if side != LEFT_HERE { tell(numbers, &shown(left, known)); }
   if side != RIGHT_HERE { tell(numbers, &shown(right, known)); }
@@ -154,7 +157,9 @@ def _guards(file: AskedFile, asked: list[Asked], told: Mapping[int, int]) -> Ite
         assert call is not None
         begin = f"{{ let _masks = {_MODULE}::of({_numbers(found, told)}); "
         yield file.found[call.first].begin, file.found[call.first].begin, begin
-        yield file.found[call.closes].end, file.found[call.closes].end, " }"
+        # A macro may be several statements.
+        end = "; }" if file.is_one_of(call.closes + 1, ";") else " }"
+        yield file.found[call.closes].end, file.found[call.closes].end, end
         # What would be said of a failure may say what was asked for.
         message = file.found[call.parts[2][0]] if call.name == "assert_eq" and len(call.parts) > 2 else None
         if message is not None and message.kind in ("text", "raw"):
@@ -184,7 +189,7 @@ def _by_name(asked: list[tuple[str, list[Asked]]], told: Mapping[int, int]) -> s
 
 def _helpers(report: str, by_name: str) -> str:
     values = {"BY_NAME_HERE": by_name, "REPORT_HERE": json.dumps(report, ensure_ascii=False)}
-    numbers = {"LEFT_HERE": LEFT, "RIGHT_HERE": RIGHT, "STANDARD_HERE": STANDARD, "UNORDERED_HERE": UNORDERED}
+    numbers = {"LEFT_HERE": LEFT, "RIGHT_HERE": RIGHT, "SAME_HERE": SAME, "UNORDERED_HERE": UNORDERED}
     return re.sub(r"\w+_HERE", lambda it: str({**numbers, **values}[it[0]]), _HELPERS)
 
 
