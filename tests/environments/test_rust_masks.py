@@ -120,6 +120,21 @@ shows! {
     shows_tea("tea", "tea"),
     shows_some(17u8, r#"17"#)
 }
+
+macro_rules! found {
+    ($given:expr, $wanted:expr) => {
+        let found: Result<_, Price> = $given;
+        assert_eq!(found, $wanted);
+    };
+}
+
+#[test]
+fn finds() {
+    found!(Ok("tea".len()), Ok(3));
+    let it: Result<_, Price> = Ok("tea".parse::<f32>().is_ok() as u8 + 22);
+    assert_eq!(it, Ok(22));
+    assert_eq!(Some(Price::new(5)), Some(5).map(Price::new));
+}
 """
 LITERALS = {
     "halves": ["8", "8u64", "3.14f32"],
@@ -130,6 +145,7 @@ LITERALS = {
     "takes_any_order": ["11", '"a"', "22", '"b"'],
     "shows_tea": ['"tea"'],
     "shows_some": ['r#"17"#'],
+    "finds": ["3", "22", "5"],
 }
 
 
@@ -198,6 +214,10 @@ def test_the_literals_that_are_asked_for_are_found() -> None:
         ("assert_eq!(B::new(4), B::new(5));", "assert_eq!(B::new(4), B::new(1));"),
         ('let b = B::new(4); assert_eq!(b.to_string(), "x");', 'let b = B::new(4); assert_eq!(b.to_string(), "-");'),
         ("assert_eq!(B::SIZE, Some(4));", "assert_eq!(B::SIZE, Some(1));"),
+        ('assert_eq!(a(b"x"), Ok((rest, &b"y"[1..])));', 'assert_eq!(a(b"x"), Ok((rest, &b"-"[1..])));'),
+        ("assert_eq!(found[3], a(4));", "assert_eq!(found[3], a(4));"),
+        ("assert_eq!(B::<u8, 3>::of(&[7]).c(), [7]);", "assert_eq!(B::<u8, 3>::of(&[7]).c(), [1]);"),
+        ("assert_eq!(a(), smallvec![3, 4]);", "assert_eq!(a(), smallvec![1, 1]);"),
         ('assert_approx_eq!(a(), "x");', 'assert_approx_eq!(a(), "x");'),
     ],
 )
@@ -280,6 +300,9 @@ def test_masked_tests_pass_and_tell_what_is_given(tmp_path: Path, edition: str) 
         **{("takes_any_order", place): {'="a" "b" 11: 22:'} for place in range(4)},
         ("shows_tea", 0): {'="tea"', '="-"'},
         ("shows_some", 0): {'="17"', '="-"'},
+        ("finds", 0): {"=Ok(3)", "=Ok(1)"},
+        ("finds", 1): {"=Ok(22)"},
+        ("finds", 2): None,
     }
 
 

@@ -28,6 +28,8 @@ _OWN = re.compile(
     r"|NonZero\w*|Wrapping|PhantomData|Self|[A-Z][A-Z0-9_]*"
 )
 """Types and values of the standard library, and constants."""
+_ANY_TYPE = re.compile(r"into|collect|borrow|as_ref|\w+(?:vec|map|set|array)")
+"""What gives values of any type, that of the tested code included."""
 _BEFORE = re.compile(r"mut|in|return|ref|else|match|if|as|dyn")
 """Words behind which brackets are an array."""
 _UNORDERED = re.compile(r"Hash(?:Map|Set)$|hash_?(?:map|set)$|collect$|from_iter$")
@@ -465,7 +467,7 @@ class AskedFile(RustFile):
             and self.is_one_of(number + 3, "(")
             for number in types
         )
-        if is_made:
+        if is_made or (not types and any(_ANY_TYPE.fullmatch(it) for it in words)):
             return STANDARD
         if not types and "json" not in words:
             return SAME
