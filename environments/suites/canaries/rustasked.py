@@ -128,7 +128,8 @@ class AskedFile(RustFile):
             for first, second in helper[1] if helper else ():
                 self._drop(values, first, second)
             for value in (value for place in sorted(places) for value in values[place]):
-                yield Asked(None, list(self.literals(*value)), 0, self._known(*value))
+                known = self._known(*value)
+                yield Asked(None, list(self.literals(*value)), 0, known if helper or known != SAME else STANDARD)
         body = self._body(test.body)
         alone: dict[str, bool] = {}
         for compared in body.compared:
@@ -145,9 +146,11 @@ class AskedFile(RustFile):
             is_here = name == "assert_eq" or name in self._helpers
             for (part, side), found in zip(compared.parts, values, strict=True):
                 for value in found:
-                    known = [self._known(*part), self._known(*value)]
-                    known = [STANDARD] if STANDARD in known or (max(known) == SAME and not is_here) else known
-                    yield Asked(compared.call, list(self.literals(*value)), side, max(known))
+                    both = [self._known(*part), self._known(*value)]
+                    # Of a helper that is elsewhere it is not known what it makes of a value.
+                    is_less = STANDARD in both or (max(both) == SAME and not is_here)
+                    known = STANDARD if is_less else max(both)
+                    yield Asked(compared.call, list(self.literals(*value)), side, known)
 
     def _drop(self, values: list[list[Part]], first: int, second: int) -> None:
         """Of two values that are compared with each other one is asked for: that which calls less, or the second."""

@@ -115,8 +115,8 @@ _MACRO = (
 def mask_rust(text: str, masking: Masking) -> Masked:
     """`Masker` of Rust.
 
-    What a test compares that a macro makes is told by all of its masks. They are known by the name of the test's thread,
-    which libtest before Rust 1.67 gives none to where it runs one test at a time: then such a test fails.
+    What a test compares that a macro makes is told by all of its masks. They are known by the name of the test's
+    thread, which libtest before Rust 1.67 does not make where it runs one test at a time: then such a test fails.
     """
     file = AskedFile(text)
     asked = [(test.name, list(file.asked(test))) for test in file.tests]
