@@ -8,7 +8,7 @@ compiles; whether it does, and fails, the proof tries.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from random import Random
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from typing import NamedTuple
 from environments.suites.canaries.duels import Falsifier
 from environments.suites.canaries.falsify import PlausibleDice, ValueDice, near
 from environments.suites.canaries.likely import LikelyValues
-from environments.suites.canaries.rusttokens import RustTest, RustToken, arguments, closings, rust_tests, tokens
+from environments.suites.canaries.rustasserts import ASSERTING, NOT_VALUES, Part, RustFile
+from environments.suites.canaries.rusttokens import RustTest, RustToken, arguments
 
 _EQUAL = frozenset({"assert_eq", "debug_assert_eq"})
 _OPPOSITE = {
@@ -27,15 +28,6 @@ _OPPOSITE = {
 }
 _OPPOSITE_CALLS = {"is_some": "is_none", "is_none": "is_some", "is_ok": "is_err", "is_err": "is_ok"}
 _OPPOSITE_MARKS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_OF_VALUES = re.compile(
-    r"vec|true|false|to_string|to_owned|into|from|to_vec|as_str|as_bytes|new|as|str|std|string|borrow|boxed|rc|sync"
-    r"|unwrap|[iu](?:8|16|32|64|128|size)|f32|f64|char|bool"
-)
-"""Words in lower case that stand in values which are written out."""
-_NOT_VALUES = re.compile(r"format|concat|stringify|include(?:_str|_bytes)?|(?:option_)?env|regex|println")
-"""Macros whose texts are no values, or files."""
-_ASSERTING = re.compile(r"(?!assert$|assert_n?eq$|debug_assert)(?:assert|check|case|test|expect|verify)")
-"""How functions and macros begin that assert something of what they are given."""
 _SIZES = (127, 255, 32_767, 65_535, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)
 _ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u\{[^}]*\}|.)", re.S)
 _INTEGER = re.compile(r"(?P<digits>[0-9]+)(?P<suffix>_?(?:[iu](?:8|16|32|64|128|size))?)")
@@ -53,13 +45,10 @@ class Falsehood(NamedTuple):
 def falsify_rust(text: str, order: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
     """`Falsifier.falsify`: the text with tests made false, and the names of all that can be; of a name that several
     tests have, all. Dice that are no `ValueDice` ask for the opposite."""
-    found = tokens(text)
-    pairs = closings(found)
+    file = _FalseFile(text)
     named: dict[str, list[RustTest]] = {}
-    tests = list(rust_tests(found, pairs))
-    for test in tests:
+    for test in file.tests:
         named.setdefault(test.name, []).append(test)
-    file = _RustFile(found, pairs, tests)
     draws = {name: order(name) for name in sorted(named)}
     can: dict[str, list[list[Falsehood]]] = {}
     for name, same in named.items():
@@ -85,12 +74,12 @@ def _line(text: str, place: int) -> str:
     return text[begin : None if end < 0 else end].strip()
 
 
-class _RustFile:
-    """A file's tokens, and what in its tests can be another thing."""
+class _FalseFile(RustFile):
+    """What in a file's tests can be another thing."""
 
-    def __init__(self, found: Sequence[RustToken], pairs: Mapping[int, int], tests: Sequence[RustTest]) -> None:
-        self._found, self._pairs = found, dict(pairs)
-        self._tests, self._likely = tests, _likely(found)
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._likely = _likely(self.found)
 
     def changes(self, test: RustTest, *, opposite: bool) -> list[Falsehood]:
         """The best changes of a test: all of one kind."""
@@ -99,77 +88,43 @@ class _RustFile:
 
     def _values(self, test: RustTest) -> Iterator[Iterable[Falsehood]]:
         if test.is_macro:
-            given = arguments(self._found, self._pairs, *test.body)
+            given = arguments(self.found, self.pairs, *test.body)
             yield (it for part in given[1:] for it in self._literals(*part))
             yield (it for part in given for it in self._literals(*part))
             return
-        compared = [part for macro, parts in self._asserted(test) if macro in _EQUAL for part in parts[:2]]
-        yield (it for part in compared if self._is_value(*part) for it in self._literals(*part))
-        asserting = [part for name, parts in self._calls(test) if _ASSERTING.match(name) for part in parts]
+        compared = [part for it in self.asserted(*test.body) if it.name in _EQUAL for part in it.parts[:2]]
+        yield (it for part in compared if self.is_value(*part) for it in self._literals(*part))
+        calls = list(self.calls(*test.body))
+        asserting = [part for call in calls if ASSERTING.match(call.name) for part in call.parts]
         yield (it for part in (*compared, *asserting) for it in self._literals(*part))
         yield self._expected(test)
         yield (it for part in self._conditions(test) for it in (*self._turned(*part), *self._inside(*part)))
-        yield (it for _, parts in self._calls(test) for part in parts for it in self._literals(*part))
+        yield (it for call in calls for part in call.parts for it in self._literals(*part))
 
     def _opposites(self, test: RustTest) -> Iterator[Iterable[Falsehood]]:
         if test.is_macro:
             return
         yield (it for part in self._conditions(test) for it in self._turned(*part))
         for number in range(*test.body):
-            token = self._found[number]
-            if token.text in _OPPOSITE and self._found[number + 1].text == "!":
+            token = self.found[number]
+            if token.text in _OPPOSITE and self.found[number + 1].text == "!":
                 yield [_put(token, token, _OPPOSITE[token.text])]
         yield self._unexpected(test)
         yield self._literals(*test.body)
 
-    def _asserted(self, test: RustTest) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-        """The macros of a test that assert something, with their arguments."""
-        found = self._found
-        for number in range(test.body[0], test.body[1] - 2):
-            opens = number + 2
-            is_assert = found[number].text.startswith(("assert", "debug_assert")) and found[number + 1].text == "!"
-            end = self._pairs.get(opens, 0) if is_assert else 0
-            if end and (parts := arguments(found, self._pairs, opens + 1, end)):
-                yield found[number].text, parts
-
-    def _conditions(self, test: RustTest) -> Iterator[tuple[int, int]]:
-        return (parts[0] for macro, parts in self._asserted(test) if macro in ("assert", "debug_assert"))
+    def _conditions(self, test: RustTest) -> Iterator[Part]:
+        return (it.parts[0] for it in self.asserted(*test.body) if it.name in ("assert", "debug_assert"))
 
     def _inside(self, begin: int, end: int) -> Iterable[Falsehood]:
         """The literals of a condition that does not say what is not."""
-        marks = {self._found[it].text for it in self._top(begin, end)} - {"=="}
-        is_plain = self._found[begin].text != "!" and marks.isdisjoint((*_OPPOSITE_MARKS, "&&", "||"))
+        marks = {self.found[it].text for it in self._top(begin, end)} - {"=="}
+        is_plain = self.found[begin].text != "!" and marks.isdisjoint((*_OPPOSITE_MARKS, "&&", "||"))
         return self._literals(begin, end) if is_plain else ()
-
-    def _calls(self, test: RustTest) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-        """The calls of functions and macros that are statements of a test, with their arguments."""
-        found = self._found
-        for number in range(test.body[0], test.body[1] - 2):
-            begins = number == test.body[0] or found[number - 1].text in (";", "{", "}")
-            opens = number + 1 + (found[number + 1].text == "!")
-            if begins and found[number].kind == "word" and opens in self._pairs and found[opens].text == "(":
-                is_whole = self._pairs[opens] + 1 < len(found) and found[self._pairs[opens] + 1].text == ";"
-                parts = arguments(found, self._pairs, opens + 1, self._pairs[opens])
-                if is_whole and parts and not _NOT_VALUES.fullmatch(found[number].text):
-                    yield found[number].text, parts
-
-    def _is_value(self, begin: int, end: int) -> bool:
-        """Whether a value is written out."""
-        return all(
-            it.kind != "word"
-            or _OF_VALUES.fullmatch(it.text)
-            or it.text[:1].isupper()
-            or self._follows(number, (":", "::"))
-            for number, it in enumerate(self._found[begin:end], begin)
-        )
-
-    def _follows(self, number: int, texts: tuple[str, ...]) -> bool:
-        return number + 1 < len(self._found) and self._found[number + 1].text in texts
 
     def _literals(self, begin: int, end: int) -> Iterator[Falsehood]:
         """The literals that can be others of their type."""
-        found = self._found
-        has_parts = any(_NOT_VALUES.fullmatch(it.text) for it in found[begin:end])
+        found = self.found
+        has_parts = any(NOT_VALUES.fullmatch(it.text) for it in found[begin:end])
         for number in range(begin, end):
             token, before = found[number], found[number - 1].text if number else ""
             if token.kind == "number":
@@ -216,12 +171,12 @@ class _RustFile:
 
     def _beside(self, number: int) -> LikelyValues:
         """What the test says in which a token stands."""
-        bodies = (it.body for it in self._tests if it.body[0] <= number < it.body[1])
-        return _likely(self._found[slice(*next(bodies, (0, 0)))])
+        bodies = (it.body for it in self.tests if it.body[0] <= number < it.body[1])
+        return _likely(self.found[slice(*next(bodies, (0, 0)))])
 
     def _turned(self, begin: int, end: int) -> Iterator[Falsehood]:
         """A condition that is its opposite: by its last call, its comparison, or a mark before it."""
-        found = self._found
+        found = self.found
         top = [*self._top(begin, end)]
         marks = [it for it in top if found[it].kind == "mark" and found[it].text in (*_OPPOSITE_MARKS, "&&", "||")]
         first, last = found[begin], found[end - 1]
@@ -244,11 +199,11 @@ class _RustFile:
         place = begin
         while place < end:
             yield place
-            place = self._pairs.get(place, place) + 1
+            place = self.pairs.get(place, place) + 1
 
     def _expected(self, test: RustTest) -> Iterator[Falsehood]:
         """The text that a panic has to hold."""
-        found = self._found
+        found = self.found
         if any(it.text == "should_panic" for it in found[slice(*test.attributes)]):
             yield from (it for it in self._literals(*test.attributes) if found and it.end - it.begin > 2)
             yield from self._unexpected(test)
@@ -256,9 +211,9 @@ class _RustFile:
     def _unexpected(self, test: RustTest) -> Iterator[Falsehood]:
         """A panic that nobody waits for."""
         for number in range(*test.attributes):
-            end = self._pairs.get(number, 0)
-            if self._found[number].text == "[" and self._found[number + 1].text == "should_panic":
-                yield Falsehood(self._found[number - 1].begin, self._found[end].end, lambda _, __: "")
+            end = self.pairs.get(number, 0)
+            if self.found[number].text == "[" and self.found[number + 1].text == "should_panic":
+                yield Falsehood(self.found[number - 1].begin, self.found[end].end, lambda _, __: "")
 
 
 def _put(first: RustToken, last: RustToken, text: str) -> Falsehood:

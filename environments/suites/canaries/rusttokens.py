@@ -127,11 +127,16 @@ def _is_word(found: Sequence[RustToken], place: int) -> bool:
 
 
 def arguments(found: Sequence[RustToken], pairs: dict[int, int], begin: int, end: int) -> list[tuple[int, int]]:
-    """The parts of these tokens that commas part, each from its first token to behind its last one."""
+    """The parts of these tokens that commas part (not those of ``::<A, B>``), each from its first token to behind its
+    last one."""
     parts: list[tuple[int, int]] = []
     start = place = begin
+    types = 0
     while place < end:
-        if found[place].text == ",":
+        text = found[place].text
+        types += text == "<" and (types > 0 or (place > 0 and found[place - 1].text == "::"))
+        types -= text == ">" and types > 0
+        if text == "," and not types:
             parts.append((start, place))
             start = place + 1
         place = pairs.get(place, place) + 1
