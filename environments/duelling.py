@@ -78,9 +78,10 @@ class _Grade:
         plain: str,
     ) -> None:
         self._suite, self._draw, self._chosen, self._masked = suite, draw, chosen, masked
-        self._held = [*chosen, *(it for it in masked if it.masks)]
+        self._telling = [it for it in masked if it.masks]
+        self._held = [*chosen, *self._telling]
         self._ids = {(it.file, it.name): ids[it.file, it.name] for it in self._held}
-        self._told = {test for it in masked if it.masks for test in ids[it.file, it.name]}
+        self._told = {test for it in self._telling for test in ids[it.file, it.name]}
         self._bench, self._planted = bench, planted
         self._duel = DuelRuns(suite, bench, planted.tree, plain)
         self._lost = set[str]()

@@ -197,8 +197,8 @@ class EditedTrees:
         timeout: float,
         files: Sequence[str],
         canaries: Sequence[Canary],
-        named: Sequence[str],
-        masked: str,
+        named: Sequence[str] = (),
+        masked: str = "",
         *,
         fresh: bool,
     ) -> TestRun:

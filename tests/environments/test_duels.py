@@ -331,9 +331,9 @@ def test_what_fails_alone_and_passes_among_all_has_to_win_two_more_duels(
 
     monkeypatch.setattr(duelling._Grade, "_whole_run", counted)
 
-    def lost_first(self: Any, named: Any, *, at_once: bool) -> Any:
+    def lost_first(self: Any, *given: Any, at_once: bool) -> Any:
         fights.append(at_once)
-        found = fight(self, named, at_once=at_once)
+        found = fight(self, *given, at_once=at_once)
         return found if len(fights) > 1 else found._replace(failed=set(expected(world)))
 
     monkeypatch.setattr(duelling._Grade, "_fight", lost_first)

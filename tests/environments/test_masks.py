@@ -170,7 +170,7 @@ def test_values():
         8: {'=dict["tuple[\\"\\\\\\"deep\\\\\\"\\", \\"list[\\\\\\"\\\\\\\\\\\\\\"text\\\\\\\\\\\\\\"\\\\\\"]\\"]"]'},
         9: {"=1", "=2"},
     }
-    assert asked('"sec"', found[6]) and asked("1", found[9]) is None
+    assert asked('"sec"', found[6]) and agrees(asked("1", found[9]) or "", found[9])
 
 
 def test_what_a_place_has_to_tell() -> None:
@@ -188,7 +188,10 @@ def test_what_a_place_has_to_tell() -> None:
     assert asked('"other"', {'~"hello world"'}) is None, "M_t itself does not tell it"
     found = asked('r"no .*"', {'%"has no name"'})
     assert found and agrees(found, {'%"no one"'}) and not agrees(found, {'%"name"'})
-    assert asked('"("', {'%"("'}) is None and asked("1", {"=1", "=2"}) is None and asked("1", ()) is None
+    assert asked('"("', {'%"("'}) is None and asked("1", ()) is None
+    both = asked("1", {"=1", "=2"})
+    assert both and agrees(both, {"=2", "=1"}) and not agrees(both, {"=1"}) and not agrees(both, {"=1", "=2", "=3"})
+    assert asked("1", {"=[object]"}) is None and asked("1", {"=1", '~"1"'}) is None
 
 
 @given(st.text(), st.text(), st.lists(st.text()))

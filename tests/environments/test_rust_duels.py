@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments import duelling
+from environments import held_tests
+from environments.duel_runs import RanSide
 from environments.suites.canaries.duels import Side, dice
 from environments.suites.canaries.falsify import ValueDice
 from environments.suites.canaries.rustduels import RUST_FALSIFIER, falsify_rust
@@ -156,14 +157,14 @@ def test_a_falsehood_that_does_not_compile_spares_the_others_of_its_side() -> No
     class Duel:
         """A tree on which one falsehood does not compile: then no test is run."""
 
-        def run(self, side: Side, files: Iterable[str]) -> TestRun:
+        def run(self, side: Side, files: Iterable[str]) -> RanSide:
             asked.append(len(side.false))
             if ("tests/till.rs", "c") in side.false:
-                return TestRun({}, "", 0.0, 101)
+                return RanSide.of(TestRun({}, "", 0.0, 101), {})
             ends = {it: Status.failed if test in side.false else Status.passed for test in ids for it in ids[test]}
-            return TestRun(ends, "", 0.0, 0)
+            return RanSide.of(TestRun(ends, "", 0.0, 0), {})
 
-    fit = duelling._fit(Duel(), ids, 7, Random(1), lambda words: None)  # type: ignore[arg-type]
+    fit = held_tests._fit(Duel(), ids, 7, Random(1), lambda words: None)  # type: ignore[arg-type]
     assert fit == ids.keys() - {("tests/till.rs", "c")}
     assert len(asked) < 4 * len(ids)
 

@@ -24,7 +24,7 @@ def test_a_guess_is_right_as_often_as_calculated(held: int, chance: float) -> No
 
     def look() -> tuple[bool, bool]:
         """Whether all true tests pass, and whether a false one does beside its true one."""
-        sides = sides_of(tests, draw)
+        sides = sides_of(tests, [], draw)
         passed = [{it.name: draw.random() < chance for it in tests} for _ in sides]
         true = {
             it.name: any(p[it.name] for s, p in zip(sides, passed, strict=True) if ("a", it.name) not in s.false)

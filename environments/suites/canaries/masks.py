@@ -82,9 +82,8 @@ def asked(literal: str, texts: Collection[str]) -> str | None:
     """What a place has to tell in a grade, by the literal that stands there in the test, and what it told on M_t; None
     where that cannot be said."""
     kinds = {it[0] for it in texts}
-    if kinds == {EQUAL} and len(texts) == 1:
-        (text,) = texts
-        return None if text in _UNSEEN else _kept(text)
+    if kinds == {EQUAL} and len(texts) <= _MOST_TOLD and _UNSEEN.isdisjoint(texts):
+        return _kept(texts)
     if kinds in ({HOLDS}, {MATCHES}):
         (kind,) = kinds
         most = 2 * max(map(len, texts)) + _ROOM
@@ -96,7 +95,7 @@ def asked(literal: str, texts: Collection[str]) -> str | None:
 def agrees(wanted: str, texts: Collection[str]) -> bool:
     """Whether what a place told is what is `asked` there."""
     if wanted[0] == EQUAL:
-        return {_kept(it) for it in texts} == {wanted}
+        return bool(texts) and _kept(texts) == wanted
     most, _, literal = wanted[1:].partition(" ")
     return bool(texts) and all(
         it[0] == wanted[0] and len(it) <= int(most) and _is_found(wanted[0], literal, it[1:]) for it in texts
@@ -114,8 +113,11 @@ def _is_found(kind: str, literal: str, text: str) -> bool:
         return False
 
 
-def _kept(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[0]}{sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+def _kept(texts: Collection[str]) -> str:
+    words = " ".join(sorted(texts))
+    if len(texts) == 1 and len(words) <= _LONGEST:
+        return words
+    return f"{EQUAL}{sha256(words.encode('utf-8', 'replace')).hexdigest()}"
 
 
 def weight(literal: str, masked: str) -> int:

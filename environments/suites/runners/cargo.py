@@ -9,6 +9,7 @@ from dataclasses import replace
 from environments.suites.canaries.blocknames import lone_functions
 from environments.suites.canaries.blocks import RUST
 from environments.suites.canaries.rustduels import RUST_FALSIFIER
+from environments.suites.canaries.rustmasks import mask_rust
 from environments.suites.runner import PARENT, Runner
 from environments.suites.testlogs import Status, join, uncoloured
 from environments.suites.testlogs.libtest import read_binary
@@ -163,4 +164,5 @@ RUNNER = Runner(
     plant=RUST.plant,
     lone=lone_functions,
     falsify=replace(RUST_FALSIFIER, file_of=module_of),
+    mask=mask_rust,
 )
