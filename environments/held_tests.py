@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from random import Random
 
-from environments.duel_runs import DuelRuns, SideTexts, Test, changed_tests, file_of, ids_of
+from environments.duel_runs import DuelRuns, RanSide, SideTexts, Test, changed_tests, file_of, ids_of
 from environments.edited_trees import EditedTrees
 from environments.suites.canaries.duels import (
     KEPT,
@@ -42,7 +42,8 @@ def held_tests(
 ) -> tuple[HeldTest, ...]:
     """Those functions of F2P tests that can be held in duels: on M_t, in fresh processes, all their tests pass as they
     are. Masked they pass, too, and their masks tell other things than on B_t; where fewer than `MOST` do, others are
-    made false, and fail by at least one seed. `after` are the statuses of a run on M_t. Raises as `StageSuite.run`."""
+    made false, and fail by at least one seed. Where nothing else is held, masks tell enough however little that is.
+    `after` are the statuses of a run on M_t. Raises as `StageSuite.run`."""
     runner = RUNNERS[suite.workplace.runner]
     if (runner.falsify is None and runner.mask is None) or not f2p:
         return ()
@@ -60,17 +61,19 @@ def held_tests(
         duel = DuelRuns(suite, bench, landed, landed)
         before = DuelRuns(suite, bench, landed, suite.with_overlay(suite.base))
         most = [*order.sample(known, min(MASKED, len(known)))]
-        masked = _masked(duel, before, {it: ids[it] for it in sorted(most)}, old, tell)
-        telling = sum(it.tells for it in masked.values())
+        masked, weak = _masked(duel, before, {it: ids[it] for it in sorted(most)}, old, tell)
         fits: dict[Test, list[int]] = {}
-        if telling < MOST and runner.falsify is not None:
+        if sum(it.tells for it in masked.values()) < MOST and runner.falsify is not None:
             others = [it for it in known if it not in masked or not masked[it].tells]
             tried = {test: ids[test] for test in sorted(_some(others, order, old))}
             fits = _by_seeds(duel, tried, runner.falsify, order, tell)
     held = {(file, name): HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds}
+    if not held and not any(it.tells for it in masked.values()):
+        masked = {test: it._replace(tells=test in weak) for test, it in masked.items()}
     for test, it in masked.items():
         held[test] = it._replace(seeds=held[test].seeds if test in held else ())
-    return tuple(it for it in held.values() if it.seeds or telling)
+    is_any = any(it.seeds or it.tells for it in held.values())
+    return tuple(held.values()) if is_any else ()
 
 
 def _by_seeds(
@@ -88,21 +91,43 @@ def _by_seeds(
 
 def _masked(
     duel: DuelRuns, before: DuelRuns, asked: Mapping[Test, Sequence[str]], is_old: Callable[[Test], bool], tell: Tell
-) -> dict[Test, HeldTest]:
+) -> tuple[dict[Test, HeldTest], set[Test]]:
     """Of these tests, each with its ids, those that can be masked, and what they tell on M_t, by the duel on it. Only
     what is told in another way `before`, on B_t, says that a test tells; nor does an old one beside new ones, for
-    everybody knows what it asks for. A test that does not pass when it is masked is masked where it told something."""
+    everybody knows what it asks for. And those that tell something else there, however little."""
+    trial, ran = _with_masks(duel, asked, tell)
+    words, heavy = dict[Test, dict[int, str]](), dict[Test, set[int]]()
+    for test in trial:
+        literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
+        words[test] = {place: text for place in sorted(said) if (text := wanted_of(literals[place], said[place]))}
+        weights = {place: weight(literals[place], ran.texts[test[0]]) for place in words[test]}
+        of_values = {literals[place]: it for place, it in weights.items()}
+        heavy[test] = {place for place, it in weights.items() if it} if sum(of_values.values()) >= ENOUGH else set()
+    other = dict[Test, set[int]]()
+    if any(words.values()):
+        tell("masks, on what was before")
+        old = _run_masked(before, trial, asked)
+        for test, wanted in words.items():
+            told = old.told.get(test, {}) if old.run.usable else {}
+            other[test] = {place for place, text in wanted.items() if not agrees(text, told.get(place, ()))}
+    telling = {test for test, places in heavy.items() if places & other.get(test, set())}
+    new = {it for it in telling if not is_old(it)}
+    masked = {
+        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=test in (new or telling))
+        for test, it in trial.items()
+    }
+    return masked, {test for test, places in other.items() if places}
+
+
+def _with_masks(
+    duel: DuelRuns, asked: Mapping[Test, Sequence[str]], tell: Tell
+) -> tuple[dict[Test, HeldTest], RanSide]:
+    """Those of the tests that pass with masks, and how they ran. One that does not pass is masked where it told
+    something, and tried again."""
     trial = {it: HeldTest(*it, (), ()) for it in asked}
-    if not trial or RUNNERS[duel.runner].mask is None:
-        return {}
-    files = list(dict.fromkeys(file for file, _ in asked))
-    ran, fine = duel.run(Side({}, tuple(trial.values())), files, duel.named(trial.values(), asked)), set[Test]()
-    for turn in range(1, _MOST_TRIALS + 1):
-        tell(f"masks, run {turn}")
-        fine = _passed(asked, ran.run) if ran.run.usable else set()
-        if fine == {*trial} or turn == _MOST_TRIALS:
-            break
-        for test in {*trial} - fine:
+    ran, fine = RanSide.of(TestRun({}, "", 0.0, 0), {}), set[Test]()
+    for turn in range(1, _MOST_TRIALS + 1 if RUNNERS[duel.runner].mask is not None else 1):
+        for test in {*trial} - fine if turn > 1 else ():
             told = ran.told.get(test, {})
             plain = {place for place in range(len(ran.literals.get(test, ()))) if place not in told}
             if told and plain.difference(trial[test].plain):
@@ -110,30 +135,18 @@ def _masked(
             else:
                 del trial[test]
         if not trial:
-            return {}
-        ran = duel.run(Side({}, tuple(trial.values())), files, duel.named(trial.values(), asked))
-    trial = {test: it for test, it in trial.items() if test in fine}
-    if not trial:
-        return {}
-    words, heavy = dict[Test, dict[int, str]](), dict[Test, list[int]]()
-    for test in trial:
-        literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
-        words[test] = {place: text for place in sorted(said) if (text := wanted_of(literals[place], said[place]))}
-        weights = {place: weight(literals[place], ran.texts[test[0]]) for place in words[test]}
-        found = {literals[place]: it for place, it in weights.items()}
-        heavy[test] = [place for place, it in weights.items() if it] if sum(found.values()) >= ENOUGH else []
-    if any(heavy.values()):
-        tell("masks, on what was before")
-        old = before.run(Side({}, tuple(trial.values())), files, duel.named(trial.values(), asked))
-        for test, places in heavy.items():
-            told = old.told.get(test, {}) if old.run.usable else {}
-            tells = any(not agrees(words[test][place], told.get(place, ())) for place in places)
-            trial[test] = trial[test]._replace(tells=tells)
-    is_new = any(it.tells and not is_old(test) for test, it in trial.items())
-    return {
-        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=it.tells and not (is_new and is_old(test)))
-        for test, it in trial.items()
-    }
+            break
+        ran = _run_masked(duel, trial, asked)
+        tell(f"masks, run {turn}")
+        fine = _passed(asked, ran.run) if ran.run.usable else set()
+        if fine == {*trial}:
+            break
+    return {test: it for test, it in trial.items() if test in fine}, ran
+
+
+def _run_masked(duel: DuelRuns, held: Mapping[Test, HeldTest], asked: Mapping[Test, Sequence[str]]) -> RanSide:
+    files = list(dict.fromkeys(file for file, _ in held))
+    return duel.run(Side({}, tuple(held.values())), files, duel.named(held.values(), asked))
 
 
 def _passed(asked: Mapping[Test, Sequence[str]], run: TestRun) -> set[Test]:
