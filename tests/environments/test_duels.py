@@ -523,7 +523,8 @@ def test_a_test_that_no_usual_falsehood_fails_is_held_by_another(
     held = held_tests(suite, ids, dict.fromkeys(ids, Status.passed), told.append)
     last = PYTHON_FALSIFIER.last_seeds
     assert [it.seeds for it in held] == [last[:1]], "one is enough"
-    assert told == ["masks, run 1", f"duel {last[0]}, run 1", f"duel {last[0]}, run 2"]
+    before = ["masks, run 1", "masks, on what was before"]
+    assert told == [*before, f"duel {last[0]}, run 1", f"duel {last[0]}, run 2"]
 
 
 # Code that says itself how tests end: it finds what signs results, and tells the same of all.
@@ -573,7 +574,7 @@ def test_a_test_that_is_inherited_from_another_file_is_not_taken_for_false_where
     changes: Changes = {"till/prices.py": PRICES, "tests/test_prices.py": prices, "tests/test_more.py": more}
     with stage_world(tmp_path, {1: changes}, chains=((1,),), duels=True) as world:
         world.prover().prove(world.chain_id)
-        held = world.stages()[0].baseline.held
+        held = [it for it in world.stages()[0].baseline.held if it.seeds]
         assert [(it.file, it.name) for it in held] == [("tests/test_prices.py", "test_halved")]
         suite = GradingSuite(world.suite(), Random(7))
         for _ in range(2):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from environments.suites.canaries.jstokens import Token, Tokens
+from environments.suites.canaries.jstokens import JsToken, JsTokens
 
 
 def _words(text: str) -> frozenset[str]:
@@ -67,7 +67,7 @@ _SAME_REGEX = re.compile(
 """A regular expression that means the same in JavaScript and in Python."""
 
 
-class Place(NamedTuple):
+class AskedPlace(NamedTuple):
     """A literal that is asked for, and what stands in its place, with ``{}`` for the mask's number and ``@`` for the
     name of masks. A regular expression, and what has to be held, has a `literal` as Python writes it."""
 
@@ -77,7 +77,7 @@ class Place(NamedTuple):
     literal: str = ""
 
 
-class Edit(NamedTuple):
+class TextEdit(NamedTuple):
     """What is written in the place of a part of the text, which may be empty; ``@`` is the name of masks."""
 
     begin: int
@@ -86,20 +86,20 @@ class Edit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class JsAsked:
     """An assertion: the places that it asks for, and what is written around them where one of them is masked."""
 
-    places: Sequence[Place]
-    around: Sequence[Edit] = ()
+    places: Sequence[AskedPlace]
+    around: Sequence[TextEdit] = ()
     name: str = ""
     """The name of the test whose value these are, where it asks for one."""
 
-    def within(self, around: Sequence[Edit]) -> Asked:
+    def within(self, around: Sequence[TextEdit]) -> JsAsked:
         """The same with this around it."""
-        return Asked(self.places, around, self.name)
+        return JsAsked(self.places, around, self.name)
 
 
-class Range(NamedTuple):
+class TokenRange(NamedTuple):
     """Tokens from a number to another one, which is not included."""
 
     begin: int
@@ -107,36 +107,36 @@ class Range(NamedTuple):
 
 
 @dataclass(slots=True)
-class Test:
+class JsTest:
     """A test: its title, its first and last token, and what it asks for; the first tokens of the names that it asks
     for are `named`."""
 
     title: str
     begin: int
     end: int
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[JsAsked] = field(default_factory=list)
     named: set[int] = field(default_factory=set)
 
 
-class File:
+class JsFile:
     """A file, and what its tests ask for."""
 
-    def __init__(self, text: str, tokens: Tokens) -> None:
+    def __init__(self, text: str, tokens: JsTokens) -> None:
         self._text = text
         self._all = tokens.all
         self._partner = tokens.partner
         self._is_ava = re.search(r"""['"]ava['"]""", text) is not None
-        self._test = Test("", 0, 0)
+        self._test = JsTest("", 0, 0)
         """The test that is looked at."""
         self._words: dict[str, list[int]] = {}
         for number, it in enumerate(self._all):
             if it.kind == "word":
                 self._words.setdefault(it.text, []).append(number)
 
-    def tests(self) -> list[Test]:
+    def tests(self) -> list[JsTest]:
         """The tests with all that they ask for. Of tests inside another one the inner one asks."""
         spans = [*self._tests()]
-        around: list[Test] = []
+        around: list[JsTest] = []
         coming = iter(spans)
         following = next(coming, None)
         for number in range(len(self._all) - 1):
@@ -154,7 +154,7 @@ class File:
             test.asked = [it for it in test.asked if it.name in alone]
         return found
 
-    def _tests(self) -> Iterator[Test]:
+    def _tests(self) -> Iterator[JsTest]:
         for number, word in enumerate(self._all[:-3]):
             if word.text not in _TESTS or word.kind != "word":
                 continue
@@ -170,9 +170,9 @@ class File:
             title = self._all[opening + 1]
             is_title = title.kind == "text" and not any(it in title.text for it in ("\\", "${", " > "))
             is_title = is_title and self._all[opening + 2].text == "," and title.text[1:-1].strip() != ""
-            yield Test(title.text[1:-1] if is_title else "", number, self._partner[opening])
+            yield JsTest(title.text[1:-1] if is_title else "", number, self._partner[opening])
 
-    def _asked(self, number: int) -> Iterable[Asked]:
+    def _asked(self, number: int) -> Iterable[JsAsked]:
         """What an assertion asks for whose name is this token."""
         word = self._all[number].text
         after = self._all[number + 1].text
@@ -189,7 +189,7 @@ class File:
 
     # Calls
 
-    def _outer(self, part: Range) -> Iterator[int]:
+    def _outer(self, part: TokenRange) -> Iterator[int]:
         """The tokens of a part that are in no group of it; of a group the first and the last one."""
         number = part.begin
         while number < part.end:
@@ -197,21 +197,21 @@ class File:
             partner = self._partner.get(number, number)
             number = partner if number < partner < part.end else number + 1
 
-    def _parted(self, part: Range) -> list[Range]:
+    def _parted(self, part: TokenRange) -> list[TokenRange]:
         """A part by its commas; an empty one is none."""
         commas = [it for it in self._outer(part) if self._all[it].text == ","]
         found = [
-            Range(begin, end)
+            TokenRange(begin, end)
             for begin, end in zip([part.begin, *(it + 1 for it in commas)], [*commas, part.end], strict=True)
         ]
         return [it for it in found if it.begin < it.end]
 
-    def _arguments(self, opening: int) -> list[Range]:
+    def _arguments(self, opening: int) -> list[TokenRange]:
         """The arguments of a call; none where one is spread."""
-        found = self._parted(Range(opening + 1, self._partner[opening]))
+        found = self._parted(TokenRange(opening + 1, self._partner[opening]))
         return [] if any(self._all[it.begin].text == "..." for it in found) else found
 
-    def _call(self, number: int) -> Iterator[Asked]:
+    def _call(self, number: int) -> Iterator[JsAsked]:
         """``assert.equal(a, 'x')``, ``t.is(a, 'x')``, ``assert(a === 'x')``, ``assert.throws(f, {message: 'x'})``."""
         name = self._all[number].text
         begin = number
@@ -230,30 +230,30 @@ class File:
         elif name in _THROWING:
             yield from self._thrown(given)
         elif name in _MATCHING:
-            yield Asked(self._regex(given[1]), self._called(given))
+            yield JsAsked(self._regex(given[1]), self._called(given))
         else:
             yield from self._compared(given)
 
-    def _called(self, given: Sequence[Range], name: str = "args", swapped: str = "") -> list[Edit]:
+    def _called(self, given: Sequence[TokenRange], name: str = "args", swapped: str = "") -> list[TextEdit]:
         """The arguments of a call walked through by a function of masks."""
         first, last = self._all[given[0].begin].begin, self._all[given[-1].end - 1].end
-        return [Edit(first, first, f"...@_{name}(["), Edit(last, last, f"]{swapped})")]
+        return [TextEdit(first, first, f"...@_{name}(["), TextEdit(last, last, f"]{swapped})")]
 
-    def _compared(self, given: Sequence[Range]) -> Iterator[Asked]:
+    def _compared(self, given: Sequence[TokenRange]) -> Iterator[JsAsked]:
         """What stands in a call that compares its first two arguments."""
         value = self._value(given[1])
         if value.places:
             yield value.within(self._called(given))
         elif not self._is_written(given[1]):
-            yield Asked([*self._values(given[0])], self._called(given, swapped=", 1"))
+            yield JsAsked([*self._values(given[0])], self._called(given, swapped=", 1"))
 
-    def _thrown(self, given: Sequence[Range]) -> Iterator[Asked]:
+    def _thrown(self, given: Sequence[TokenRange]) -> Iterator[JsAsked]:
         """What a call asks of an error; ava takes no masks but for a message."""
         wanted = given[1]
         if self._all[wanted.begin].text != "{":
-            yield Asked(self._regex(wanted), self._called(given, "caught"))
+            yield JsAsked(self._regex(wanted), self._called(given, "caught"))
             return
-        places: list[Place] = []
+        places: list[AskedPlace] = []
         for entry in self._entries(wanted.begin):
             text = self._all[entry.begin]
             regex = self._regex(entry)
@@ -261,10 +261,10 @@ class File:
                 places += regex or self._values(entry)
             elif self._all[entry.begin - 2].text == "message":
                 is_text = text.kind == "text" and entry.end == entry.begin + 1
-                places += regex or ([Place(text.begin, text.end, "@_said({})")] if is_text else [])
-        yield Asked(places, () if self._is_ava else self._called(given, "caught"))
+                places += regex or ([AskedPlace(text.begin, text.end, "@_said({})")] if is_text else [])
+        yield JsAsked(places, () if self._is_ava else self._called(given, "caught"))
 
-    def _regex(self, part: Range) -> list[Place]:
+    def _regex(self, part: TokenRange) -> list[AskedPlace]:
         """The regular expression that is all of a part, if Python reads it in the same way."""
         it = self._all[part.begin]
         if it.kind != "regex" or part.end != part.begin + 1:
@@ -278,7 +278,7 @@ class File:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError):
             return []
-        return [Place(it.begin, it.end, "@_regexp({}, '%')", repr(pattern))]
+        return [AskedPlace(it.begin, it.end, "@_regexp({}, '%')", repr(pattern))]
 
     def _is_statement(self, begin: int) -> bool:
         """Whether what begins there is no part of another expression."""
@@ -292,25 +292,27 @@ class File:
             return "\n" in self._text[last.end : self._all[begin].begin]
         return last.text not in _NO_STATEMENT
 
-    def _conditions(self, asked: Range) -> Iterator[Asked]:
+    def _conditions(self, asked: TokenRange) -> Iterator[JsAsked]:
         """The comparisons of a condition, all of which have to hold."""
         outer = [it for it in self._outer(asked) if self._all[it].kind == "sign"]
         if any(self._all[it].text in _IMPRECISE for it in outer):
             return
         ands = [it for it in outer if self._all[it].text == "&&"]
-        for part in map(Range, [asked.begin, *(it + 1 for it in ands)], [*ands, asked.end]):
+        for part in map(TokenRange, [asked.begin, *(it + 1 for it in ands)], [*ands, asked.end]):
             signs = [it for it in outer if part.begin < it < part.end - 1 and self._all[it].text in ("===", "==")]
             if not signs and (given := self._comparison(part)):
                 yield from self._compared(given)
             if len(signs) != 1 or self._all[part.begin].text == "!":
                 continue
-            sides = [[*self._values(it)] for it in (Range(part.begin, signs[0]), Range(signs[0] + 1, part.end))]
+            sides = [
+                [*self._values(it)] for it in (TokenRange(part.begin, signs[0]), TokenRange(signs[0] + 1, part.end))
+            ]
             wanted = sides[0] or sides[1]
             if bool(sides[0]) != bool(sides[1]) and len(wanted) == 1:
                 sign = self._all[signs[0]]
-                yield Asked(wanted, [*self._around(part, "@_holds("), Edit(sign.begin, sign.end, ",")])
+                yield JsAsked(wanted, [*self._around(part, "@_holds("), TextEdit(sign.begin, sign.end, ",")])
 
-    def _comparison(self, part: Range) -> Sequence[Range]:
+    def _comparison(self, part: TokenRange) -> Sequence[TokenRange]:
         """The arguments of the call that a condition is, if it compares them."""
         opening = self._partner.get(part.end - 1, 0)
         name = self._all[opening - 1].text
@@ -321,13 +323,13 @@ class File:
         given = self._arguments(opening) if is_comparing else []
         return given if len(given) > 1 else []
 
-    def _around(self, part: Range, before: str, after: str = ")") -> list[Edit]:
+    def _around(self, part: TokenRange, before: str, after: str = ")") -> list[TextEdit]:
         begin, end = self._all[part.begin].begin, self._all[part.end - 1].end
-        return [Edit(begin, begin, before), Edit(end, end, after)]
+        return [TextEdit(begin, begin, before), TextEdit(end, end, after)]
 
     # Chains
 
-    def _expect(self, number: int) -> Iterator[Asked]:
+    def _expect(self, number: int) -> Iterator[JsAsked]:
         """``expect(a).toEqual('x')``, ``expect(a).to.have.property('b', 'x')``, ``should(a).equal('x')``."""
         opening = number + 1
         if self._all[opening].text == ".":
@@ -340,11 +342,11 @@ class File:
         if given:
             yield from self._chain(self._partner[opening] + 1, self._around(given[0], "@_see("))
 
-    def _should(self, number: int) -> Iterator[Asked]:
+    def _should(self, number: int) -> Iterator[JsAsked]:
         """``a.b.should.equal('x')``."""
         begin = self._chain_begin(number - 2)
         if begin is not None:
-            yield from self._chain(number + 1, self._around(Range(begin, number - 1), "@_see("))
+            yield from self._chain(number + 1, self._around(TokenRange(begin, number - 1), "@_see("))
 
     def _chain_begin(self, number: int) -> int | None:
         """Where the chain of members and calls begins that ends with this token."""
@@ -367,7 +369,7 @@ class File:
             return number - 1 if before_text == "new" else number
         return None
 
-    def _chain(self, number: int, seeing: Sequence[Edit]) -> Iterator[Asked]:
+    def _chain(self, number: int, seeing: Sequence[TextEdit]) -> Iterator[JsAsked]:
         """What the calls of a chain ask for; the value that it is about is seen by these edits."""
         waits = False
         while number + 1 < len(self._all) and self._all[number].text in (".", "?."):
@@ -385,7 +387,9 @@ class File:
             if word.text not in _VALUE and word.text not in _SIZES and word.text not in _SUBJECT_STAYS:
                 return
 
-    def _matched(self, word: Token, given: Sequence[Range], seeing: Sequence[Edit], *, waits: bool) -> Iterator[Asked]:
+    def _matched(
+        self, word: JsToken, given: Sequence[TokenRange], seeing: Sequence[TextEdit], *, waits: bool
+    ) -> Iterator[JsAsked]:
         name, first = word.text, given[0]
         regex = self._regex(first)
         if name in _VALUE or name in _SIZES:
@@ -394,39 +398,39 @@ class File:
                 path = f", {json.dumps(_SIZES[name])})" if name in _SIZES else ")"
                 yield value.within([*seeing, *self._around(first, "@_want(", path)])
             elif name in _VALUE and name.startswith("to"):
-                yield value.within([Edit(word.begin, word.end, "toEqual")] if name == "toBe" else [])
+                yield value.within([TextEdit(word.begin, word.end, "toEqual")] if name == "toBe" else [])
         elif name in _PROPERTIES and len(given) > 1:
             begin, end = self._all[first.begin].begin, self._all[given[-1].end - 1].end
-            around = [*seeing, Edit(begin, begin, "...@_property(["), Edit(end, end, "])")]
+            around = [*seeing, TextEdit(begin, begin, "...@_property(["), TextEdit(end, end, "])")]
             if not waits:
-                yield Asked([*self._values(given[1])], around)
+                yield JsAsked([*self._values(given[1])], around)
         elif name in _CALLS:
             for it in given[1:] if "nth" in name.lower() else given:
-                yield Asked([*self._values(it)])
+                yield JsAsked([*self._values(it)])
         elif regex and name in ("match", "toMatch") and not waits:
-            yield Asked(regex, [*seeing, *self._around(first, "@_want(")])
+            yield JsAsked(regex, [*seeing, *self._around(first, "@_want(")])
         elif name in _CONTAINING and not waits:
             if (text := self._plain(first)) is not None and len(given) == 1:
                 around = [*seeing, *self._around(first, "@_want(")]
-                yield Asked([Place(text.begin, text.end, "@({}, '~')")], around)
+                yield JsAsked([AskedPlace(text.begin, text.end, "@({}, '~')")], around)
             elif self._all[first.begin].text == "{" and name in ("include", "contain"):
-                yield Asked([*self._values(first)], [*seeing, *self._around(first, "@_want(")])
+                yield JsAsked([*self._values(first)], [*seeing, *self._around(first, "@_want(")])
         elif name in _ERRORS:
             for argument in given:
                 texts = [it.text for it in self._all[argument.begin : argument.end]]
                 if len(texts) == 5 and texts[0] == "new" and self._all[argument.begin + 3].kind == "text":
                     new, text, last = (self._all[argument.begin + it] for it in (0, 3, 4))
-                    around = [Edit(new.begin, text.begin, ""), Edit(text.end, last.end, "")]
-                    yield Asked([Place(text.begin, text.end, "@_regexp({})")], around)
+                    around = [TextEdit(new.begin, text.begin, ""), TextEdit(text.end, last.end, "")]
+                    yield JsAsked([AskedPlace(text.begin, text.end, "@_regexp({})")], around)
                     return
                 if regex := self._regex(argument):
-                    yield Asked(regex)
+                    yield JsAsked(regex)
                     return
                 if (text := self._plain(argument)) is not None and text.kind == "text":
-                    yield Asked([Place(text.begin, text.end, "@_regexp({}, '~')")])
+                    yield JsAsked([AskedPlace(text.begin, text.end, "@_regexp({}, '~')")])
                     return
 
-    def _plain(self, part: Range) -> Token | None:
+    def _plain(self, part: TokenRange) -> JsToken | None:
         """The one literal that is all of a part, and that other languages write so, too."""
         it = self._all[part.begin]
         is_plain = part.end == part.begin + 1 and it.kind in ("text", "number") and it.text[0] != "`"
@@ -434,7 +438,7 @@ class File:
 
     # Requests
 
-    def _http(self, number: int) -> Iterator[Asked]:
+    def _http(self, number: int) -> Iterator[JsAsked]:
         """What supertest expects of a response: ``.expect(200, 'x')``, ``.expect('Header', 'x')``, ``.expect({})``."""
         given = self._arguments(number + 1)
         if not given or len(given) > 3:
@@ -443,47 +447,47 @@ class File:
         is_single = given[0].end == given[0].begin + 1
         regexp = "@_regexp({})"
         if is_single and first.kind == "number":
-            status = Place(first.begin, first.end, "@_status({})")
+            status = AskedPlace(first.begin, first.end, "@_status({})")
             if len(given) == 1:
-                yield Asked([status])
+                yield JsAsked([status])
                 return
-            comma = Edit(first.end, self._all[given[1].begin].begin, ").end(")
+            comma = TextEdit(first.end, self._all[given[1].begin].begin, ").end(")
             if self._is_callback(given[1]):
-                yield Asked([status], [comma])
+                yield JsAsked([status], [comma])
                 return
             body = self._body(given[1:])
             is_name = len(given) == 2 and given[1].end == given[1].begin + 1
             if body is None and not (is_name and self._all[given[1].begin].kind == "word"):
-                body = Asked(())
+                body = JsAsked(())
             if body is not None:
-                yield Asked([status, *body.places], [comma._replace(text=").expect("), *body.around])
+                yield JsAsked([status, *body.places], [comma._replace(text=").expect("), *body.around])
         elif is_single and first.kind == "text" and len(given) > 1 and not self._is_callback(given[1]):
             value = self._all[given[1].begin]
             if regex := self._regex(given[1]):
-                yield Asked(regex)
+                yield JsAsked(regex)
             elif given[1].end == given[1].begin + 1 and value.kind in ("text", "number"):
-                yield Asked([Place(value.begin, value.end, regexp)])
+                yield JsAsked([AskedPlace(value.begin, value.end, regexp)])
         elif (body := self._body(given)) is not None:
             yield body
 
-    def _body(self, given: Sequence[Range]) -> Asked | None:
+    def _body(self, given: Sequence[TokenRange]) -> JsAsked | None:
         """A body, and perhaps a callback behind it."""
         first = self._all[given[0].begin]
         if len(given) > 2 or (len(given) == 2 and not self._is_callback(given[1])):
             return None
         if regex := self._regex(given[0]):
-            return Asked(regex)
+            return JsAsked(regex)
         places = [*self._values(given[0])]
         if len(places) == 1 and places[0].end == self._all[given[0].end - 1].end and first.kind == "text":
-            return Asked([places[0]._replace(text="@_regexp({})")])
+            return JsAsked([places[0]._replace(text="@_regexp({})")])
         if first.text not in ("{", "["):
             return None
         around = self._around(given[0], "@_body(")
         if len(given) == 2:
-            around.append(Edit(self._all[given[0].end].begin, self._all[given[1].begin].begin, ").end("))
-        return Asked(places, around)
+            around.append(TextEdit(self._all[given[0].end].begin, self._all[given[1].begin].begin, ").end("))
+        return JsAsked(places, around)
 
-    def _is_callback(self, part: Range) -> bool:
+    def _is_callback(self, part: TokenRange) -> bool:
         it = self._all[part.begin]
         if part.end == part.begin + 1:
             return it.text in _CALLBACKS
@@ -493,7 +497,7 @@ class File:
 
     # Values
 
-    def _is_written(self, part: Range) -> bool:
+    def _is_written(self, part: TokenRange) -> bool:
         """Whether no name stands in a part."""
         return all(
             self._all[number].kind != "word"
@@ -502,18 +506,18 @@ class File:
             for number in range(part.begin, part.end)
         )
 
-    def _values(self, part: Range) -> Iterator[Place]:
+    def _values(self, part: TokenRange) -> Iterator[AskedPlace]:
         """The literals of a value that is written out."""
         begin, end = part
         while end - begin > 2 and self._all[begin].text == "(" and self._partner.get(begin) == end - 1:
             begin, end = begin + 1, end - 1
         # A type of TypeScript stands behind a value.
-        types = (it for it in self._outer(Range(begin, end)) if self._all[it].text in ("as", "satisfies"))
+        types = (it for it in self._outer(TokenRange(begin, end)) if self._all[it].text in ("as", "satisfies"))
         end = next((it for it in types if begin < it < end - 1 and self._all[it].kind == "word"), end)
         if begin >= end:
             return
         first, last = self._all[begin], self._all[end - 1]
-        whole = Place(first.begin, last.end)
+        whole = AskedPlace(first.begin, last.end)
         if end - begin == 1:
             if first.kind in ("text", "number") or (first.kind == "word" and first.text in _CONSTANTS):
                 yield whole
@@ -523,13 +527,13 @@ class File:
             for entry in self._entries(begin):
                 yield from self._values(entry)
         elif self._is_matcher(begin, end):
-            yield from self._values(Range(begin + 4, end - 1))
+            yield from self._values(TokenRange(begin + 4, end - 1))
         elif self._is_text(begin, end):
             yield whole
 
-    def _entries(self, opening: int) -> Iterator[Range]:
+    def _entries(self, opening: int) -> Iterator[TokenRange]:
         """The values of a list or an object that is written out."""
-        for entry in self._parted(Range(opening + 1, self._partner[opening])):
+        for entry in self._parted(TokenRange(opening + 1, self._partner[opening])):
             if self._all[opening].text == "[":
                 yield entry
                 continue
@@ -537,7 +541,7 @@ class File:
             colon = (self._partner[entry.begin] if is_computed else entry.begin) + 1
             is_prototype = "__proto__" in self._all[entry.begin].text
             if colon + 1 < entry.end and self._all[colon].text == ":" and not is_prototype:
-                yield Range(colon + 1, entry.end)
+                yield TokenRange(colon + 1, entry.end)
 
     def _is_matcher(self, begin: int, end: int) -> bool:
         """Whether a value is ``expect.objectContaining({..})``."""
@@ -550,7 +554,7 @@ class File:
         first = self._all[begin]
         texts = [it.text for it in self._all[begin : begin + 4]]
         if texts == ["JSON", ".", "stringify", "("] and self._partner[begin + 3] == end - 1:
-            return self._is_written(Range(begin + 4, end - 1))
+            return self._is_written(TokenRange(begin + 4, end - 1))
         if not (first.kind == "text" or first.text == "["):
             return False
         for number in range(begin, end):
@@ -564,20 +568,20 @@ class File:
         if first.text == "[":
             after = self._partner[begin] + 1
             return [it.text for it in self._all[after : after + 2]] == [".", "join"]
-        return all(self._all[it].text != "," for it in self._outer(Range(begin, end)))
+        return all(self._all[it].text != "," for it in self._outer(TokenRange(begin, end)))
 
     # Names
 
-    def _value(self, part: Range) -> Asked:
+    def _value(self, part: TokenRange) -> JsAsked:
         """What a value asks for: its literals, or those of the name that it is."""
         name = self._named(part)
         if not name:
-            return Asked([*self._values(part)])
+            return JsAsked([*self._values(part)])
         self._test.named.add(part.begin)
         places = self._first_value(name)
-        return Asked(places, name=name if places else "")
+        return JsAsked(places, name=name if places else "")
 
-    def _named(self, part: Range) -> str:
+    def _named(self, part: TokenRange) -> str:
         """The name that an assertion asks for, or asks for a member of."""
         it = self._all[part.begin]
         if it.kind != "word" or it.text in _CONSTANTS or it.text in _NO_CALLEES or it.text[0].isdigit():
@@ -593,7 +597,7 @@ class File:
                 return ""
         return it.text
 
-    def _first_value(self, name: str) -> list[Place]:
+    def _first_value(self, name: str) -> list[AskedPlace]:
         """The literals of what a name of the test is declared to be."""
         declared = [it for it in self._said(name, self._test) if self._all[it - 1].text in ("const", "let", "var")]
         if len(declared) != 1:
@@ -609,7 +613,7 @@ class File:
         end = self._partner.get(begin, begin) + 1
         while end < self._test.end and not self._ends(end):
             end = max(self._partner.get(end, end), end) + 1
-        return [*self._values(Range(begin, end))]
+        return [*self._values(TokenRange(begin, end))]
 
     def _ends(self, number: int) -> bool:
         """Whether a declared value has ended before this token."""
@@ -618,7 +622,7 @@ class File:
             return it.text in (";", ",", ")", "}")
         return "\n" in self._text[before.end : it.begin] and before.text not in _NO_STATEMENT
 
-    def _said(self, name: str, test: Test) -> list[int]:
+    def _said(self, name: str, test: JsTest) -> list[int]:
         """Where a name stands in a test; names of members and of keys are none."""
         return [
             it
@@ -626,7 +630,7 @@ class File:
             if test.begin <= it <= test.end and self._all[it - 1].text not in (".", "?.")
         ]
 
-    def _is_asked_alone(self, name: str, test: Test) -> bool:
+    def _is_asked_alone(self, name: str, test: JsTest) -> bool:
         """Whether a name stands in a test where it is declared and in assertions that ask for it, alone."""
         return all(
             it in test.named or self._all[it - 1].text in ("const", "let", "var") for it in self._said(name, test)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from environments.suites.canaries.jsasked import Edit, File, Place
+from environments.suites.canaries.jsasked import AskedPlace, JsFile, TextEdit
 from environments.suites.canaries.jsrecorder import recorder
-from environments.suites.canaries.jstokens import Tokens, tokens_of
+from environments.suites.canaries.jstokens import JsTokens, tokens_of
 from environments.suites.canaries.masks import Masked, Masking
 
 _MOST = 5_000
@@ -31,10 +31,10 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
     if tokens is None:
         return Masked(text, {})
     try:
-        tests = File(text, tokens).tests()
+        tests = JsFile(text, tokens).tests()
     except RecursionError:
         return Masked(text, {})
-    found: dict[str, list[Place]] = {}
+    found: dict[str, list[AskedPlace]] = {}
     for test in tests:
         wanted_there = {it.begin: it for one in test.asked for it in one.places}
         if wanted_there:
@@ -49,10 +49,10 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
     if not masked or number - masking.first > _MOST:
         return Masked(text, literals)
     name = _unused(text)
-    edits: set[Edit] = set()
+    edits: set[TextEdit] = set()
     for asked in (it for test in tests for it in test.asked):
         chosen = [it for it in asked.places if it.begin in masked]
-        edits.update(Edit(it.begin, it.end, it.text.replace("{}", str(masked[it.begin]))) for it in chosen)
+        edits.update(TextEdit(it.begin, it.end, it.text.replace("{}", str(masked[it.begin]))) for it in chosen)
         edits.update(asked.around if chosen else ())
     edited = _edited(text, (it._replace(text=it.text.replace("@", name)) for it in edits))
     is_module = _is_module(tokens)
@@ -74,7 +74,7 @@ def _unused(text: str) -> str:
     return name
 
 
-def _edited(text: str, edits: Iterable[Edit]) -> str:
+def _edited(text: str, edits: Iterable[TextEdit]) -> str:
     parts: list[str] = []
     last = 0
     for it in sorted(edits):
@@ -84,7 +84,7 @@ def _edited(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*parts, text[last:]])
 
 
-def _is_module(tokens: Tokens) -> bool:
+def _is_module(tokens: JsTokens) -> bool:
     """Whether a file imports or exports as modules of ECMAScript do."""
     depth = 0
     for number, it in enumerate(tokens.all):

@@ -23,7 +23,7 @@ _BEFORE_REGEX = frozenset(
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
-class Token(NamedTuple):
+class JsToken(NamedTuple):
     """A token: its text, where it begins, and of which kind it is: ``text`` (a template without parts, too),
     ``number``, ``word``, ``regex`` or ``sign``. A template with parts is a group between signs "`"."""
 
@@ -37,16 +37,16 @@ class Token(NamedTuple):
         return self.begin + len(self.text)
 
 
-class Tokens(NamedTuple):
+class JsTokens(NamedTuple):
     """The tokens of a file, and for each that opens or closes a group the number of its partner."""
 
-    all: Sequence[Token]
+    all: Sequence[JsToken]
     partner: dict[int, int]
 
 
-def tokens_of(text: str) -> Tokens | None:
+def tokens_of(text: str) -> JsTokens | None:
     """The tokens of a text; None where its groups do not close."""
-    found: list[Token] = []
+    found: list[JsToken] = []
     partner: dict[int, int] = {}
     opened: list[tuple[str, int]] = []
     place = 0
@@ -60,39 +60,39 @@ def tokens_of(text: str) -> Tokens | None:
         sign = text[place]
         if sign == "`":
             if whole := _PLAIN_TEMPLATE.match(text, place):
-                found.append(Token(whole[0], place, "text"))
+                found.append(JsToken(whole[0], place, "text"))
                 place = whole.end()
                 continue
             opened.append(("`", len(found)))
-            found.append(Token("`", place, "sign"))
+            found.append(JsToken("`", place, "sign"))
             place = part(place + 1)
             if not text.startswith("${", place):
                 return None
             opened.append(("${", len(found)))
-            found.append(Token("${", place, "sign"))
+            found.append(JsToken("${", place, "sign"))
             place += 2
             continue
         if sign == "}" and opened and opened[-1][0] == "${":
-            _close(found, partner, opened, Token("}", place, "sign"))
+            _close(found, partner, opened, JsToken("}", place, "sign"))
             place = part(place + 1)
             if text.startswith("${", place):
                 opened.append(("${", len(found)))
-                found.append(Token("${", place, "sign"))
+                found.append(JsToken("${", place, "sign"))
                 place += 2
             elif place < len(text):
-                _close(found, partner, opened, Token("`", place, "sign"))
+                _close(found, partner, opened, JsToken("`", place, "sign"))
                 place += 1
             else:
                 return None
             continue
         if sign == "/" and _may_be_regex(found) and (regex := _REGEX.match(text, place)):
-            found.append(Token(regex[0], place, "regex"))
+            found.append(JsToken(regex[0], place, "regex"))
             place = regex.end()
             continue
         it = _TOKEN.match(text, place)
         if it is None:
             return None
-        token = Token(it[0], place, it.lastgroup or "sign")
+        token = JsToken(it[0], place, it.lastgroup or "sign")
         place = it.end()
         if token.text in _CLOSING and token.kind == "sign":
             if not opened or opened[-1][0] != _CLOSING[token.text]:
@@ -102,16 +102,16 @@ def tokens_of(text: str) -> Tokens | None:
             if token.text in "([{" and token.kind == "sign":
                 opened.append((token.text, len(found)))
             found.append(token)
-    return None if opened else Tokens(found, partner)
+    return None if opened else JsTokens(found, partner)
 
 
-def _close(found: list[Token], partner: dict[int, int], opened: list[tuple[str, int]], token: Token) -> None:
+def _close(found: list[JsToken], partner: dict[int, int], opened: list[tuple[str, int]], token: JsToken) -> None:
     _, begin = opened.pop()
     partner[begin], partner[len(found)] = len(found), begin
     found.append(token)
 
 
-def _may_be_regex(found: Sequence[Token]) -> bool:
+def _may_be_regex(found: Sequence[JsToken]) -> bool:
     if not found:
         return True
     last = found[-1]

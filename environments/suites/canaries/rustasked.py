@@ -48,7 +48,7 @@ _ROUNDS = 3
 """Helpers that call helpers."""
 
 
-class Asked(NamedTuple):
+class RustAsked(NamedTuple):
     """Literals that are compared by one call, by their tokens; `call` is None where a macro makes the test. The other
     side is told, if the `side` of the literals is known, as far as its types are `known`."""
 
@@ -110,7 +110,7 @@ class AskedFile(RustFile):
                     if it.parameters:
                         self._learn(it)
 
-    def asked(self, test: RustTest) -> Iterator[Asked]:
+    def asked(self, test: RustTest) -> Iterator[RustAsked]:
         """What a test asks for."""
         if test.is_macro:
             given = arguments(self.found, self.pairs, *test.body)
@@ -129,7 +129,7 @@ class AskedFile(RustFile):
                 self._drop(values, first, second)
             for value in (value for place in sorted(places) for value in values[place]):
                 known = self._known(*value)
-                yield Asked(None, list(self.literals(*value)), 0, known if helper or known != SAME else STANDARD)
+                yield RustAsked(None, list(self.literals(*value)), 0, known if helper or known != SAME else STANDARD)
         body = self._body(test.body)
         alone: dict[str, bool] = {}
         for compared in body.compared:
@@ -150,7 +150,7 @@ class AskedFile(RustFile):
                     # Of a helper that is elsewhere it is not known what it makes of a value.
                     is_less = STANDARD in both or (max(both) == SAME and not is_here)
                     known = STANDARD if is_less else max(both)
-                    yield Asked(compared.call, list(self.literals(*value)), side, known)
+                    yield RustAsked(compared.call, list(self.literals(*value)), side, known)
 
     def _drop(self, values: list[list[Part]], first: int, second: int) -> None:
         """Of two values that are compared with each other one is asked for: that which calls less, or the second."""

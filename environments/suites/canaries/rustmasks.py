@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from environments.suites.canaries.masks import Masked, Masking
-from environments.suites.canaries.rustasked import LEFT, RIGHT, SAME, UNORDERED, Asked, AskedFile
+from environments.suites.canaries.rustasked import LEFT, RIGHT, SAME, UNORDERED, AskedFile, RustAsked
 from environments.suites.canaries.rusttokens import RustToken
 
 _INTEGER = re.compile(r"(?:0x[0-9a-fA-F_]+?|0b[01_]+|0o[0-7_]+|[0-9][0-9_]*)((?:[iu](?:8|16|32|64|128|size))?)")
@@ -150,9 +150,9 @@ def mask_rust(text: str, masking: Masking) -> Masked:
     return Masked(f"{text}{last}{_helpers(masking.report, _by_name(asked, told))}", all_literals)
 
 
-def _guards(file: AskedFile, asked: list[Asked], told: Mapping[int, int]) -> Iterator[tuple[int, int, str]]:
+def _guards(file: AskedFile, asked: list[RustAsked], told: Mapping[int, int]) -> Iterator[tuple[int, int, str]]:
     """What says around a call which masks it compares."""
-    calls: dict[int, list[Asked]] = {}
+    calls: dict[int, list[RustAsked]] = {}
     for it in asked:
         if it.call is not None and any(number in told for number in it.literals):
             calls.setdefault(it.call.first, []).append(it)
@@ -170,7 +170,7 @@ def _guards(file: AskedFile, asked: list[Asked], told: Mapping[int, int]) -> Ite
             yield message.begin, message.end, _format(message.text)
 
 
-def _numbers(found: list[Asked], told: Mapping[int, int]) -> str:
+def _numbers(found: list[RustAsked], told: Mapping[int, int]) -> str:
     """The numbers of the masks, their side, if they have one, and what is known of the types that are compared."""
     with_masks = [it for it in found if any(number in told for number in it.literals)]
     numbers = sorted({told[number] for it in with_masks for number in it.literals if number in told})
@@ -179,9 +179,9 @@ def _numbers(found: list[Asked], told: Mapping[int, int]) -> str:
     return f"&[{', '.join(map(str, numbers))}], {side}, {max(it.known for it in with_masks)}"
 
 
-def _by_name(asked: list[tuple[str, list[Asked]]], told: Mapping[int, int]) -> str:
+def _by_name(asked: list[tuple[str, list[RustAsked]]], told: Mapping[int, int]) -> str:
     """The masks of tests that macros make, by their names: a test's thread has its name."""
-    made: dict[str, list[Asked]] = {}
+    made: dict[str, list[RustAsked]] = {}
     for name, found in asked:
         made.setdefault(name, []).extend(it for it in found if it.call is None)
     return ", ".join(
