@@ -108,7 +108,7 @@ class _PrchainMask(object):
 """
 
 
-class _Place(NamedTuple):
+class _MaskedPlace(NamedTuple):
     """A literal that an assertion asks for: what is replaced begins and ends there, by a text with the mask's number
     in the place of ``{}``. Offsets in bytes."""
 
@@ -125,7 +125,7 @@ def mask_python(text: str, masking: Masking) -> Masked:
     bom, plain = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     try:
         tree = syntax_tree(plain)
-        file = _File(plain)
+        file = _MaskedFile(plain)
         places = {name: file.places(node) for name, node in tests_of(tree)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Masked(text, {})
@@ -159,7 +159,7 @@ def _in_id(literal: str) -> str | None:
     return str(value)
 
 
-class _File:
+class _MaskedFile:
     """A file's text, and what in its tests can be masked."""
 
     def __init__(self, text: str) -> None:
@@ -186,7 +186,7 @@ class _File:
                 return self._starts[first - 1]
         return len(self._bytes)
 
-    def places(self, node: Function) -> list[_Place]:
+    def places(self, node: Function) -> list[_MaskedPlace]:
         """What can be masked in a test, in the order of the text, none inside another."""
         found = [*self._in_body(node)]
         read = Counter(it.id for one in _asked(node.body) for it in _names(one))
@@ -194,13 +194,13 @@ class _File:
         names = {name for name, times in read.items() if times == loads[name]}
         found += self._kept(node, names)
         found += self._parameters(node, names)
-        made: list[_Place] = []
+        made: list[_MaskedPlace] = []
         for it in sorted(found, key=lambda it: (it.begin, -it.end)):
             if not made or it.begin >= made[-1].end:
                 made.append(it)
         return made
 
-    def _in_body(self, node: Function) -> Iterator[_Place]:
+    def _in_body(self, node: Function) -> Iterator[_MaskedPlace]:
         for statement in statements(node.body):
             for condition in _conditions(statement):
                 yield from self._condition(condition)
@@ -211,7 +211,7 @@ class _File:
                     for item in items:
                         yield from self._raised(item.context_expr)
 
-    def _condition(self, test: ast.expr) -> Iterator[_Place]:
+    def _condition(self, test: ast.expr) -> Iterator[_MaskedPlace]:
         match test:
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
                 yield from self._values(_wanted(left, right))
@@ -224,12 +224,12 @@ class _File:
             ):
                 yield self._asking(test, first, "inside", value)
 
-    def _asking(self, test: ast.expr, literal: ast.expr, method: str, value: ast.expr) -> _Place:
+    def _asking(self, test: ast.expr, literal: ast.expr, method: str, value: ast.expr) -> _MaskedPlace:
         """The place of a whole condition about a value."""
         begin, end = self._span(test)
-        return _Place(begin, end, f"{_NAME}({{}}).{method}({self._text(value)})", self._text(literal))
+        return _MaskedPlace(begin, end, f"{_NAME}({{}}).{method}({self._text(value)})", self._text(literal))
 
-    def _call(self, call: ast.Call) -> Iterator[_Place]:
+    def _call(self, call: ast.Call) -> Iterator[_MaskedPlace]:
         """A call that is a statement, and asserts."""
         name = called(call)
         match call.args:
@@ -245,22 +245,22 @@ class _File:
                 for it in more:
                     yield from self._values(it)
 
-    def _raised(self, waiting: ast.expr) -> Iterator[_Place]:
+    def _raised(self, waiting: ast.expr) -> Iterator[_MaskedPlace]:
         match waiting:
             case ast.Call(
                 args=[kind], keywords=[ast.keyword(arg="match", value=ast.Constant(value=str()) as text)]
             ) if called(waiting) in _RAISING:
                 begin, end = self._span(waiting)
                 plain = f"{self._text(waiting.func)}({self._text(kind)})"
-                yield _Place(begin, end, f"{_NAME}({{}}).raised({plain})", self._text(text))
+                yield _MaskedPlace(begin, end, f"{_NAME}({{}}).raised({plain})", self._text(text))
             case ast.Call(args=[kind, ast.Constant(value=str()) as text], func=ast.Attribute(attr=name)) if (
                 name in _RAISING and name.endswith(("Regex", "Regexp"))
             ):
                 begin, end = self._span(waiting)
                 method = self._text(waiting.func).removesuffix("p").removesuffix("Regex")
-                yield _Place(begin, end, f"{_NAME}({{}}).raised({method}({self._text(kind)}))", self._text(text))
+                yield _MaskedPlace(begin, end, f"{_NAME}({{}}).raised({method}({self._text(kind)}))", self._text(text))
 
-    def _values(self, wanted: ast.expr, *, is_parameter: bool = False) -> Iterator[_Place]:
+    def _values(self, wanted: ast.expr, *, is_parameter: bool = False) -> Iterator[_MaskedPlace]:
         """The literals of a value that is written out; a call's arguments are not asked for."""
         match wanted:
             case ast.Constant(value=value) if value is not Ellipsis:
@@ -280,11 +280,11 @@ class _File:
                 yield from self._values(first)
                 yield from self._values(second)
 
-    def _literal(self, node: ast.expr, *, is_parameter: bool) -> _Place:
+    def _literal(self, node: ast.expr, *, is_parameter: bool) -> _MaskedPlace:
         begin, end = self._span(node)
-        return _Place(begin, end, f"{_NAME}({{}})", self._text(node), is_parameter)
+        return _MaskedPlace(begin, end, f"{_NAME}({{}})", self._text(node), is_parameter)
 
-    def _kept(self, node: Function, asked: Collection[str]) -> Iterator[_Place]:
+    def _kept(self, node: Function, asked: Collection[str]) -> Iterator[_MaskedPlace]:
         """Values of names that assertions alone read."""
         stores = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store))
         for statement in statements(node.body):
@@ -292,7 +292,7 @@ class _File:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in asked and stores[name] == 1:
                     yield from self._values(value)
 
-    def _parameters(self, node: Function, asked: Collection[str]) -> Iterator[_Place]:
+    def _parameters(self, node: Function, asked: Collection[str]) -> Iterator[_MaskedPlace]:
         """What ``parametrize`` gives to parameters that assertions ask for."""
         for decorator in node.decorator_list:
             match decorator:
