@@ -253,7 +253,7 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
     if stage.renamed:
         yield f"  {counted(stage.renamed, 'test')} by other names when work is graded"
     if stage.telling:
-        yield f"  {counted(stage.telling, 'test')} masked when work is graded"
+        yield f"  {counted(stage.telling, 'test')} masked when work is graded, which tells whether it is right"
     if stage.duels:
         yield f"  {counted(stage.duels, 'test')} can be made false when work passes"
     if stage.own_plugins:
