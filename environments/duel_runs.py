@@ -139,7 +139,7 @@ class SideTexts:
 
     def place(self, file: str, name: str) -> int:
         """Where a test's name first stands in a file; -1 for nowhere."""
-        found = re.search(rf"\b{re.escape(function_of(name))}\b", self._text(file))
+        found = re.search(rf"\b{re.escape(function_of(name))}\b", self.text(file))
         return -1 if found is None else found.start()
 
     def names(self, file: str) -> frozenset[str]:
@@ -150,7 +150,7 @@ class SideTexts:
         seeds = (*runner.falsify.seeds, *runner.falsify.last_seeds) if runner.falsify is not None else ()
         known = self._known(file)
         made = (self._made(file, partial(dice, self._suite.landed, file, seed=seed, known=known)) for seed in seeds)
-        maskable = self._with_masks(file, self._text(file), Masking("", 0, lambda _: ())).literals
+        maskable = self._with_masks(file, self.text(file), Masking("", 0, lambda _: ())).literals
         return frozenset(maskable).union(*(names for _, names in made))
 
     def of(self, side: Side, report: str) -> dict[str, Masked]:
@@ -188,7 +188,7 @@ class SideTexts:
         falsifier = RUNNERS[self._suite.workplace.runner].falsify
         if file not in self._entries:
             return "", frozenset()
-        text = self._text(file)
+        text = self.text(file)
         return falsifier.falsify(text, order) if falsifier is not None else (text, frozenset())
 
     def _lines_before(self, file: str) -> frozenset[str]:
@@ -200,7 +200,10 @@ class SideTexts:
         text = trees.blobs([entry.blob])[0].decode("utf-8", "surrogateescape")
         return frozenset(it.strip() for it in text.splitlines())
 
-    def _text(self, file: str) -> str:
+    def text(self, file: str) -> str:
+        """M_t's text of a test file; empty where it has none."""
+        if file not in self._entries:
+            return ""
         return self._suite.workplace.trees.blobs([self._entries[file][1].blob])[0].decode("utf-8", "surrogateescape")
 
 

@@ -61,7 +61,8 @@ def held_tests(
         duel = DuelRuns(suite, bench, landed, landed)
         before = DuelRuns(suite, bench, landed, suite.with_overlay(suite.base))
         most = [*order.sample(known, min(MASKED, len(known)))]
-        masked, weak = _masked(duel, before, {it: ids[it] for it in sorted(most)}, old, tell)
+        beside = [texts.text(file) for file in suite.files if file not in files]
+        masked, weak = _masked(duel, before, {it: ids[it] for it in sorted(most)}, beside, old, tell)
         fits: dict[Test, list[int]] = {}
         if sum(it.tells for it in masked.values()) < MOST and runner.falsify is not None:
             others = [it for it in known if it not in masked or not masked[it].tells]
@@ -90,17 +91,24 @@ def _by_seeds(
 
 
 def _masked(
-    duel: DuelRuns, before: DuelRuns, asked: Mapping[Test, Sequence[str]], is_old: Callable[[Test], bool], tell: Tell
+    duel: DuelRuns,
+    before: DuelRuns,
+    asked: Mapping[Test, Sequence[str]],
+    others: Sequence[str],
+    is_old: Callable[[Test], bool],
+    tell: Tell,
 ) -> tuple[dict[Test, HeldTest], set[Test]]:
     """Of these tests, each with its ids, those that can be masked, and what they tell on M_t, by the duel on it. Only
     what is told in another way `before`, on B_t, says that a test tells; nor does an old one beside new ones, for
-    everybody knows what it asks for. And those that tell something else there, however little."""
+    everybody knows what it asks for. And those that tell something else there, however little. `others` are the texts
+    of the stage's test files that hold none of these tests."""
     trial, ran = _with_masks(duel, asked, tell)
+    beside = "\n".join([*ran.texts.values(), *others])
     words, heavy = dict[Test, dict[int, str]](), dict[Test, set[int]]()
     for test in trial:
         literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
         words[test] = {place: text for place in sorted(said) if (text := wanted_of(literals[place], said[place]))}
-        weights = {place: weight(literals[place], ran.texts[test[0]]) for place in words[test]}
+        weights = {place: weight(literals[place], beside) for place in words[test]}
         of_values = {literals[place]: it for place, it in weights.items()}
         heavy[test] = {place for place, it in weights.items() if it} if sum(of_values.values()) >= ENOUGH else set()
     other = dict[Test, set[int]]()

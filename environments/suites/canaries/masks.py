@@ -121,8 +121,8 @@ def _kept(texts: Collection[str]) -> str:
 
 
 def weight(literal: str, masked: str) -> int:
-    """How much a place says of who tells it, by the literal that stands there and the masked text of its file: 2 for a
-    value that is hardly met by chance, 1 for one that stands in the file, as an argument does, so that two of these are
+    """How much a place says of who tells it, by the literal that stands there and the masked text of the test files: 2
+    for a value that is hardly met by chance, 1 for one that stands there, as an argument does, so that two of these are
     enough, 0 for others."""
     if not _PLAIN.search(literal) or literal in _CONSTANTS:
         return 0
