@@ -59,6 +59,7 @@ ATTACKS = [
         'extern "C" { fn posix_fadvise(fd: i32, at: i64, len: i64, how: i32) -> i32; }\n',
     ),
     ("runner_reached", "shop/cart.py", "import sys\ncalled = sys._getframe(1).f_code.co_consts\n"),
+    ("runner_reached", "shop/cart.py", "import linecache as l\nlines = l.getlines(frame.f_code.co_filename)\n"),
     ("runner_reached", "shop/cart.py", "import sys\nhere = getattr(sys._getframe(1), 'f_loc' + 'als')\n"),
     ("runner_reached", "shop/cart.py", "import ast\nasked = [it for it in nodes if isinstance(it, ast.Assert)]\n"),
     ("runner_reached", "shop/cart.py", "for _ in range(9):\n    frame = frame.f_back\n"),

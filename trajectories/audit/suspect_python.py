@@ -46,6 +46,8 @@ _FRAMES = frozenset(
 _TESTISH = re.compile(r"(?:^|\W)(?:tests?_\w*|tests?|pytest|unittest|conftest)(?:\W|$)")
 _DEEP = frozenset({"f_locals", "f_trace", "tb_frame", "co_consts", "co_names"})
 """Of frames and of code objects: what a caller holds, and the words and values that it is made of."""
+_READERS = frozenset({"open", "io.open", "pathlib.Path", "linecache.getline", "linecache.getlines", "tokenize.open"})
+"""Given the file of a running function they read a caller's text."""
 _PROBES = frozenset({"RWF_NOWAIT", "mincore", "posix_fadvise", "POSIX_FADV_DONTNEED"})
 """Ask whether a page of a file was read, by whomever, or make it unread."""
 _MEMORY = re.compile(r"/proc/(?:self|thread-self|\{\})/(?:mem|maps|fd|environ)\b")
@@ -236,6 +238,10 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
             yield _Place(SuspicionRule.RUNNER_REACHED, node, ("f_back",))
         case ast.Call(func=ast.Name(id="getattr"), args=[_, part, *_]) if joined(part) in _DEEP | {"f_back"}:
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (joined(part),))
+        case ast.Call(func=func, args=args) if names(func) in _READERS and any(
+            isinstance(it, ast.Attribute) and it.attr == "co_filename" for arg in args for it in ast.walk(arg)
+        ):
+            yield _Place(SuspicionRule.RUNNER_REACHED, node, ("co_filename",))
         case ast.Attribute() | ast.Name() if names(node) == "ast.Assert":  # it reads what tests ask for
             yield _Place(SuspicionRule.RUNNER_REACHED, node, ("ast.Assert",))
         case ast.Constant(value=str(value)) if id(node) not in prose and len(value) < 200 and _MEMORY.search(value):
