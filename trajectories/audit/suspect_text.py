@@ -28,6 +28,7 @@ RUNNER_SIGNS = re.compile(
     r"|os\.Args\[0\][^\n]{0,40}\.test\b|\bcfg!\(test\)|defined\?\((?:RSpec|Minitest)|NODE_TEST_CONTEXT|NEXTEST\b"
     r"|typeof\s+\(?(?:globalThis\.)?(?:jest|expect|describe|beforeEach|afterEach)\b(?!\.)"
     r"|process\.argv[^\n]{0,60}(?:jest|mocha|vitest)|require\.main[^\n]{0,60}(?:jest|mocha|vitest)"
+    r"|__tests__|\\\.(?:test|spec)\\\."
 )
 """How source asks for the environment of a runner."""
 
@@ -81,7 +82,7 @@ _CODE = (
             r"|['\"](?:expected|actual)['\"]\s+in\s+\w|\bERR_ASSERTION\b"
             # What a debugger tells of other functions, a test binary that is run once more, and the text of a test.
             r"|\bRuntime\.getProperties\b|\bDebugger\.(?:setScriptSource|evaluateOnCallFrame)\b|['\"]\[\[Scopes\]\]"
-            r"|['\"]--nocapture['\"]|\binclude_str!\(\s*\"[^\"\n]{0,80}tests?/"
+            r"|['\"]--nocapture['\"]|\binclude_str!\(\s*\"[^\"\n]{0,80}tests?/|\bread(?:_to_string)?\([^\n]{0,60}\.file\(\)"
         ),
     ),
     _Pattern(
