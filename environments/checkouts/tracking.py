@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from environments.checkouts.extraction import Extraction, TreeCollector, extract_tree, folders_above
 from environments.checkouts.junk import CACHE_TAG, IgnoreRules
-from environments.checkouts.listing import FileListing, ListedFile, list_files, read_files
+from environments.checkouts.listing import FileListing, FolderLister, ListedFile, read_files
 from environments.checkouts.tarball import Member, MemberKind
 from prchain.core.errors import ExtractionFailed
 from prchain.core.git.spool import BlobSpool
@@ -69,6 +69,7 @@ class Tracker:
         self._store = store
         self._start_tree, self._rules_tree = start_tree, ignore_rules_from
         self._workdir = (workdir or sandbox.config.workdir).rstrip("/")
+        self._lister = FolderLister(sandbox, self._workdir)
         self._start = store.entries(start_tree)
         self._start_folders = {above for path in self._start for above in folders_above(path)}
         self._rules = _Rules(store, ignore_rules_from)
@@ -88,7 +89,7 @@ class Tracker:
 
         The first tree is a full extraction, and so is one where much has changed or files have several names.
         """
-        listing = list_files(self._sandbox, self._workdir, self._unlisted, self._listing)
+        listing = self._lister.list(self._unlisted, self._listing)
         if listing is None or not self._tree:
             return self._extract(listing).tree
         if listing is not self._listing or self._unsettled:
@@ -114,7 +115,7 @@ class Tracker:
         tree and the copy, to the same size, and whose time is set back. Raises as `take`.
         """
         self._unlisted = copied.unlisted
-        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        listing = self._lister.list(self._unlisted)
         if listing is None:
             return
         before = copied.listing.files
@@ -140,7 +141,7 @@ class Tracker:
 
         Files of its paths and sizes are its files; others are read. Raises `SandboxError`, `GitError`.
         """
-        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        listing = self._lister.list(self._unlisted)
         if listing is None:
             return
         entries = self._store.entries(tree)
@@ -159,7 +160,7 @@ class Tracker:
 
     def extract(self) -> Extraction:
         """A full extraction, from which later trees are followed."""
-        return self._extract(list_files(self._sandbox, self._workdir, self._unlisted))
+        return self._extract(self._lister.list(self._unlisted))
 
     def _extract(self, listing: FileListing | None) -> Extraction:
         extraction = extract_tree(
