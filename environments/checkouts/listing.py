@@ -58,6 +58,15 @@ _KINDS = (
 _WILD = re.compile(r"([*?\[\\])")
 
 
+class Comparison(NamedTuple):
+    """Whether two files are of one kind, mode and number of names, and lead to the same target; and whether they have
+    one size and were modified in the same second, as fine as the times are that a copy of a sandbox has: an engine's
+    layers keep whole seconds."""
+
+    is_like: bool
+    is_same: bool
+
+
 class ListedFile(NamedTuple):
     """A file, link or other thing that is no folder. `facts` change whenever it does, and no other file has them."""
 
@@ -90,10 +99,12 @@ class ListedFile(NamedTuple):
         """Seconds since the epoch."""
         return float(self._field(6))
 
-    def is_like(self, other: ListedFile) -> bool:
-        """Whether both are of one kind, mode and number of names, and lead to the same target."""
-        mine, others = (file.facts.split(b" ", 5) for file in (self, other))
-        return self.target == other.target and mine[:2] == others[:2] and mine[4] == others[4]
+    def compared(self, other: ListedFile) -> Comparison:
+        """What this file, which may be a copy, has in common with another one."""
+        mine, others = self.facts.split(b" "), other.facts.split(b" ")
+        is_like = self.target == other.target and mine[:2] == others[:2] and mine[4] == others[4]
+        seconds = (fields[6].partition(b".")[0] for fields in (mine, others))
+        return Comparison(is_like, mine[5] == others[5] and next(seconds) == next(seconds))
 
     def _field(self, index: int) -> bytes:
         return self.facts.split(b" ")[index]

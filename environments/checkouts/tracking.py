@@ -120,12 +120,14 @@ class Tracker:
             return
         before = copied.listing.files
         pairs = [(was, listed) for path, listed in listing.files.items() if (was := before.get(path))]
-        same = [(was.facts, it.facts) for was, it in pairs if _is_same(was, it, copied.listing.since - _SECOND)]
+        until = copied.listing.since - _SECOND
+        compared = [(was, listed, listed.compared(was)) for was, listed in pairs]
+        same = [(was.facts, it.facts) for was, it, copy in compared if copy.is_same and was.modified < until]
         self._blobs = {facts: copied.blobs[was] for was, facts in same if was in copied.blobs}
         self._tags = {facts: copied.tags[was] for was, facts in same if was in copied.tags}
         if len(pairs) == len(listing.files) == len(before) and all(
-            listed.is_like(was) and (listed.facts in self._tags or was.facts not in copied.tags)
-            for was, listed in pairs
+            copy.is_like and (listed.facts in self._tags or was.facts not in copied.tags)
+            for was, listed, copy in compared
         ):
             with self._rules:
                 self._settle(copied.tree, dict(copied.entries), self._blobs, listing, copied.caches)
@@ -413,12 +415,6 @@ class _Rules:
         if self._rules is None:
             self._rules = self._git.enter_context(IgnoreRules(*self._source))
         return self._rules
-
-
-def _is_same(was: ListedFile, listed: ListedFile, before: float) -> bool:
-    """Whether a file of a copy has the content of the one that it was copied from; see `Tracker.begin_as`."""
-    modified = was.modified
-    return modified < before and modified // _SECOND == listed.modified // _SECOND and was.size == listed.size
 
 
 def _is_tag(path: bytes) -> bool:

@@ -52,7 +52,7 @@ class Written:
     """Folders in which nothing of lower layers is seen."""
 
 
-class TooMuchWritten(Exception):  # noqa: N818  no error: others tell what changed
+class TooMuchWritten(Exception):
     """More than can be read in little time. There will hardly be less."""
 
 

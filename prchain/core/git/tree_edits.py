@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _MOST = 200
 """Paths that are changed, beyond which an index takes less."""
 
+_DEEPEST = 100
+"""Folders above a path."""
+
 _KEPT = 2_000
 """Folders that are remembered."""
 
@@ -54,7 +57,7 @@ class FolderEdits:
         All paths must be such that a tree can hold them. Raises `GitError`.
         """
         kept = [path for path, entry in changes.items() if entry is not None]
-        if len(changes) > _MOST or any(b"\n" in path for path in changes):
+        if len(changes) > _MOST or any(b"\n" in path or path.count(b"/") > _DEEPEST for path in changes):
             return None
         if any(path.startswith(other + b"/") for other in kept for path in kept):
             return None
