@@ -58,7 +58,7 @@ _KINDS = (
 _WILD = re.compile(r"([*?\[\\])")
 
 
-class Comparison(NamedTuple):
+class Likeness(NamedTuple):
     """Whether two files are of one kind, mode and number of names, and lead to the same target; and whether they have
     one size and were modified in the same second, as fine as the times are that a copy of a sandbox has: an engine's
     layers keep whole seconds."""
@@ -87,7 +87,7 @@ class ListedFile(NamedTuple):
     @property
     def links(self) -> int:
         """How many names the file has."""
-        return int(self._field(4))
+        return int(self.facts.split(b" ", 5)[4])
 
     @property
     def size(self) -> int:
@@ -99,12 +99,12 @@ class ListedFile(NamedTuple):
         """Seconds since the epoch."""
         return float(self._field(6))
 
-    def compared(self, other: ListedFile) -> Comparison:
+    def compared(self, other: ListedFile) -> Likeness:
         """What this file, which may be a copy, has in common with another one."""
         mine, others = self.facts.split(b" "), other.facts.split(b" ")
         is_like = self.target == other.target and mine[:2] == others[:2] and mine[4] == others[4]
         seconds = (fields[6].partition(b".")[0] for fields in (mine, others))
-        return Comparison(is_like, mine[5] == others[5] and next(seconds) == next(seconds))
+        return Likeness(is_like, mine[5] == others[5] and next(seconds) == next(seconds))
 
     def _field(self, index: int) -> bytes:
         return self.facts.split(b" ")[index]
@@ -167,7 +167,7 @@ class FolderLister:
         """What is seen of the layers under the upper one; None where that is not known."""
         self._folders: set[bytes] = set()
         """The folders that these files are in."""
-        self._is_too_much = False
+        self._is_of_no_use = False
         self._last: FileListing | None = None
         self._made_of: tuple[object, ...] = ()
         """What was written when the last listing was made."""
@@ -176,14 +176,14 @@ class FolderLister:
         """As `list_files`; raises as that does."""
         layer = self._sandbox.upper_layer(self._workdir) if isinstance(self._sandbox, HasUpperLayer) else None
         if layer != self._layer:
-            self._layer, self._under, self._is_too_much = layer, None, False
+            self._layer, self._under, self._is_of_no_use = layer, None, False
         if leave_out != self._leave_out:
             self._leave_out, self._under = leave_out, None
-        if layer is not None and not self._is_too_much:
+        if layer is not None and not self._is_of_no_use:
             try:
                 return self._on_layers(layer, before)
             except TooMuchWritten:
-                self._is_too_much = True
+                self._is_of_no_use = True
         return self._list(before)
 
     def _list(self, before: FileListing | None) -> FileListing | None:
@@ -209,6 +209,9 @@ class FolderLister:
         }
         if _young((listed.facts for listed in under.values()), layer.since):
             return listing  # something was written, seen and removed meanwhile
+        if any(listed.links != 1 for listed in under.values()):
+            self._is_of_no_use = True  # a kernel may keep names of one file together, and copy the one that is written
+            return listing
         self._under = under
         self._folders = {above for path in under for above in folders_above(path)}
         return self._joined(second, since, listing) if since > layer.since else listing

@@ -2,7 +2,8 @@
 
 What this cannot see: a page that a process in the background goes on writing through a shared mapping (the kernel
 notes the first write alone, until the page has reached the disk), and what root in the sandbox, or a process that
-meddles with ours, makes `find` and `tar` say. So take the tree that a stage ends with from `Tracker.extract`.
+meddles with ours, makes `find` and `tar` say; where an upper layer is read, that is of the first listing and of new
+contents alone. So take the tree that a stage ends with from `Tracker.extract`.
 """
 
 from __future__ import annotations

@@ -72,13 +72,13 @@ def read_upper(layer: UpperLayer, leave_out: Collection[bytes] = ()) -> Written 
                 opened.callback(os.close, folder)
                 if _has(folder, layer.attributes + _OPAQUE) or _has(folder, layer.attributes + _REDIRECT):
                     return None
-            _Reader(layer.attributes, frozenset(leave_out), written).read(folder, b"", 0)
+            _UpperReader(layer.attributes, frozenset(leave_out), written).read(folder, b"", 0)
     except OSError:
         return None
     return written
 
 
-class _Reader:
+class _UpperReader:
     def __init__(self, attributes: str, leave_out: frozenset[bytes], written: Written) -> None:
         self._attributes = attributes
         self._leave_out = leave_out

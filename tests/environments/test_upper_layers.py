@@ -267,6 +267,17 @@ def test_too_much_is_not_read_once_more(
     assert lister.list() is not None
 
 
+def test_files_of_several_names_are_not_followed_in_the_layer_alone(box: Layered) -> None:
+    os.link(box.folder / "a", box.folder.parent / "elsewhere")
+    assert box.layer is not None
+    time.sleep(0.02)
+    box.layer = replace(box.layer, since=time.time())
+    time.sleep(0.08)
+    lister = FolderLister(box, str(box.folder))
+    found = [lister.list() for _ in range(2)]
+    assert all(listed is not None and listed.records for listed in found) and box.commands == 2
+
+
 def test_what_was_made_while_all_files_were_listed_is_not_taken_for_older(box: Layered) -> None:
     """Such a file may have been written and removed between two looks at the layer."""
     lister = FolderLister(box, str(box.folder))
@@ -302,6 +313,39 @@ def test_every_tree_of_a_sandbox_on_an_overlay_is_that_of_an_extraction(
     store = new_store(tmp_path)
     with _on_a_layer(store, plant(store, START)) as sandbox:
         assert listings_of_agents(sandbox, store, monkeypatch) < 3
+
+
+_SYSTEM_CALLS = """
+import mmap, os
+for name in ("opaque", "redirect", "whiteout", "metacopy"):
+    try:
+        os.setxattr("d", f"user.overlay.{name}", b"y")
+    except OSError:
+        pass
+try:
+    os.mknod("many/x.new", 0o020000, 0)
+    os.rename("many/x.new", "many/x")
+except OSError:
+    pass
+before = os.stat("a")
+with open("a", "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+    memory[0:1] = b"O"
+os.utime("a", ns=(before.st_atime_ns, before.st_mtime_ns))
+"""
+
+
+@pytest.mark.usefixtures("overlaid")
+def test_nothing_is_hidden_by_attributes_that_an_agent_sets(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    start = plant(store, START)
+    with _on_a_layer(store, start) as sandbox:
+        tracker = Tracker(sandbox, store, start_tree=start, ignore_rules_from=start)
+        tracker.take()
+        done = sandbox.exec("/usr/bin/python3 -", stdin=_SYSTEM_CALLS.encode())
+        if done.exit_code == 127:
+            pytest.skip("there is no python3 in the sandbox")
+        check_tree(sandbox, store, tracker, start, done.text)
+        assert set(store.entries(tracker.take())) == set(store.entries(start))
 
 
 @pytest.mark.usefixtures("overlaid")
