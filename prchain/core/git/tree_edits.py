@@ -107,9 +107,9 @@ class FolderEdits:
 
     def _edit(self, tree: str | None, changes: _Changes, new: dict[str, bytes]) -> str | None:
         """The id of a folder after its changes, None where nothing is left of it; notes what is to be written."""
-        if tree is not None and tree not in self._folders:
+        before = self._folders.get(tree) if tree is not None else {}
+        if before is None:
             raise _UnknownError
-        before = self._folders[tree] if tree is not None else {}
         names = dict(before)
         for name, entry in changes.here.items():
             if entry is not None:
