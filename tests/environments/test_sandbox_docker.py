@@ -351,6 +351,27 @@ class TestDocker(conformance.Conformance, StreamConformance):
             assert sandbox.exec("ls -A /tmp").output == b".prchain\n"
             assert listings_of_agents(sandbox, store, monkeypatch) < 4
 
+    def test_a_snapshot_pauses_a_container_in_which_something_runs_and_no_other(
+        self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with make() as sandbox:
+            pauses = []
+            commit = sandbox._client.api.commit
+
+            def noted(*arguments: Any, **named: Any) -> Any:
+                pauses.append(named["pause"])
+                return commit(*arguments, **named)
+
+            monkeypatch.setattr(sandbox._client.api, "commit", noted)
+            sandbox.snapshot()
+            stream = sandbox.stream("sleep 60")
+            sandbox.snapshot()
+            stream.close()
+            sandbox.snapshot()
+            sandbox.exec("sleep 60 >/dev/null 2>&1 &")
+            sandbox.snapshot()
+            assert pauses == [False, True, False, True]
+
     @pytest.mark.parametrize("cause", ["driver", "place", "attributes", "mount"])
     def test_an_upper_layer_that_is_not_known_to_be_the_containers_is_none(
         self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cause: str
