@@ -13,11 +13,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import stat
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from environments.checkouts.extraction import folders_above
 from environments.checkouts.tarball import MemberKind, members
+from environments.sandboxes.sandbox import HasUpperLayer
+from environments.sandboxes.upper_layers import TooMuchWritten, UpperLayer, Written, read_upper
 from prchain.core.errors import ExtractionFailed
 
 if TYPE_CHECKING:
@@ -42,7 +47,24 @@ _LIST = (
 _READ = "tar -c --null --no-unquote --no-recursion --hard-dereference -T - -f - 2>/dev/null"
 _FACTS = re.compile(rb"[A-Za-z] [0-7]{1,4} \d+ \d+ \d+ \d+ -?\d+\.\d+ \d+\.\d+\Z")
 _LEADS_OUT = re.compile(rb"(?:\A|/)\.{0,2}(?:/|\Z)")
+_KINDS = (
+    (stat.S_ISREG, b"f"),
+    (stat.S_ISLNK, b"l"),
+    (stat.S_ISFIFO, b"p"),
+    (stat.S_ISSOCK, b"s"),
+    (stat.S_ISCHR, b"c"),
+    (stat.S_ISBLK, b"b"),
+)
 _WILD = re.compile(r"([*?\[\\])")
+
+
+class Likeness(NamedTuple):
+    """Whether two files are of one kind, mode and number of names, and lead to the same target; and whether they have
+    one size and were modified in the same second, as fine as the times are that a copy of a sandbox has: an engine's
+    layers keep whole seconds."""
+
+    is_like: bool
+    is_same: bool
 
 
 class ListedFile(NamedTuple):
@@ -65,7 +87,7 @@ class ListedFile(NamedTuple):
     @property
     def links(self) -> int:
         """How many names the file has."""
-        return int(self._field(4))
+        return int(self.facts.split(b" ", 5)[4])
 
     @property
     def size(self) -> int:
@@ -77,10 +99,12 @@ class ListedFile(NamedTuple):
         """Seconds since the epoch."""
         return float(self._field(6))
 
-    def is_like(self, other: ListedFile) -> bool:
-        """Whether both are of one kind, mode and number of names, and lead to the same target."""
-        mine, others = (file.facts.split(b" ", 5) for file in (self, other))
-        return self.target == other.target and mine[:2] == others[:2] and mine[4] == others[4]
+    def compared(self, other: ListedFile) -> Likeness:
+        """What this file, which may be a copy, has in common with another one."""
+        mine, others = self.facts.split(b" "), other.facts.split(b" ")
+        is_like = self.target == other.target and mine[:2] == others[:2] and mine[4] == others[4]
+        seconds = (fields[6].partition(b".")[0] for fields in (mine, others))
+        return Likeness(is_like, mine[5] == others[5] and next(seconds) == next(seconds))
 
     def _field(self, index: int) -> bytes:
         return self.facts.split(b" ")[index]
@@ -88,9 +112,10 @@ class ListedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileListing:
-    """Everything below a folder by path, except folders and what is in a ``.git``. Equal ones have equal `records`."""
+    """Everything below a folder by path, except folders and what is in a ``.git``."""
 
     records: bytes
+    """Equal ones of two listings say that they are; empty where the files were not listed by one command."""
     files: Mapping[bytes, ListedFile]
     fresh: frozenset[bytes]
     since: float
@@ -123,9 +148,118 @@ class FileListing:
                 listed = ListedFile(path, fact, target)
                 may_be_fresh.add(fact)
             files[path] = listed
-        first = b"%.10f" % since
-        fresh = frozenset(fact for fact in may_be_fresh if fact[fact.rfind(b" ") + 1 :] >= first)
-        return cls(records, files, fresh, since)
+        return cls(records, files, _young(may_be_fresh, since), since)
+
+
+class FolderLister:
+    """Lists a folder of a sandbox again and again; see `list_files`.
+
+    Where what the sandbox wrote lies in an upper layer that can be read (`HasUpperLayer`), that layer alone is read
+    after the first time. What was seen of the layers under it stays: it cannot change, and what hides it is written.
+    """
+
+    def __init__(self, sandbox: Sandbox, workdir: str) -> None:
+        self._sandbox = sandbox
+        self._workdir = workdir
+        self._layer: UpperLayer | None = None
+        self._leave_out: Collection[bytes] = ()
+        self._under: dict[bytes, ListedFile] | None = None
+        """What is seen of the layers under the upper one; None where that is not known."""
+        self._folders: set[bytes] = set()
+        """The folders that these files are in."""
+        self._is_of_no_use = False
+        self._last: FileListing | None = None
+        self._made_of: tuple[object, ...] = ()
+        """What was written when the last listing was made."""
+
+    def list(self, leave_out: Collection[bytes] = (), before: FileListing | None = None) -> FileListing | None:
+        """As `list_files`; raises as that does."""
+        layer = self._sandbox.upper_layer(self._workdir) if isinstance(self._sandbox, HasUpperLayer) else None
+        if layer != self._layer:
+            self._layer, self._under, self._is_of_no_use = layer, None, False
+        if leave_out != self._leave_out:
+            self._leave_out, self._under = leave_out, None
+        if layer is not None and not self._is_of_no_use:
+            try:
+                return self._on_layers(layer, before)
+            except TooMuchWritten:
+                self._is_of_no_use = True
+        return self._list(before)
+
+    def _list(self, before: FileListing | None) -> FileListing | None:
+        return list_files(self._sandbox, self._workdir, self._leave_out, before)
+
+    def _on_layers(self, layer: UpperLayer, before: FileListing | None) -> FileListing | None:
+        if self._under is not None:
+            since = time.time() - _TICK
+            written = read_upper(layer, self._leave_out)
+            if written is not None and since > layer.since:
+                return self._joined(written, since, before)
+            return self._list(before)
+        first = read_upper(layer, self._leave_out)
+        listing = self._list(before)
+        since = time.time() - _TICK
+        second = read_upper(layer, self._leave_out)
+        if listing is None or first is None or second is None:
+            return listing
+        under = {
+            path: listed
+            for path, listed in listing.files.items()
+            if path not in first.files and path not in second.files
+        }
+        if _young((listed.facts for listed in under.values()), layer.since):
+            return listing  # something was written, seen and removed meanwhile
+        if any(listed.links != 1 for listed in under.values()):
+            self._is_of_no_use = True  # a kernel may keep names of one file together, and copy the one that is written
+            return listing
+        self._under = under
+        self._folders = {above for path in under for above in folders_above(path)}
+        return self._joined(second, since, listing) if since > layer.since else listing
+
+    def _joined(self, written: Written, since: float, before: FileListing | None) -> FileListing:
+        """The listing of what is written and what is seen under it."""
+        if before is not None and before.since > since:
+            before = None  # a clock that was set back: facts may be fresh once more
+        facts_of = {path: (_facts_of(status), target) for path, (status, target) in written.files.items()}
+        made_of = facts_of, written.folders, written.gone, written.emptied
+        if before is not None and before is self._last and not before.fresh and made_of == self._made_of:
+            return before
+        known = before.files if before else {}
+        may_be_fresh = set(before.fresh) if before else set()
+        files = self._seen_under(written)
+        for path, (facts, target) in facts_of.items():
+            listed = known.get(path)
+            if listed is None or listed.facts != facts or listed.target != target:
+                listed = ListedFile(path, facts, target)
+                may_be_fresh.add(facts)
+            files[path] = listed
+        listing = FileListing(b"", files, _young(may_be_fresh, since), since)
+        self._last, self._made_of = listing, made_of
+        return listing
+
+    def _seen_under(self, written: Written) -> dict[bytes, ListedFile]:
+        seen = dict(self._under or {})
+        for path in (*written.files, *written.gone, *written.folders):
+            seen.pop(path, None)
+        hiding = self._folders & (written.files.keys() | written.gone | written.emptied)
+        if hiding:
+            for path in [path for path in seen if not hiding.isdisjoint(folders_above(path))]:
+                del seen[path]
+        return seen
+
+
+def _young(facts: Iterable[bytes], since: float) -> frozenset[bytes]:
+    """The facts of files that have changed since then."""
+    first = b"%.10f" % since
+    return frozenset(fact for fact in facts if fact[fact.rfind(b" ") + 1 :] >= first)
+
+
+def _facts_of(status: os.stat_result) -> bytes:
+    """As `find` prints them."""
+    kind = next((sign for is_it, sign in _KINDS if is_it(status.st_mode)), b"U")
+    modified, changed = (divmod(at, 1_000_000_000) for at in (status.st_mtime_ns, status.st_ctime_ns))
+    mode, numbers = stat.S_IMODE(status.st_mode), (status.st_dev, status.st_ino, status.st_nlink, status.st_size)
+    return b"%s %o %d %d %d %d %d.%09d0 %d.%09d0" % (kind, mode, *numbers, *modified, *changed)
 
 
 def list_files(

@@ -2,7 +2,8 @@
 
 What this cannot see: a page that a process in the background goes on writing through a shared mapping (the kernel
 notes the first write alone, until the page has reached the disk), and what root in the sandbox, or a process that
-meddles with ours, makes `find` and `tar` say. So take the tree that a stage ends with from `Tracker.extract`.
+meddles with ours, makes `find` and `tar` say; where an upper layer is read, that is of the first listing and of new
+contents alone. So take the tree that a stage ends with from `Tracker.extract`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from environments.checkouts.extraction import Extraction, TreeCollector, extract_tree, folders_above
 from environments.checkouts.junk import CACHE_TAG, IgnoreRules
-from environments.checkouts.listing import FileListing, ListedFile, list_files, read_files
+from environments.checkouts.listing import FileListing, FolderLister, ListedFile, read_files
 from environments.checkouts.tarball import Member, MemberKind
 from prchain.core.errors import ExtractionFailed
 from prchain.core.git.spool import BlobSpool
@@ -69,6 +70,7 @@ class Tracker:
         self._store = store
         self._start_tree, self._rules_tree = start_tree, ignore_rules_from
         self._workdir = (workdir or sandbox.config.workdir).rstrip("/")
+        self._lister = FolderLister(sandbox, self._workdir)
         self._start = store.entries(start_tree)
         self._start_folders = {above for path in self._start for above in folders_above(path)}
         self._rules = _Rules(store, ignore_rules_from)
@@ -88,7 +90,7 @@ class Tracker:
 
         The first tree is a full extraction, and so is one where much has changed or files have several names.
         """
-        listing = list_files(self._sandbox, self._workdir, self._unlisted, self._listing)
+        listing = self._lister.list(self._unlisted, self._listing)
         if listing is None or not self._tree:
             return self._extract(listing).tree
         if listing is not self._listing or self._unsettled:
@@ -114,17 +116,19 @@ class Tracker:
         tree and the copy, to the same size, and whose time is set back. Raises as `take`.
         """
         self._unlisted = copied.unlisted
-        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        listing = self._lister.list(self._unlisted)
         if listing is None:
             return
         before = copied.listing.files
         pairs = [(was, listed) for path, listed in listing.files.items() if (was := before.get(path))]
-        same = [(was.facts, it.facts) for was, it in pairs if _is_same(was, it, copied.listing.since - _SECOND)]
+        until = copied.listing.since - _SECOND
+        compared = [(was, listed, listed.compared(was)) for was, listed in pairs]
+        same = [(was.facts, it.facts) for was, it, copy in compared if copy.is_same and was.modified < until]
         self._blobs = {facts: copied.blobs[was] for was, facts in same if was in copied.blobs}
         self._tags = {facts: copied.tags[was] for was, facts in same if was in copied.tags}
         if len(pairs) == len(listing.files) == len(before) and all(
-            listed.is_like(was) and (listed.facts in self._tags or was.facts not in copied.tags)
-            for was, listed in pairs
+            copy.is_like and (listed.facts in self._tags or was.facts not in copied.tags)
+            for was, listed, copy in compared
         ):
             with self._rules:
                 self._settle(copied.tree, dict(copied.entries), self._blobs, listing, copied.caches)
@@ -140,7 +144,7 @@ class Tracker:
 
         Files of its paths and sizes are its files; others are read. Raises `SandboxError`, `GitError`.
         """
-        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        listing = self._lister.list(self._unlisted)
         if listing is None:
             return
         entries = self._store.entries(tree)
@@ -159,7 +163,7 @@ class Tracker:
 
     def extract(self) -> Extraction:
         """A full extraction, from which later trees are followed."""
-        return self._extract(list_files(self._sandbox, self._workdir, self._unlisted))
+        return self._extract(self._lister.list(self._unlisted))
 
     def _extract(self, listing: FileListing | None) -> Extraction:
         extraction = extract_tree(
@@ -412,12 +416,6 @@ class _Rules:
         if self._rules is None:
             self._rules = self._git.enter_context(IgnoreRules(*self._source))
         return self._rules
-
-
-def _is_same(was: ListedFile, listed: ListedFile, before: float) -> bool:
-    """Whether a file of a copy has the content of the one that it was copied from; see `Tracker.begin_as`."""
-    modified = was.modified
-    return modified < before and modified // _SECOND == listed.modified // _SECOND and was.size == listed.size
 
 
 def _is_tag(path: bytes) -> bool:

@@ -41,6 +41,7 @@ from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import SandboxConfig
 from environments.sandboxes.server import SCRIPT
 from environments.sandboxes.streams import ChannelledStream
+from environments.sandboxes.upper_layers import UpperLayer, are_nested
 from prchain.core.errors import (
     EngineUnavailable,
     ImageMissing,
@@ -128,6 +129,7 @@ class LocalSandbox(ChannelledSandbox):
         """What it is being made from."""
         self._layers: tuple[Path, ...] = ()
         self._written_below = 0
+        self._since = 0.0
         self._family = family or LayerFamily()
         with self._family.lock:
             self._family.members.append(self)
@@ -151,6 +153,7 @@ class LocalSandbox(ChannelledSandbox):
     def _make(self) -> ProcessTransport:
         folder = self._folder = new_folder()
         (folder / "streams").mkdir()
+        self._since = (folder / "streams").stat().st_ctime
         state, begin = self._state(), self.begin_with
         self._layers, self._written_below = (), 0
         if begin is not None and not self._unsafe and begin.is_mounted and layers_work():
@@ -245,6 +248,17 @@ class LocalSandbox(ChannelledSandbox):
                 )
             arguments += ["--ro-bind", laid.source, laid.path]
         return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
+
+    def upper_layer(self, folder: str) -> UpperLayer | None:
+        """See `HasUpperLayer`: of the workdir and what is below it."""
+        path, workdir = (posixpath.normpath(name) for name in (folder, self.config.workdir))
+        is_below = path == workdir or path.startswith(workdir.rstrip("/") + "/")
+        laid = any(are_nested(path, posixpath.normpath(laid.path)) for laid in self.config.laid)
+        if not self._layers or not is_below or laid:
+            return None
+        names = posixpath.relpath(path, workdir)
+        below = ("work", *(names.split("/") if names != "." else ()))
+        return UpperLayer(self._state(), below, "user.overlay.", self._since)
 
     def _begin_stream(
         self, command: str, cwd: str, environment: Mapping[str, str], kill: Callable[[], None]

@@ -12,6 +12,8 @@ from enum import StrEnum
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self, runtime_checkable
 
+from environments.sandboxes.upper_layers import UpperLayer
+
 WORKDIR = "/testbed"
 """Where our images have the repository."""
 
@@ -252,3 +254,12 @@ class SharesFiles(Sandbox, Protocol):
     @property
     def shared(self) -> tuple[str, ...]:
         """The folders of these files, perhaps none."""
+
+
+@runtime_checkable
+class HasUpperLayer(Sandbox, Protocol):
+    """A sandbox that may stand on an overlay of this machine."""
+
+    def upper_layer(self, folder: str) -> UpperLayer | None:
+        """What it wrote below a folder since it began; None where this process cannot tell. Another one after
+        `restore`. Raises as `exec`."""

@@ -142,15 +142,9 @@ def _placing(image: str, bench_trees: BenchTrees, name: str, turns: int) -> list
             timed(
                 "extracted", partial(extract_tree, sandbox, bench_trees.store, start_tree=tree, ignore_rules_from=tree)
             )
-            tracker = Tracker(sandbox, bench_trees.store, start_tree=tree, ignore_rules_from=tree)
-            assert tracker.take() == bench_trees.landed
-            paths = [path.decode() for path in list(bench_trees.store.entries(bench_trees.landed))[:CHANGED]]
-            for step in range(STEPS):
-                time.sleep(_TICK)
-                tracker.take()
-                timed("idle", tracker.take)
-                sandbox.exec("".join(f"echo {step} >> {shlex.quote(path)}\n" for path in paths))
-                timed("changed", tracker.take)
+            _steps(sandbox, bench_trees, "", timed)
+            sandbox.restore(sandbox.snapshot())
+            _steps(sandbox, bench_trees, _KEPT_BASE, timed)
     medians = {label: median(values) for label, values in seconds.items()}
     bench = f"a stage on {name}, median of {turns}, of the rest {min(turns, FEW)}"
     large = medians["clone"] > 1.0  # a clone of few files takes less than a command by the engine
@@ -168,9 +162,33 @@ def _placing(image: str, bench_trees: BenchTrees, name: str, turns: int) -> list
         ),
         *(Measure(bench, words, medians[label], "s") for label, words, _ in _KEPT),
         Measure(bench, "a full extraction", medians["extracted"], "s"),
-        Measure(bench, "the tree after a step that changed nothing", medians["idle"] * 1000, "ms", 20.0),
-        Measure(bench, f"the tree after a step that changed {CHANGED} files", medians["changed"] * 1000, "ms", 60.0),
+        *(
+            Measure(
+                bench, f"the tree after a step that changed {words}{where}", medians[label + where] * 1000, "ms", goal
+            )
+            for where in ("", _KEPT_BASE)
+            for label, words, goal in (("idle", "nothing", 20.0), ("changed", f"{CHANGED} files", 60.0))
+        ),
     ]
+
+
+_KEPT_BASE = ", in a sandbox that began with a kept base"
+
+
+def _steps(
+    sandbox: DockerSandbox, bench_trees: BenchTrees, where: str, timed: Callable[[str, Callable[[], object]], None]
+) -> None:
+    """Follow the tree of a sandbox that holds M_{t-1}."""
+    tree = bench_trees.landed
+    tracker = Tracker(sandbox, bench_trees.store, start_tree=tree, ignore_rules_from=tree)
+    tracker.take()
+    paths = [path.decode() for path in list(bench_trees.store.entries(tree))[:CHANGED]]
+    for step in range(STEPS):
+        time.sleep(_TICK)
+        tracker.take()
+        timed(f"idle{where}", tracker.take)
+        sandbox.exec("".join(f"echo {step} >> {shlex.quote(path)}\n" for path in paths))
+        timed(f"changed{where}", tracker.take)
 
 
 _KEPT = (

@@ -32,6 +32,7 @@ from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxLost
 from prchain.core.processes.alive import this_process
 from tests.environments import conformance
 from tests.environments.bare_image import bare_image
+from tests.environments.layered_trees import START, listings_of_agents
 from tests.environments.relays import serving_echo
 from tests.environments.stream_conformance import StreamConformance
 from tests.prchain.treeworld import new_store, plant
@@ -336,6 +337,58 @@ class TestDocker(conformance.Conformance, StreamConformance):
                     command
                 )
             assert trees[0] == trees[1] == start and len(set(trees)) == 6
+
+    @pytest.mark.parametrize("user", ["agent", "0"])
+    def test_trees_are_read_out_of_the_upper_layer_where_it_is_this_machines(
+        self, make: Callable[..., DockerSandbox], user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = new_store(tmp_path)
+        with make(user=user) as sandbox:
+            place_tree(sandbox, store, plant(store, START))
+            sandbox.restore(sandbox.snapshot())
+            if sandbox.upper_layer("/testbed") is None:
+                pytest.skip("the engine's layers cannot be read here")
+            assert sandbox.exec("ls -A /tmp").output == b".prchain\n"
+            assert listings_of_agents(sandbox, store, monkeypatch) < 4
+
+    def test_a_snapshot_pauses_a_container_in_which_something_runs_and_no_other(
+        self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with make() as sandbox:
+            pauses = []
+            commit = sandbox._client.api.commit
+
+            def noted(*arguments: Any, **named: Any) -> Any:
+                pauses.append(named["pause"])
+                return commit(*arguments, **named)
+
+            monkeypatch.setattr(sandbox._client.api, "commit", noted)
+            sandbox.snapshot()
+            stream = sandbox.stream("sleep 60")
+            sandbox.snapshot()
+            stream.close()
+            sandbox.snapshot()
+            sandbox.exec("sleep 60 >/dev/null 2>&1 &")
+            sandbox.snapshot()
+            assert pauses == [False, True, False, True]
+
+    @pytest.mark.parametrize("cause", ["driver", "place", "attributes", "mount"])
+    def test_an_upper_layer_that_is_not_known_to_be_the_containers_is_none(
+        self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cause: str
+    ) -> None:
+        with make() as sandbox:
+            attributes = sandbox._container.attrs
+            match cause:
+                case "driver":
+                    attributes["GraphDriver"]["Name"] = "fuse-overlayfs"
+                case "place":
+                    attributes["GraphDriver"]["Data"]["UpperDir"] = str(tmp_path)
+                case "attributes":
+                    monkeypatch.setattr(environments.sandboxes.docker, "reads_attributes", lambda _: False)
+                case _:
+                    attributes["Mounts"] = [{"Destination": "/testbed/data"}]
+            assert sandbox.upper_layer("/testbed") is None
+            assert sandbox.exec("ls -A /tmp").output == b".prchain\n"
 
 
 def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(client: Any) -> None:

@@ -23,6 +23,7 @@ from prchain.core.git.output import path_text, split_nul
 from prchain.core.git.patches import parse_patch
 from prchain.core.git.process import GitStream
 from prchain.core.git.repository import GitRepository
+from prchain.core.git.tree_edits import FolderEdits
 
 FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 
@@ -85,6 +86,7 @@ class TreeStore(GitRepository):
         self._trees: dict[str, str] = {}
         self._listings: dict[str, dict[bytes, TreeEntry]] = {}
         self._lock = threading.Lock()
+        self._folder_edits = FolderEdits(self)
 
     @classmethod
     def open(cls, path: Path, alternates: Sequence[Path] = ()) -> TreeStore:
@@ -253,6 +255,12 @@ class TreeStore(GitRepository):
         """
         if not changes:
             return self.tree_of(tree)
+        _check_names(changes)
+        is_plain = all(map(is_storable, changes))
+        edited = self._folder_edits.edited(self.tree_of(tree), changes) if is_plain else None
+        if edited is not None:
+            self._trees[edited] = edited
+            return edited
         # A mirror may lack a blob (too large to be kept) that no one needs as long as the path is left alone.
         return self._through_index(self.tree_of(tree), changes, ("--missing-ok",))
 
@@ -307,9 +315,7 @@ class TreeStore(GitRepository):
     def _through_index(
         self, base: str | None, changes: Mapping[bytes, TreeEntry | None], options: tuple[str, ...]
     ) -> str:
-        refused = [path for path, entry in changes.items() if entry and not is_storable(path, entry.mode)]
-        if refused:
-            raise GitError(f"{path_text(refused[0])!r} is no name that a tree can hold")
+        _check_names(changes)
         zeros = "0" * (64 if self.object_format == "sha256" else 40)
         with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tempfile.TemporaryFile() as feed:
             index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
@@ -330,6 +336,13 @@ class TreeStore(GitRepository):
     def _call(self, *arguments: str, feed: IO[bytes] | None = None, environment: Mapping[str, str]) -> bytes:
         with self.stream(*arguments, feed=feed, environment=environment) as output:
             return output.read()
+
+
+def _check_names(changes: Mapping[bytes, TreeEntry | None]) -> None:
+    """Raise `GitError` for a name that no tree can hold."""
+    refused = [path for path, entry in changes.items() if entry and not is_storable(path, entry.mode)]
+    if refused:
+        raise GitError(f"{path_text(refused[0])!r} is no name that a tree can hold")
 
 
 def is_storable(path: bytes, mode: str = FILE) -> bool:

@@ -3,9 +3,8 @@ appendix F)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.core.llm.gateway import Gateway
@@ -71,6 +70,8 @@ class CandidateMaker:
         self._spec = spec
         self._access: StageAccess = spec.stage
         self._roots = (workdir,)
+        self._defined: dict[str, bool] = {}
+        """Whether S_t defines a name, of those that were asked for: git goes through all files for each question."""
         self._roller = Roller(gateway, agent, spec, observers)
         self._curator = Curator(gateway, agent.tools, sample=spec.sample)
         self._judge: ClaimJudge = LlmClaimJudge(gateway, sample=spec.sample)
@@ -185,6 +186,13 @@ class CandidateMaker:
         place = pick_by_rule(self._graph, scored, tried, shown_before, self._roots)
         return place, 0.0, None if place else "no step without progress has a node to go for"
 
+    def _defined_of(self, words: Iterable[str]) -> set[str]:
+        asked = set(words)
+        new = asked - self._defined.keys()
+        found = defined_names_at(self._access.trees, self._access.start, new) if new else set()
+        self._defined |= {word: word in found for word in new}
+        return {word for word in asked if self._defined[word]}
+
     def _examined(
         self,
         subject: str,
@@ -205,18 +213,13 @@ class CandidateMaker:
         if not self._options.ground:
             return UNGROUNDED, [], 0.0
         shown = self._observed(before)
-        access = self._access
-
-        def defined(words: Any) -> set[str]:
-            return defined_names_at(access.trees, access.start, words)
-
-        faults = unshown(reply.text, parsed.calls, shown, defined, self._roots)
+        faults = unshown(reply.text, parsed.calls, shown, self._defined_of, self._roots)
         if faults:
             return UNGROUNDED, faults, 0.0
         entry = Entry(
             0, self._spec.position, 1, seed.steps[at].number, EntryKind.TURN, "assistant", reply.text, tool_calls=calls
         )
-        verdict = self._judge.judge(subject, access.query, before, transcript([entry]))
+        verdict = self._judge.judge(subject, self._access.query, before, transcript([entry]))
         return UNGROUNDED, list(verdict.faults), verdict.usd
 
     def _observed(self, entries: Sequence[Entry]) -> Shown:
