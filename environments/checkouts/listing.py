@@ -10,6 +10,7 @@ The kernel's clock for files ticks, so that two changes within a tick look alike
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -27,6 +28,8 @@ from prchain.core.errors import ExtractionFailed
 
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox
+
+log = logging.getLogger(__name__)
 
 _TICK = 0.05
 """Seconds that the kernel's clock for files lags behind the time of day at most: it ticks every 1 to 10 ms."""
@@ -177,14 +180,20 @@ class FolderLister:
         layer = self._sandbox.upper_layer(self._workdir) if isinstance(self._sandbox, HasUpperLayer) else None
         if layer != self._layer:
             self._layer, self._under, self._is_of_no_use = layer, None, False
+        elif layer is None and self._last is None and not self._is_of_no_use:
+            self._give_up("what it wrote cannot be seen from here")
         if leave_out != self._leave_out:
             self._leave_out, self._under = leave_out, None
         if layer is not None and not self._is_of_no_use:
             try:
                 return self._on_layers(layer, before)
             except TooMuchWritten:
-                self._is_of_no_use = True
+                self._give_up("too much is written")
         return self._list(before)
+
+    def _give_up(self, why: str) -> None:
+        self._is_of_no_use = True
+        log.info("a sandbox lists all its files at each step: %s", why)
 
     def _list(self, before: FileListing | None) -> FileListing | None:
         return list_files(self._sandbox, self._workdir, self._leave_out, before)
@@ -210,7 +219,8 @@ class FolderLister:
         if _young((listed.facts for listed in under.values()), layer.since):
             return listing  # something was written, seen and removed meanwhile
         if any(listed.links != 1 for listed in under.values()):
-            self._is_of_no_use = True  # a kernel may keep names of one file together, and copy the one that is written
+            # A kernel may keep names of one file together, and copy the one that is written.
+            self._give_up("files have several names")
             return listing
         self._under = under
         self._folders = {above for path in under for above in folders_above(path)}
