@@ -99,13 +99,14 @@ class _Grade:
         return self._bench.run(planted.tree, (), timeout, fresh=True, canaries=planted.canaries)
 
     def _fought(self) -> TestRun:
-        """A duel of some tests alone, and then a run of all. A masked test that failed is asked once more before that:
-        the machine may have been busy, and no process has seen what is right yet. Of the others, what failed alone but
+        """A duel of some tests alone, and then a run of all. A masked test that failed, and told nothing that is wrong,
+        is asked once more before that: the machine may have been busy, and no process has seen what is right yet. Who
+        tells what is wrong would guess again. Of the others, what failed alone but
         passes among all may need those before it: the duel is fought again, and has to be won twice, for now a process
         has seen all."""
         named = self._duel.named(self._held, self._ids)
         fight = self._fight(self._chosen, named, at_once=True)
-        if fight.unusable is None and not fight.cheats and (silent := fight.failed & self._told):
+        if fight.unusable is None and not (fight.cheats or fight.wrong) and (silent := fight.failed & self._told):
             again = self._fight(
                 (), self._duel.named([it for it in self._held if it not in self._chosen], self._ids), at_once=False
             )
@@ -151,12 +152,23 @@ class _Grade:
         failed = {it for side, run in zip(forms, runs, strict=True) for it in missed(ids, side, run.statuses)}
         silent = {test for it in ran for test in _untold(it.told, self._masked)}
         failed |= {it for test in silent for it in ids[test]}
+        is_wrong = any(_told_wrong(it.told, self._masked) for it in ran)
         told = {it for side, run in zip(forms, runs, strict=True) for it in lies(ids, side, run.statuses)}
         believed = {it for it in told if not (named and failed.intersection(ids[it]))}
         cheats = {it for run in runs for it in run.cheats}
         cheats |= {f"a test that was made false passes: {file}:{name}" for file, name in believed}
         lied = {it for test in believed for it in ids[test]}
-        return _Fight(failed, cheats, lied)
+        return _Fight(failed, cheats, lied, wrong=is_wrong)
+
+
+def _told_wrong(told: Told, held: Iterable[HeldTest]) -> bool:
+    """Whether masks told what they must not."""
+    return any(
+        not agrees(wanted, said)
+        for it in held
+        for place, wanted in it.masks or ()
+        if (said := told.get((it.file, it.name), {}).get(place))
+    )
 
 
 def _untold(told: Told, held: Iterable[HeldTest]) -> set[Test]:
@@ -171,9 +183,10 @@ def _untold(told: Told, held: Iterable[HeldTest]) -> set[Test]:
 
 class _Fight(NamedTuple):
     """How a duel ended: the ids of true tests that did not pass, why work is no work, the ids of false tests that did
-    pass, and a run that says nothing."""
+    pass, a run that says nothing, and whether masks told what is wrong."""
 
     failed: set[str]
     cheats: set[str]
     lied: set[str]
     unusable: TestRun | None = None
+    wrong: bool = False

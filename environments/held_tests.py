@@ -19,9 +19,10 @@ from environments.suites.canaries.duels import (
     Side,
     fitting,
     function_of,
+    lies,
     sides,
 )
-from environments.suites.canaries.masks import ENOUGH, agrees, weight
+from environments.suites.canaries.masks import ENOUGH, agrees, class_told, weight
 from environments.suites.canaries.masks import asked as wanted_of
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -67,7 +68,7 @@ def held_tests(
         if sum(it.tells for it in masked.values()) < MOST and runner.falsify is not None:
             others = [it for it in known if it not in masked or not masked[it].tells]
             tried = {test: ids[test] for test in sorted(_some(others, order, old))}
-            fits = _by_seeds(duel, tried, runner.falsify, order, tell)
+            fits = _by_seeds(duel, before, tried, runner.falsify, order, tell)
     held = {(file, name): HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds}
     if not held and not any(it.tells for it in masked.values()):
         masked = {test: it._replace(tells=test in weak) for test, it in masked.items()}
@@ -78,15 +79,25 @@ def held_tests(
 
 
 def _by_seeds(
-    duel: DuelRuns, tried: Mapping[Test, Sequence[str]], falsifier: Falsifier, order: Random, tell: Tell
+    duel: DuelRuns,
+    before: DuelRuns,
+    tried: Mapping[Test, Sequence[str]],
+    falsifier: Falsifier,
+    order: Random,
+    tell: Tell,
 ) -> dict[Test, list[int]]:
-    """The seeds by which tests fail on M_t."""
+    """The seeds by which tests fail on M_t, and `before`, on B_t, too: work that was not begun is no lie."""
     fits: dict[Test, list[int]] = {test: [] for test in tried}
     seeds, last_seeds = falsifier.seeds, falsifier.last_seeds
     for seed in (*seeds, *last_seeds):
         asked = {test: found for test, found in tried.items() if seed in seeds or not fits[test]}
-        for test in sorted(_fit(duel, asked, seed, order, tell)):
-            fits[test].append(seed)
+        fit = sorted(_fit(duel, asked, seed, order, tell))
+        side = Side(dict.fromkeys(fit, seed))
+        old = before.run(side, [file for file, _ in fit]).run if fit else None
+        believed = lies(tried, side, old.statuses) if old is not None and old.usable else ()
+        for test in fit:
+            if test not in believed:
+                fits[test].append(seed)
     return fits
 
 
@@ -117,6 +128,10 @@ def _masked(
         old = _run_masked(before, trial, asked)
         for test, wanted in words.items():
             told = old.told.get(test, {}) if old.run.usable else {}
+            # Of a class that B_t has, a value says the same of itself whoever makes it.
+            known = {place: class_told(ran.told[test][place]) for place in wanted}
+            for place in [it for it, name in known.items() if name and name != class_told(told.get(it, ()))]:
+                del wanted[place]
             other[test] = {place for place, text in wanted.items() if not agrees(text, told.get(place, ()))}
     telling = {test for test, places in heavy.items() if places & other.get(test, set())}
     new = {it for it in telling if not is_old(it)}

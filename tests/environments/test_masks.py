@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environments.duel_runs import DuelRuns
 from environments.duelling import GradingSuite
 from environments.held_tests import held_tests
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.duels import HeldTest, Side, drawn, processes, sides_of
-from environments.suites.canaries.masks import ENOUGH, Masking, agrees, asked, told, weight
+from environments.suites.canaries.masks import ENOUGH, Masking, agrees, asked, class_told, told, weight
 from environments.suites.canaries.pythonmasks import mask_python
 from environments.suites.testlogs import Status
 from environments.workplace import StageSuite
@@ -171,6 +173,50 @@ def test_values():
         9: {"=1", "=2"},
     }
     assert asked('"sec"', found[6]) and agrees(asked("1", found[9]) or "", found[9])
+
+
+class Strict(str):
+    """Equals texts, and knows nothing of what is no text."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and str(self) == str(other)
+
+    __hash__ = str.__hash__
+
+
+class Tag:
+    def __init__(self, *parts: str) -> None:
+        self.parts = parts
+
+    def __str__(self) -> str:
+        return "-".join(self.parts)
+
+
+def test_the_tested_codes_own_equality_is_not_asked(tmp_path: Path) -> None:
+    """A class whose ``==`` says no to a mask made right work fail; one whose ``==`` is lenient passes nothing."""
+    text = """
+def test_it():
+    assert strict == "cp3_10"
+    assert ("cp3_10") == (strict)
+    assert {"a": [strict, 1]} == {"a": ["cp3_10", 1]}
+    assert [tag] == [Tag("cp3_10", "none")] and tag == tag
+"""
+    report = tmp_path / "report"
+    given: dict[str, object] = {"strict": Strict("cp3_10"), "tag": Tag("cp310", "none"), "Tag": Tag}
+    exec(compile(masked(text, str(report), 0) + "\ntest_it()\n", "test_it.py", "exec"), given)
+    found = told(report.read_text())
+    assert [found[place] for place in range(4)] == [{'="cp3_10"'}] * 3 + [{"=1"}]
+    assert found[4] == {'=object Tag "cp310-none"'} and class_told(found[4]) == "Tag"
+    assert not class_told(found[0]) and not class_told(()) and not class_told({*found[4], '=object Other "x"'})
+
+
+def test_masks_compare_part_by_part(tmp_path: Path) -> None:
+    wrong = "\ntry:\n    test_it()\nexcept AssertionError:\n    pass\nelse:\n    1 / 0\n"
+    for number, condition in enumerate(
+        ["[1, 2] == [1]", "(1,) == [1]", '{"a": 1} == {"b": 1}', "[[1], 2] == [[1], 3, x]"]
+    ):
+        text = f"x = 3\ndef test_it():\n    assert {condition}\n"
+        exec(compile(masked(text, str(tmp_path / str(number))) + wrong, "test_it.py", "exec"), {})
 
 
 def test_what_a_place_has_to_tell() -> None:
@@ -330,6 +376,22 @@ def test_who_reads_what_is_asked_does_not_know_it(world: StageWorld, way: str) -
     assert set(alone.statuses.values()) == {Status.passed}, "it is believed where nothing is masked"
     found = grade(world, text)
     assert set(found.values()) == {Status.failed}
+
+
+@pytest.mark.parametrize(("text", "asked_for"), [("'4'", 1), ("1 / 0", 2)])
+def test_who_told_what_is_wrong_is_not_asked_again_and_who_told_nothing_is(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, text: str, asked_for: int
+) -> None:
+    """Who knows two behaviours, and draws one, would win more often the more often it is asked."""
+    asked_times, run_all = list[int](), DuelRuns.run_all
+
+    def counted(self: DuelRuns, *given: Any, **more: Any) -> Any:
+        asked_times.append(1)
+        return run_all(self, *given, **more)
+
+    monkeypatch.setattr(DuelRuns, "run_all", counted)
+    grade(world, f"def label(amount):\n    return {text}\n\n\ndef lines(amounts):\n    return [*map(label, amounts)]\n")
+    assert len(asked_times) == asked_for
 
 
 def test_without_masks_tests_are_made_false(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:

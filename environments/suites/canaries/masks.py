@@ -27,6 +27,7 @@ TOLD_LIMIT = 1 << 20
 _LONGEST = 96
 """Characters of a told text that a proof keeps; of a longer one it keeps a hash."""
 _LINE = re.compile(r"(?P<number>[0-9]{1,9}) (?P<text>[=~%].*)")
+_OF_CLASS = re.compile(r"=object (\w+) ")
 _MOST_TOLD = 64
 """Different texts of one mask that are looked at."""
 _ROOM = 200
@@ -90,6 +91,12 @@ def asked(literal: str, texts: Collection[str]) -> str | None:
         found = f"{kind}{most} {literal}"
         return found if agrees(found, texts) else None
     return None
+
+
+def class_told(texts: Collection[str]) -> str:
+    """The name of the class whose value was told by what it says of itself; empty for other values."""
+    found = {it[1] for text in texts if (it := _OF_CLASS.match(text))}
+    return found.pop() if len(found) == 1 else ""
 
 
 def agrees(wanted: str, texts: Collection[str]) -> bool:

@@ -68,8 +68,38 @@ class _PrchainMask(object):
         if _one(value, (bytes, bytearray)):
             return "b" + _json.dumps(bytes(value).decode("latin-1"))
         parts = [self.text_of(it, depth + 1) for it in self.parts_of(value)] if depth < 5 else []
-        kind = next((it.__name__ for it in (list, tuple, set, frozenset, dict) if _one(value, it)), "object")
+        kind = next((it.__name__ for it in (list, tuple, set, frozenset, dict) if _one(value, it)), "")
+        if not kind:
+            shown = str(value)
+            return "object[]" if " at 0x" in shown else "object " + type(value).__name__ + " " + _json.dumps(shown)
         return kind + _json.dumps(sorted(parts) if kind in ("set", "frozenset", "dict") else parts)
+
+    @classmethod
+    def holds(cls, wanted, depth=0):
+        if type(wanted) is cls:
+            return True
+        parts = wanted.values() if type(wanted) is dict else wanted if type(wanted) in (list, tuple) else ()
+        return depth < 9 and any([cls.holds(it, depth + 1) for it in parts])
+
+    @classmethod
+    def compare(cls, one, other):
+        return cls.fits(other, one) if cls.holds(one) else cls.fits(one, other)
+
+    @classmethod
+    def compared(cls, one, other, *message, **more):
+        if not cls.compare(one, other):
+            raise AssertionError("they differ")
+
+    @classmethod
+    def fits(cls, value, wanted):
+        # The tested code's own == is not asked: it may know no masks.
+        if type(wanted) is cls:
+            return wanted.same(value)
+        if not cls.holds(wanted) or not isinstance(value, type(wanted)) or len(value) != len(wanted):
+            return value == wanted
+        if type(wanted) is dict:
+            return all([it in value and cls.fits(value[it], wanted[it]) for it in wanted])
+        return all([cls.fits(*it) for it in zip(list(value), wanted)])
 
     def parts_of(self, value):
         if isinstance(value, dict):
@@ -126,7 +156,8 @@ def mask_python(text: str, masking: Masking) -> Masked:
     try:
         tree = syntax_tree(plain)
         file = _MaskedFile(plain)
-        places = {name: file.places(node) for name, node in tests_of(tree)}
+        nodes = dict(tests_of(tree))
+        places = {name: file.places(node) for name, node in nodes.items()}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Masked(text, {})
     places = {name: found for name, found in places.items() if found}
@@ -135,6 +166,8 @@ def mask_python(text: str, masking: Masking) -> Masked:
     number = masking.first
     for name, found in places.items():
         wanted = masking.places(name)
+        if wanted is None or not {*range(len(found))}.isdisjoint(wanted):
+            made += file.comparisons(nodes[name])
         for place, it in enumerate(found):
             if wanted is None or place in wanted:
                 made.append((it.begin, it.end, it.text.replace("{}", str(number))))
@@ -167,14 +200,33 @@ class _MaskedFile:
         self._starts = [0, *accumulate(map(len, self._bytes.splitlines(keepends=True)))]
 
     def edited(self, made: Sequence[tuple[int, int, str]]) -> str:
-        """The text with these parts replaced; what stands inside another part is left to that one."""
+        """The text with these parts replaced; what stands inside another part is left to that one. What is put between
+        two letters and closes something comes before what opens something there."""
         parts: list[bytes] = []
         last = 0
-        for begin, end, text in sorted(made, key=lambda it: (it[0], -it[1])):
+        for begin, end, text in sorted(made, key=lambda it: (it[0], it[2] != ")", it[1])):
             if begin >= last:
                 parts += [self._bytes[last:begin], text.encode("utf-8", "surrogatepass")]
                 last = end
         return b"".join([*parts, self._bytes[last:]]).decode("utf-8", "surrogatepass")
+
+    def comparisons(self, node: Function) -> Iterator[tuple[int, int, str]]:
+        """What has a mask compare in the equalities of a test."""
+        for statement in statements(node.body):
+            for condition in _conditions(statement):
+                match condition:
+                    case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                        begin, end = self._span(condition)
+                        first, last = self._span(left)[1], self._span(right)[0]
+                        between = self._bytes[first:last]
+                        if b"#" not in between and between.count(b"==") == 1:
+                            sign = first + between.index(b"==")
+                            yield begin, begin, f"{_NAME}.compare("
+                            yield sign, sign + 2, ","
+                            yield end, end, ")"
+            match statement:
+                case ast.Expr(value=ast.Call(func=func) as call) if called(call) in _EQUALITIES:
+                    yield (*self._span(func), f"{_NAME}.compared")
 
     def first_statement(self, tree: ast.Module) -> int:
         """Where the first statement begins that is no docstring and no ``from __future__``."""
@@ -261,12 +313,14 @@ class _MaskedFile:
                 yield _MaskedPlace(begin, end, f"{_NAME}({{}}).raised({method}({self._text(kind)}))", self._text(text))
 
     def _values(self, wanted: ast.expr, *, is_parameter: bool = False) -> Iterator[_MaskedPlace]:
-        """The literals of a value that is written out; a call's arguments are not asked for."""
+        """The literals of a value that is written out, and what makes values of a class there."""
         match wanted:
             case ast.Constant(value=value) if value is not Ellipsis:
                 yield self._literal(wanted, is_parameter=is_parameter)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
                 yield self._literal(wanted, is_parameter=is_parameter)
+            case ast.Call() if called(wanted)[:1].isupper():
+                yield self._literal(wanted, is_parameter=False)
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
                 for it in parts:
                     yield from self._values(it)
