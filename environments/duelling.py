@@ -101,15 +101,12 @@ class _Grade:
     def _fought(self) -> TestRun:
         """A duel of some tests alone, and then a run of all. A masked test that failed, and told nothing that is wrong,
         is asked once more before that: the machine may have been busy, and no process has seen what is right yet. Who
-        tells what is wrong would guess again. Of the others, what failed alone but
-        passes among all may need those before it: the duel is fought again, and has to be won twice, for now a process
-        has seen all."""
+        tells what is wrong would guess again. Of the others, what failed alone but passes among all may need those
+        before it: the duel is fought again, and has to be won twice, for now a process has seen all."""
         named = self._duel.named(self._held, self._ids)
         fight = self._fight(self._chosen, named, at_once=True)
         if fight.unusable is None and not (fight.cheats or fight.wrong) and (silent := fight.failed & self._told):
-            again = self._fight(
-                (), self._duel.named([it for it in self._held if it not in self._chosen], self._ids), at_once=False
-            )
+            again = self._fight((), self._duel.named(self._telling, self._ids), at_once=False)
             fight = fight._replace(failed=(fight.failed - silent) | again.failed, unusable=again.unusable)
         self._bench.close_others()
         if fight.unusable is not None:

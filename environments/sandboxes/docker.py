@@ -382,6 +382,9 @@ class DockerSandbox(ChannelledSandbox):
         name = f"snapshot-{secrets.token_hex(6)}"
         labels = our_labels(SNAPSHOT, name)
         with engine_errors("taking a snapshot"):
+            for stream, _ in list(self._streams.values()):
+                if isinstance(stream, ExecStream):
+                    stream.settle()
             if would_have_layers(self._client, self._container) >= MOST_LAYERS:
                 image = make_flat(self._client, self._container, f"{SNAPSHOTS}:{name}", labels)
                 below = None

@@ -17,6 +17,8 @@ _FRAME = struct.Struct(">BxxxL")
 _STDERR = 2
 _ENDING = 5.0
 """Seconds that the engine may take to notice that a command ended."""
+_STARTING = 10.0
+"""Seconds that it may take to start one."""
 _BAD_ARCHIVE = ("processing tar file", "not a directory")
 """What the engine (20.10 to 28) says of an archive that it cannot unpack, with status 500 or 400."""
 
@@ -116,6 +118,16 @@ class ExecStream(ChannelledStream):
         self._buffer = bytearray()
         self._input_ended = False
         self.send(b"\n")
+
+    def settle(self) -> None:
+        """Wait until the engine has started the command: a container that is paused before that stays so, and neither
+        goes on nor can be removed (seen with engine 20.10)."""
+        until = time.monotonic() + _STARTING
+        while time.monotonic() < until:
+            state = self._api.exec_inspect(self._execution)
+            if state["Pid"] or state["ExitCode"] is not None:
+                return
+            time.sleep(0.01)
 
     def end_input(self) -> None:
         """See `SandboxStream`."""

@@ -13,6 +13,7 @@ from typing import IO, Any
 import pytest
 
 from environments.sandboxes.docker_snapshots import SnapshotFamily
+from environments.sandboxes.docker_stream import ExecStream
 from environments.sandboxes.flat_image import make_flat
 from prchain.core.errors import SnapshotUnknown
 
@@ -133,3 +134,20 @@ class TestFlat:
         with pytest.raises(ConnectionError):
             make_flat(client, self.CONTAINER, "name:tag", {})
         assert client.calls == ["pause", "export", "unpause"]
+
+
+def test_a_snapshot_waits_until_the_engine_has_started_a_stream() -> None:
+    """A container that was paused while the engine began a command in it stayed so, and could not be removed."""
+    states = [{"Pid": 0, "ExitCode": None}, {"Pid": 0, "ExitCode": None}, {"Pid": 7, "ExitCode": None}]
+
+    class Api:
+        def exec_inspect(self, execution: str) -> dict[str, Any]:
+            return states.pop(0)
+
+    stream = object.__new__(ExecStream)
+    stream._api, stream._execution = Api(), "it"
+    stream.settle()
+    assert not states
+    states.append({"Pid": 0, "ExitCode": 0})
+    stream.settle()
+    assert not states, "one that has ended is none to wait for"

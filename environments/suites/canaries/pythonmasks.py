@@ -319,7 +319,10 @@ class _MaskedFile:
                 yield self._literal(wanted, is_parameter=is_parameter)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
                 yield self._literal(wanted, is_parameter=is_parameter)
-            case ast.Call() if called(wanted)[:1].isupper():
+            # Of what is not written out a value may say another thing in every run.
+            case ast.Call(args=parts, keywords=named) if called(wanted)[:1].isupper() and all(
+                map(_is_written, [*parts, *(it.value for it in named)])
+            ):
                 yield self._literal(wanted, is_parameter=False)
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
                 for it in parts:
