@@ -241,7 +241,7 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
         case ast.Call(func=func, args=args) if names(func) in _READERS and any(
             isinstance(it, ast.Attribute) and it.attr == "co_filename" for arg in args for it in ast.walk(arg)
         ):
-            yield _Place(SuspicionRule.RUNNER_REACHED, node, ("co_filename",))
+            yield _Place(SuspicionRule.RUNNER_REACHED, node, (unparsed(node),))
         case ast.Attribute() | ast.Name() if names(node) == "ast.Assert":  # it reads what tests ask for
             yield _Place(SuspicionRule.RUNNER_REACHED, node, ("ast.Assert",))
         case ast.Constant(value=str(value)) if id(node) not in prose and len(value) < 200 and _MEMORY.search(value):
