@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from environments.edited_trees import AT_ONCE, EditedTrees
 from environments.suites.canaries.duels import HeldTest, Side, dice, function_of
-from environments.suites.canaries.masks import Masked, Masking, told
+from environments.suites.canaries.masks import MOST_MASKS, Masked, Masking, told
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun
 from environments.suites.testtexts import ChangedTests
@@ -22,8 +22,6 @@ from environments.workplace import StageSuite
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
-_MOST_OF_TEST = 5_000
-"""Places of a test that can be masked."""
 Test = tuple[str, str]
 """A test file, and the name of a function in it."""
 Told = Mapping[Test, Mapping[int, Collection[str]]]
@@ -169,7 +167,7 @@ class SideTexts:
         held = masked.get((file, name))
         if held is None:
             return ()
-        return {*range(_MOST_OF_TEST)}.difference(held.plain) if held.plain else None
+        return {*range(MOST_MASKS)}.difference(held.plain) if held.plain else None
 
     def _with_masks(self, file: str, text: str, masking: Masking) -> Masked:
         mask = RUNNERS[self._suite.workplace.runner].mask

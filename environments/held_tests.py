@@ -22,8 +22,7 @@ from environments.suites.canaries.duels import (
     lies,
     sides,
 )
-from environments.suites.canaries.masks import ENOUGH, agrees, class_told, weight
-from environments.suites.canaries.masks import asked as wanted_of
+from environments.suites.canaries.masks import ENOUGH, agrees, class_told, to_tell, weight
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -118,7 +117,7 @@ def _masked(
     words, heavy = dict[Test, dict[int, str]](), dict[Test, set[int]]()
     for test in trial:
         literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
-        words[test] = {place: text for place in sorted(said) if (text := wanted_of(literals[place], said[place]))}
+        words[test] = {place: text for place in sorted(said) if (text := to_tell(literals[place], said[place]))}
         weights = {place: weight(literals[place], beside) for place in words[test]}
         of_values = {literals[place]: it for place, it in weights.items()}
         heavy[test] = {place for place, it in weights.items() if it} if sum(of_values.values()) >= ENOUGH else set()

@@ -19,6 +19,8 @@ _ENDING = 5.0
 """Seconds that the engine may take to notice that a command ended."""
 _STARTING = 10.0
 """Seconds that it may take to start one."""
+_LOOK = 0.01
+"""Seconds between two looks: the engine says nothing when a command in a container begins."""
 _BAD_ARCHIVE = ("processing tar file", "not a directory")
 """What the engine (20.10 to 28) says of an archive that it cannot unpack, with status 500 or 400."""
 
@@ -127,7 +129,7 @@ class ExecStream(ChannelledStream):
             state = self._api.exec_inspect(self._execution)
             if state["Pid"] or state["ExitCode"] is not None:
                 return
-            time.sleep(0.01)
+            time.sleep(_LOOK)
 
     def end_input(self) -> None:
         """See `SandboxStream`."""

@@ -20,7 +20,7 @@ from environments.duelling import GradingSuite
 from environments.held_tests import held_tests
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.duels import HeldTest, Side, drawn, processes, sides_of
-from environments.suites.canaries.masks import ENOUGH, Masking, agrees, asked, class_told, told, weight
+from environments.suites.canaries.masks import ENOUGH, Masking, agrees, class_told, to_tell, told, weight
 from environments.suites.canaries.pythonmasks import mask_python
 from environments.suites.testlogs import Status
 from environments.workplace import StageSuite
@@ -172,7 +172,18 @@ def test_values():
         8: {'=dict["tuple[\\"\\\\\\"deep\\\\\\"\\", \\"list[\\\\\\"\\\\\\\\\\\\\\"text\\\\\\\\\\\\\\"\\\\\\"]\\"]"]'},
         9: {"=1", "=2"},
     }
-    assert asked('"sec"', found[6]) and agrees(asked("1", found[9]) or "", found[9])
+    assert to_tell('"sec"', found[6]) and agrees(to_tell("1", found[9]) or "", found[9])
+
+
+def test_a_value_of_a_class_among_parameters_stays_for_ids_show_none() -> None:
+    """Its mask was shown by a name of its own, so that the test was never found."""
+    text = """
+import pytest
+@pytest.mark.parametrize(("given", "wanted"), [("a", Tag("cp3")), ("b", ["cp4"])])
+def test_it(given, wanted):
+    assert f(given) == wanted
+"""
+    assert mask_python(text, Masking("/tmp/report", 0, lambda name: None)).literals == {"test_it": ('"cp4"',)}
 
 
 class Strict(str):
@@ -221,30 +232,30 @@ def test_masks_compare_part_by_part(tmp_path: Path) -> None:
 
 def test_what_a_place_has_to_tell() -> None:
     words = {'="two words"'}
-    wanted = asked('"two words"', words)
+    wanted = to_tell('"two words"', words)
     assert wanted == '="two words"' and agrees(wanted, words)
     assert not agrees(wanted, ()) and not agrees(wanted, {'="two"'}) and not agrees(wanted, {*words, '="two"'})
     long = {f"={json.dumps('a b ' * 400)}"}
-    kept = asked('"x"', long)
+    kept = to_tell('"x"', long)
     assert kept and len(kept) < 80 and agrees(kept, long) and not agrees(kept, {f"={json.dumps('a b ' * 401)}"})
-    holds = asked('"lo w"', {'~"hello world"'})
+    holds = to_tell('"lo w"', {'~"hello world"'})
     assert holds and agrees(holds, {'~"hello wide world, hello world"', '~["hello", "lo w"]'})
     assert not agrees(holds, {'~"hello"'}) and not agrees(holds, {'="lo w"'}) and not agrees(holds, ())
     assert not agrees(holds, {f"~{json.dumps('lo w' * 200)}"}), "who says all says nothing"
-    assert asked('"other"', {'~"hello world"'}) is None, "M_t itself does not tell it"
-    found = asked('r"no .*"', {'%"has no name"'})
+    assert to_tell('"other"', {'~"hello world"'}) is None, "M_t itself does not tell it"
+    found = to_tell('r"no .*"', {'%"has no name"'})
     assert found and agrees(found, {'%"no one"'}) and not agrees(found, {'%"name"'})
-    assert asked('"("', {'%"("'}) is None and asked("1", ()) is None
-    both = asked("1", {"=1", "=2"})
+    assert to_tell('"("', {'%"("'}) is None and to_tell("1", ()) is None
+    both = to_tell("1", {"=1", "=2"})
     assert both and agrees(both, {"=2", "=1"}) and not agrees(both, {"=1"}) and not agrees(both, {"=1", "=2", "=3"})
-    assert asked("1", {"=[object]"}) is None and asked("1", {"=1", '~"1"'}) is None
+    assert to_tell("1", {"=[object]"}) is None and to_tell("1", {"=1", '~"1"'}) is None
 
 
 @given(st.text(), st.text(), st.lists(st.text()))
 def test_any_report_can_be_read(report: str, literal: str, texts: list[str]) -> None:
     assert all(text[0] in "=~%" for found in told(report).values() for text in found)
     kinds = [f"{kind}{text}" for kind, text in zip("=~%" * 9, texts, strict=False)]
-    if (wanted := asked(literal, kinds)) is not None:
+    if (wanted := to_tell(literal, kinds)) is not None:
         assert agrees(wanted, kinds)
 
 
@@ -362,6 +373,10 @@ CHEATS = {
     "says all to the report": (
         "def label(amount):\n    mask = asked()\n    if isinstance(mask, str):\n        return mask\n"
         "    for it in ('one pound', 'four pounds', 'five pounds'):\n        mask.same(it)\n    return mask\n"
+    ),
+    "writes more than is read": (
+        "def label(amount):\n    mask = asked()\n    if isinstance(mask, str):\n        return mask\n"
+        "    for _ in range(20):\n        mask.tell('=', 'x' * 100_000)\n    return '4'\n"
     ),
     "gives something else for a mask": (
         "def label(amount):\n    wanted = asked()\n    return wanted if type(wanted) is str else '4'\n"

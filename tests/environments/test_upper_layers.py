@@ -30,6 +30,9 @@ from tests.prchain.treeworld import new_store, plant
 
 USER = "user.overlay."
 
+_WITHIN_A_TICK, _TICK = 0.02, 0.08
+"""Seconds: the clock of files ticks between them, and facts that are younger than a tick count as fresh."""
+
 
 @pytest.fixture
 def layer(tmp_path: Path) -> UpperLayer:
@@ -145,9 +148,9 @@ def box(tmp_path: Path, layer: UpperLayer) -> Layered:
     for name in ("a", "d/b", "d/e/c"):
         (box.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (box.folder / name).write_text(name)
-    time.sleep(0.02)
+    time.sleep(_WITHIN_A_TICK)
     box.layer = replace(layer, since=time.time())
-    time.sleep(0.08)
+    time.sleep(_TICK)
     return box
 
 
@@ -204,7 +207,7 @@ def test_a_listing_is_the_same_while_nothing_is_written(lister: FolderLister, la
     _write(layer, "a")
     first = lister.list()
     assert first is not None and first.fresh == {first.files[b"a"].facts}
-    time.sleep(0.08)
+    time.sleep(_TICK)
     second = lister.list((), first)
     assert second is not first and second is not None and not second.fresh
     assert second.files[b"a"] is first.files[b"a"]
@@ -241,7 +244,7 @@ def test_all_files_are_listed_where_the_layer_does_not_tell(
             box.layer = replace(box.layer, root=box.layer.root.parent / "none")
         case "other folders left out":
             left_out = (b"d",)
-            time.sleep(0.08)
+            time.sleep(_TICK)
         case "no layer":
             box.layer = None
         case "too much":
@@ -270,9 +273,9 @@ def test_too_much_is_not_read_once_more(
 def test_files_of_several_names_are_not_followed_in_the_layer_alone(box: Layered) -> None:
     os.link(box.folder / "a", box.folder.parent / "elsewhere")
     assert box.layer is not None
-    time.sleep(0.02)
+    time.sleep(_WITHIN_A_TICK)
     box.layer = replace(box.layer, since=time.time())
-    time.sleep(0.08)
+    time.sleep(_TICK)
     lister = FolderLister(box, str(box.folder))
     found = [lister.list() for _ in range(2)]
     assert all(listed is not None and listed.records for listed in found) and box.commands == 2

@@ -60,7 +60,7 @@ class Falsifier:
 class HeldTest(NamedTuple):
     """A test that duels hold: `seeds` are those whose falsehoods fail on M_t. One that passes on M_t with masks in all
     its places but the `plain` ones has `masks`, the places of which something is asked, each with what it has to tell
-    (`environments.suites.canaries.masks.asked`); None: it is not masked. A test `tells` where that is enough to know
+    (`environments.suites.canaries.masks.to_tell`); None: it is not masked. A test `tells` where that is enough to know
     work that is right from other work."""
 
     file: str

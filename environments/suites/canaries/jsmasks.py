@@ -16,10 +16,8 @@ from collections.abc import Iterable
 from environments.suites.canaries.jsasked import AskedPlace, JsFile, TextEdit
 from environments.suites.canaries.jsrecorder import recorder
 from environments.suites.canaries.jstokens import JsTokens, tokens_of
-from environments.suites.canaries.masks import Masked, Masking
+from environments.suites.canaries.masks import MOST_MASKS, Masked, Masking
 
-_MOST = 5_000
-"""Masks of a file."""
 _LONGEST = 1 << 20
 _SETTINGS = re.compile(r"\ufeff?(?:#!.*\n|\s*/\*[\s\S]*?\*/[ \t]*\n?)?")
 
@@ -46,7 +44,7 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
         wanted = masking.places(title)
         masked.update({it.begin: number + n for n, it in enumerate(places) if wanted is None or n in wanted})
         number += len(places)
-    if not masked or number - masking.first > _MOST:
+    if not masked or number - masking.first > MOST_MASKS:
         return Masked(text, literals)
     name = _unused(text)
     edits: set[TextEdit] = set()

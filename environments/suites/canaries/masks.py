@@ -24,6 +24,8 @@ EQUAL, HOLDS, MATCHES = "=", "~", "%"
 in which what is asked for, a regular expression, has to be found."""
 TOLD_LIMIT = 1 << 20
 """Bytes of a report of masks that are read."""
+MOST_MASKS = 5_000
+"""Masks of a file; one that could have more has none."""
 _LONGEST = 96
 """Characters of a told text that a proof keeps; of a longer one it keeps a hash."""
 _LINE = re.compile(r"(?P<number>[0-9]{1,9}) (?P<text>[=~%].*)")
@@ -79,7 +81,7 @@ def told(report: str) -> dict[int, set[str]]:
     return dict(found)
 
 
-def asked(literal: str, texts: Collection[str]) -> str | None:
+def to_tell(literal: str, texts: Collection[str]) -> str | None:
     """What a place has to tell in a grade, by the literal that stands there in the test, and what it told on M_t; None
     where that cannot be said."""
     kinds = {it[0] for it in texts}
@@ -100,7 +102,7 @@ def class_told(texts: Collection[str]) -> str:
 
 
 def agrees(wanted: str, texts: Collection[str]) -> bool:
-    """Whether what a place told is what is `asked` there."""
+    """Whether what a place told is what it has `to_tell`."""
     if wanted[0] == EQUAL:
         return bool(texts) and _kept(texts) == wanted
     most, _, literal = wanted[1:].partition(" ")

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from environments.suites.canaries.falsify import OPPOSITE_METHODS
-from environments.suites.canaries.masks import Masked, Masking
+from environments.suites.canaries.masks import MOST_MASKS, Masked, Masking
 from environments.suites.canaries.pythontests import Function, called, statements, tests_of
 from prchain.core.code.syntax_trees import syntax_tree
 
@@ -32,8 +32,6 @@ _ASSERTING = ("assert", "check", "expect")
 _NAME = "_PrchainMask"
 _SHOWN = "prchainmask"
 """Begins what pytest shows of a mask in ids."""
-_MOST = 5_000
-"""Masks of a file."""
 
 _RECORDER = r"""
 class _PrchainMask(object):
@@ -175,7 +173,7 @@ def mask_python(text: str, masking: Masking) -> Masked:
                     shown[f"{_SHOWN}{number}x"] = id_text
             number += 1
     literals = {name: tuple(it.literal for it in found) for name, found in places.items()}
-    if not made or number - masking.first > _MOST:
+    if not made or number - masking.first > MOST_MASKS:
         return Masked(text, literals)
     begin = file.first_statement(tree)
     made.append((begin, begin, _RECORDER.replace("REPORT", repr(masking.report)).lstrip("\n") + "\n\n"))
@@ -200,11 +198,10 @@ class _MaskedFile:
         self._starts = [0, *accumulate(map(len, self._bytes.splitlines(keepends=True)))]
 
     def edited(self, made: Sequence[tuple[int, int, str]]) -> str:
-        """The text with these parts replaced; what stands inside another part is left to that one. What is put between
-        two letters and closes something comes before what opens something there."""
+        """The text with these parts replaced; what stands inside another part is left to that one."""
         parts: list[bytes] = []
         last = 0
-        for begin, end, text in sorted(made, key=lambda it: (it[0], it[2] != ")", it[1])):
+        for begin, end, text in sorted(made):
             if begin >= last:
                 parts += [self._bytes[last:begin], text.encode("utf-8", "surrogatepass")]
                 last = end
@@ -323,7 +320,9 @@ class _MaskedFile:
             case ast.Call(args=parts, keywords=named) if called(wanted)[:1].isupper() and all(
                 map(_is_written, [*parts, *(it.value for it in named)])
             ):
-                yield self._literal(wanted, is_parameter=False)
+                # A value of a class has no text in ids, as its mask has.
+                if not is_parameter:
+                    yield self._literal(wanted, is_parameter=False)
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
                 for it in parts:
                     yield from self._values(it)
