@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from environments.suites.canaries.falsify import FormDice, PlausibleDice, ValueDice
+from environments.suites.canaries.masks import RULES
 from environments.suites.testlogs import Status
 
 MOST = 3
@@ -37,6 +38,8 @@ _FIRST_PLAUSIBLE = 7
 _FIRST_OF_SIGNS = 16
 """By seeds from this one on a false text differs, where the true one has letters that are no ASCII, in these, and in
 blanks and marks where it has several words; and lines that B_t has, too, stay."""
+_OF_MASKS = 4
+"""Values of a stored row that are about masks."""
 _TURNS = 3
 """So many seeds, one after the other, change a test in the same place."""
 
@@ -69,14 +72,17 @@ class HeldTest(NamedTuple):
     masks: tuple[tuple[int, str], ...] | None = None
     plain: tuple[int, ...] = ()
     tells: bool = False
+    rules: int = RULES
+    """Those of its masks (`environments.suites.canaries.masks.RULES`)."""
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> HeldTest:
-        """From a stored row; those of before have no masks."""
+        """From a stored row; by other rules than those of today it has no masks."""
         file, name, seeds, *rest = values
-        masks, plain, tells = rest or (None, (), False)
-        told = None if masks is None else tuple((place, text) for place, text in masks)
-        return cls(file, name, tuple(seeds), told, tuple(plain), tells)
+        masks, plain, tells, rules = rest if len(rest) == _OF_MASKS else (None, (), False, RULES)
+        if masks is None or rules != RULES:
+            return cls(file, name, tuple(seeds))
+        return cls(file, name, tuple(seeds), tuple((place, text) for place, text in masks), tuple(plain), tells)
 
 
 @dataclass(frozen=True, slots=True)
