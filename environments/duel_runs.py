@@ -49,8 +49,8 @@ class DuelRuns:
     def run_all(
         self, forms: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
     ) -> list[RanSide]:
-        """All sides, in the order of their forms, two `at_once` in sandboxes beside the first, where the backend can
-        have several; after one that says nothing no other begins."""
+        """All sides, in the order of their forms, two `at_once` in the bench's sandbox and those beside it, where the
+        backend can have several; after one that says nothing no other begins."""
         given, found = [*files], dict[int, RanSide]()
         benches = self._bench.benches() if at_once else iter(())
 
@@ -61,8 +61,7 @@ class DuelRuns:
         begun: dict[int, Future[None]] = {}
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for number, bench in zip(range(len(forms)), benches, strict=False):
-                if bench is not None:
-                    begun[number] = pool.submit(run_one, number, bench)
+                begun[number] = pool.submit(run_one, number, bench)
             for done in begun.values():
                 done.result()
         for number in range(len(forms)):

@@ -111,7 +111,7 @@ class _Grade:
         if fight.unusable is None and not (fight.cheats or fight.wrong) and (silent := fight.failed & self._told):
             again = self._fight((), self._duel.named(self._telling, self._ids), at_once=False)
             fight = fight._replace(failed=(fight.failed - silent) | again.failed, unusable=again.unusable)
-        self._bench.close_others()
+        self._bench.close_lent()
         if fight.unusable is not None:
             return fight.unusable
         found = self._whole_run()

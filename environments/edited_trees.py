@@ -56,8 +56,9 @@ class EditedTrees:
     commit (git does not look whether they are changed) and in the snapshot, so that nothing that makes the first tree
     ready sees them. Where a test file has to be built, each run makes its own tree ready once more.
 
-    So many sandboxes as `beside` says begin from the snapshot, two at once, where the backend can have several: each is
-    a bench of its own (`benches`), which others may use at the same time.
+    So many sandboxes as `beside` says begin from the snapshot, two at once, where the backend can have several. Each is
+    a bench of its own (`benches`), which others may use at the same time, or takes the place of the first one where
+    that has to begin anew.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class EditedTrees:
         self._placed = self._ended = 0.0
         self._is_fresh = False
         self._others: list[Future[EditedTrees | None]] = []
+        self._lent: list[EditedTrees] = []
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> EditedTrees:
@@ -92,22 +94,33 @@ class EditedTrees:
 
     def close(self) -> None:
         """Remove the sandbox, and those beside it. Never fails."""
-        sandbox, self._sandbox, self._is_fresh = self._sandbox, None, False
-        if sandbox is not None and self._pool is not None:
-            self._pool.submit(sandbox.close)
-        elif sandbox is not None:
-            sandbox.close()
-        self.close_others()
-
-    def close_others(self) -> None:
-        """Remove the sandboxes beside this one; others begin only with another one in its place. Never fails."""
+        self._drop()
         others, self._others = [it.result() for it in self._others], []
+        self._lent += [it for it in others if it is not None]
+        self.close_lent()
         if self._pool is not None:
-            for bench in others:
-                if bench is not None:
-                    self._pool.submit(bench.close)
             self._pool.shutdown()
             self._pool = None
+
+    def close_lent(self) -> None:
+        """Remove the sandboxes beside this one that others have used (`benches`). Never fails."""
+        lent, self._lent = self._lent, []
+        for bench in lent:
+            bench._pool = self._pool
+            bench._drop()
+
+    def _drop(self) -> None:
+        """Remove the sandbox alone: those beside it may be in use."""
+        sandbox, self._sandbox, self._is_fresh = self._sandbox, None, False
+        if sandbox is not None:
+            self._let_go(sandbox)
+
+    def _let_go(self, sandbox: Sandbox) -> None:
+        """Close a sandbox, where there are threads for that, while others are used."""
+        if self._pool is not None:
+            self._pool.submit(sandbox.close)
+        else:
+            sandbox.close()
 
     def begin(self) -> None:
         """Have a sandbox with the first tree made ready, where nothing of an earlier run is left, and in memory all
@@ -117,8 +130,7 @@ class EditedTrees:
             return
         try:
             if self._sandbox is not None:
-                self._sandbox.restore(self._snapshot)
-                read_shared(self._sandbox)
+                read_shared(self._ready(fresh=True))
             else:
                 with ThreadPoolExecutor(1) as pool:
                     reading = pool.submit(self._read_beside)
@@ -148,10 +160,16 @@ class EditedTrees:
             return False
         return True
 
-    def benches(self) -> Iterator[EditedTrees | None]:
-        """Those that begin beside this one, in their order, each as soon as it is there: None for one that there cannot
-        be. They are closed with this one."""
-        return (it.result() for it in self._others)
+    def benches(self) -> Iterator[EditedTrees]:
+        """This one, and those that begin beside it, each as soon as it is there; they are closed with this one."""
+        yield self
+        while (bench := self._other()) is not None:
+            self._lent.append(bench)
+            yield bench
+
+    def _other(self) -> EditedTrees | None:
+        """One that has begun beside this one; None where there is none any more, or cannot be one."""
+        return self._others.pop(0).result() if self._others else None
 
     def run(
         self,
@@ -178,16 +196,16 @@ class EditedTrees:
                 given = self._files if files is None else files
                 return self._run(tree, paths, timeout, given, canaries, named, masked, fresh=fresh)
             except SandboxLimit as error:
-                self.close()
+                self._drop()
                 return unusable_run(error, start)
             except SandboxLost as error:
-                self.close()
+                self._drop()
                 losses += 1
                 if losses == MOST_LOSSES:
                     return unusable_run(error, start)
                 log.warning("a sandbox was lost while tests ran in it; it is made anew")
             except (RefreshFailed, PlacementFailed):
-                self.close()
+                self._drop()
                 raise
 
     def _run(
@@ -227,31 +245,34 @@ class EditedTrees:
             self._ended = time.time()
 
     def _ready(self, fresh: bool) -> Sandbox:
-        sandbox = self._sandbox
-        if sandbox is None:
-            sandbox = self._sandbox = self._workplace.sandbox()
-            sandbox.start()
-            self._workplace.place(sandbox, self._first)
-            if self._secret:
-                self._hide_changes(sandbox)
-            self._snapshot, self._placed = sandbox.snapshot(), time.time()
-            self._begin_others(sandbox)
-        elif self._is_fresh:
+        if self._is_fresh:
             self._is_fresh = False
+        elif fresh and (other := self._other()) is not None and other._sandbox is not None:
+            self._drop()
+            self._sandbox, self._snapshot = other._sandbox, other._snapshot
+        elif self._sandbox is None:
+            self._make()
         elif fresh:
-            sandbox.restore(self._snapshot)
+            self._sandbox.restore(self._snapshot)
         else:
-            return sandbox
+            return self._sandbox
+        assert self._sandbox is not None
         # What a run made after the snapshot is gone.
         self._holds, self._changed, self._ended = self._first, (), self._placed
-        return sandbox
+        return self._sandbox
 
-    def _begin_others(self, sandbox: Sandbox) -> None:
-        if not self._beside or self._others:
-            return
-        # Threads that live as long as the sandboxes: a sandbox of namespaces ends with the one that began it.
-        self._pool = ThreadPoolExecutor(AT_ONCE)
-        self._others = [self._pool.submit(self._branched, sandbox, self._snapshot) for _ in range(self._beside)]
+    def _make(self) -> None:
+        sandbox = self._sandbox = self._workplace.sandbox()
+        sandbox.start()
+        self._workplace.place(sandbox, self._first)
+        if self._secret:
+            self._hide_changes(sandbox)
+        self._snapshot, self._placed = sandbox.snapshot(), time.time()
+        if self._beside:
+            # Threads that live as long as the sandboxes: a sandbox of namespaces ends with the one that began it.
+            self._pool = ThreadPoolExecutor(AT_ONCE)
+            self._others = [self._pool.submit(self._branched, sandbox, self._snapshot) for _ in range(self._beside)]
+            self._beside = 0
 
     def _branched(self, sandbox: Sandbox, snapshot: str) -> EditedTrees | None:
         """A bench that holds the first tree, in a sandbox of its own; None where there cannot be a second one."""
@@ -260,7 +281,7 @@ class EditedTrees:
         except (SandboxError, UsageError):
             return None
         made = copy(self)
-        made._beside, made._others, made._pool = 0, [], None
+        made._beside, made._others, made._lent, made._pool = 0, [], [], None
         made._sandbox, made._snapshot, made._is_fresh = other, snapshot, True
         made._holds, made._changed, made._ended = self._first, (), self._placed
         return made

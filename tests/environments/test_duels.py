@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -280,28 +281,56 @@ def test_what_a_run_leaves_running_has_ended_when_the_next_one_begins(
     suite = GradingSuite(world.suite(), Random(7))
     assert suite.run(agents_tree(world, LEAVES), expected(world)).cheats == ()
     sides = 1 + len(suite.suite.baseline.held[0].seeds)
-    assert sides > 2 and seen == [("", "0"), ("0", "0"), *[("1", "0")] * (sides - 1)]
+    assert sides > 2 and seen == [("", "0"), *[("1", "0")] * (sides - 1)]
 
 
 def test_no_process_has_seen_the_true_tests_when_a_duel_is_fought(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else work could tell a side, by whatever a machine shares, which of its tests are true."""
-    ran, run = list[str](), EditedTrees._run
-    open_ones: list[EditedTrees] = []
+    ran, sides, run_tests = list[str](), list[Sandbox](), edited_trees.run_tests
+    restored, restore = list[str](), LocalSandbox.restore
 
-    def noted(self: EditedTrees, *given: Any, **more: Any) -> Any:
-        ran.append("side" if given[-2] else "whole")
-        if given[-2]:
-            open_ones.append(self)
-        else:
-            assert all(it._sandbox is None for it in open_ones), "no side is left when all tests run"
-        return run(self, *given, **more)
+    def noted(sandbox: Sandbox, *given: Any, named: Sequence[str], **more: Any) -> Any:
+        ran.append("side" if named else "whole")
+        assert all(it is not sandbox for it in sides), "no run begins where another one was"
+        sides.append(sandbox)
+        return run_tests(sandbox, *given, named=named, **more)
 
-    monkeypatch.setattr(EditedTrees, "_run", noted)
+    def counted(self: LocalSandbox, snapshot: str) -> None:
+        restored.append(snapshot)
+        restore(self, snapshot)
+
+    monkeypatch.setattr(edited_trees, "run_tests", noted)
+    monkeypatch.setattr(LocalSandbox, "restore", counted)
     suite = GradingSuite(world.suite(), Random(7))
     suite.run(world.chain.stages[0].landed, expected(world))
     assert ran == ["side"] * (1 + len(suite.suite.baseline.held[0].seeds)) + ["whole"]
+    assert not restored, "what begins beside is there when it is needed"
+    assert all(it._closed for it in sides if isinstance(it, LocalSandbox)), "none of them is left"
+
+
+def test_a_side_whose_sandbox_is_lost_leaves_the_others_alone(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, open_ones, run_tests = list[Sandbox](), list[bool](), edited_trees.run_tests
+    second = threading.Event()
+
+    def lose_first(sandbox: Sandbox, *given: Any, named: Sequence[str], **more: Any) -> Any:
+        if named and not lost:
+            lost.append(sandbox)
+            assert second.wait(60), "another side runs meanwhile"
+            raise SandboxLost("the engine stopped")
+        second.set()
+        found = run_tests(sandbox, *given, named=named, **more)
+        open_ones.append(found.usable)
+        return found
+
+    monkeypatch.setattr(edited_trees, "run_tests", lose_first)
+    suite = GradingSuite(world.suite(), Random(7))
+    run = suite.run(world.chain.stages[0].landed, expected(world))
+    assert set(run.statuses.values()) == {Status.passed} and lost and all(open_ones)
+    assert len(open_ones) == 2 + len(suite.suite.baseline.held[0].seeds), "no run but the lost one is made again"
 
 
 def test_shared_files_are_read_after_all_where_the_sandbox_that_reads_them_beside_is_lost(
