@@ -186,6 +186,72 @@ def test_it(given, wanted):
     assert mask_python(text, Masking("/tmp/report", 0, lambda name: None)).literals == {"test_it": ('"cp4"',)}
 
 
+MADE = '''
+def test_made():
+    assert f(1) == {"set", "of"}
+    assert dedent("""
+        laid""") == f(2)
+    assert f(3) == "two" + " parts" and f(4) == ", ".join(["a", "b"]).encode()
+    assert f(5) == "other".replace(x, "y") and f(6) == random("seed")
+
+
+def test_rows():
+    for given, wanted in [("a", "row 1"), ("b", "row 2")]:
+        assert f(given) == wanted
+    cases = (("c", ["row 3"]), row)
+    for given, expected in cases:
+        self.assertEqual(f(given), expected)
+    for same in ["stays"]:
+        assert f(same) == same
+
+
+class Case(unittest.TestCase):
+    def test_helped(self):
+        page = "a page"
+        self.assertRenders(f(1), page, "<p>")
+        self.assertRenders(f(2), expected=self.dedent("""
+            named"""), given="stays")
+'''
+
+
+def test_what_literals_alone_make_has_one_mask_and_so_have_rows_of_loops_and_what_helpers_are_given() -> None:
+    made = mask_python(MADE, Masking("/tmp/report", 0, lambda name: None))
+    assert made.literals == {
+        "test_made": (
+            '{"set", "of"}', 'dedent("""\n        laid""")', '"two" + " parts"', '", ".join(["a", "b"]).encode()',
+        ),
+        "test_rows": ('"row 1"', '"row 2"', '"row 3"'),
+        "test_helped": ('"a page"', '"<p>"', 'self.dedent("""\n            named""")'),
+    }  # fmt: skip
+    assert "_PrchainMaskBytes(3)" in made.text and "_PrchainMaskStr(9)" in made.text and "_PrchainMask(0)" in made.text
+    compile(made.text, "test_it.py", "exec")
+
+
+def test_a_mask_of_a_text_passes_where_a_text_is_asked_for(tmp_path: Path) -> None:
+    """unittest's own ``assertMultiLineEqual`` asks for the class of both sides."""
+    text = """
+import unittest
+
+class Base(unittest.TestCase):
+    def assertRenders(self, given, wanted):
+        self.assertMultiLineEqual(given, wanted)
+        assert isinstance(wanted, str) and not wanted != given
+
+class Case(Base):
+    def test_it(self):
+        self.assertRenders("<p>one</p>", "<p>one</p>")
+        check_bytes(b"two", b"tw" + b"o")
+
+def check_bytes(given, wanted):
+    assert isinstance(wanted, bytes) and given == wanted
+
+assert unittest.TextTestRunner().run(Case("test_it")).wasSuccessful()
+"""
+    report = tmp_path / "report"
+    subprocess.run([sys.executable, "-I", "-c", masked(text, str(report), 0)], check=True, capture_output=True)
+    assert told(report.read_text()) == {0: {'="<p>one</p>"'}, 1: {'=b"two"'}}
+
+
 class Strict(str):
     """Equals texts, and knows nothing of what is no text."""
 
@@ -336,7 +402,7 @@ def grade(world: StageWorld, text: str) -> dict[str, Status]:
 def test_a_proof_stores_what_masks_told_on_m_t(world: StageWorld) -> None:
     held = {it.name: it for it in world.stages()[0].baseline.held}
     assert held["test_label"].masks == ((0, '="four pounds"'),) and held["test_label"].tells
-    assert held["test_lines"].masks == ((0, '="17 pounds"'),)
+    assert held["test_lines"].masks == ((0, '="four pounds"'), (1, '="17 pounds"'))
     assert held["test_other"].tells
 
 

@@ -24,7 +24,7 @@ EQUAL, HOLDS, MATCHES = "=", "~", "%"
 in which what is asked for, a regular expression, has to be found."""
 TOLD_LIMIT = 1 << 20
 """Bytes of a report of masks that are read."""
-RULES = 1
+RULES = 2
 """The version of the rules that say which places of a test are masked, and how these are told: a place is known by its
 number alone, so that what a proof by other rules has stored says nothing."""
 MOST_MASKS = 5_000

@@ -2,8 +2,9 @@
 
 Masked is what an assertion asks for: in ``assert a == [1, "x"]`` each literal of the list, also where it stands in
 ``assertEqual``, in a call that asserts, in a name that assertions alone read, or among the parameters of pytest's
-``parametrize``; ``"x" in a``, ``a.startswith("x")``, ``a is None``; the ``match`` of an exception. What a condition
-says by itself (``assert a``) cannot be.
+``parametrize`` or the rows that a loop walks through; ``"x" in a``, ``a.startswith("x")``, ``a is None``; the ``match``
+of an exception. What literals alone make (``dedent("x")``, ``"x" + "y"``, a set) has one mask. What a condition says by
+itself (``assert a``) cannot be masked.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ _RAISING = frozenset({"raises", "assertRaisesRegex", "assertRaisesRegexp"})
 _BEGINNING = frozenset({"startswith", "endswith"})
 _ASSERTING = ("assert", "check", "expect")
 """Begin the names of helpers that assert."""
+_EXPECTED = ("expect", "want")
+"""Begin the names of arguments that say what a helper asks for."""
+_MAKERS = frozenset({"dedent", "cleandoc", "set", "frozenset", "tuple", "list", "dict", "bytes", "str", "int", "float"})
+"""Called with literals alone these make the same value in every run."""
+_MAKING = frozenset({"encode", "decode", "format", "join", "strip", "lstrip", "rstrip", "replace", "lower", "upper"})
+"""Methods of texts that make texts."""
 _NAME = "_PrchainMask"
 _SHOWN = "prchainmask"
 """Begins what pytest shows of a mask in ids."""
@@ -39,13 +46,13 @@ class _PrchainMask(object):
         self.number = number
         self.__name__ = "prchainmask%dx" % number
 
-    def __eq__(self, other, _type=type):
-        if _type(other) is not _type(self):
+    def __eq__(self, other, _one=isinstance):
+        if not _one(other, _PrchainMask):
             self.tell("=", self.text_of(other, 0))
         return True
 
     def __ne__(self, other):
-        return False
+        return not _PrchainMask.__eq__(self, other)
 
     def __hash__(self):
         return self.number
@@ -74,7 +81,7 @@ class _PrchainMask(object):
 
     @classmethod
     def holds(cls, wanted, depth=0):
-        if type(wanted) is cls:
+        if isinstance(wanted, cls):
             return True
         parts = wanted.values() if type(wanted) is dict else wanted if type(wanted) in (list, tuple) else ()
         return depth < 9 and any([cls.holds(it, depth + 1) for it in parts])
@@ -91,7 +98,7 @@ class _PrchainMask(object):
     @classmethod
     def fits(cls, value, wanted):
         # The tested code's own == is not asked: it may know no masks.
-        if type(wanted) is cls:
+        if isinstance(wanted, cls):
             return wanted.same(value)
         if not cls.holds(wanted) or not isinstance(value, type(wanted)) or len(value) != len(wanted):
             return value == wanted
@@ -133,6 +140,16 @@ class _PrchainMask(object):
         if error is not None:
             self.found(error)
         return taken
+
+
+class _PrchainMaskStr(_PrchainMask, str):
+    def __new__(cls, number):
+        return str.__new__(cls, "prchainmask%dx" % number)
+
+
+class _PrchainMaskBytes(_PrchainMask, bytes):
+    def __new__(cls, number):
+        return bytes.__new__(cls, b"prchainmask%dx" % number)
 """
 
 
@@ -243,6 +260,7 @@ class _MaskedFile:
         names = {name for name, times in read.items() if times == loads[name]}
         found += self._kept(node, names)
         found += self._parameters(node, names)
+        found += self._walked(node, names)
         made: list[_MaskedPlace] = []
         for it in sorted(found, key=lambda it: (it.begin, -it.end)):
             if not made or it.begin >= made[-1].end:
@@ -288,10 +306,8 @@ class _MaskedFile:
                 yield self._asking(call, first, "inside", second)
             case [first, ast.Constant(value=str()) as second, *_] if name in _FINDING:
                 yield self._asking(call, second, "found", first)
-            case [_, *more] if (
-                name.lower().startswith(_ASSERTING) and name not in OPPOSITE_METHODS and name not in _RAISING
-            ):
-                for it in more:
+            case _:
+                for it in _given_to_helper(call):
                     yield from self._values(it)
 
     def _raised(self, waiting: ast.expr) -> Iterator[_MaskedPlace]:
@@ -318,7 +334,7 @@ class _MaskedFile:
                 yield self._literal(wanted, is_parameter=is_parameter)
             # Of what is not written out a value may say another thing in every run.
             case ast.Call(args=parts, keywords=named) if called(wanted)[:1].isupper() and all(
-                map(_is_written, [*parts, *(it.value for it in named)])
+                map(_is_made, [*parts, *(it.value for it in named)])
             ):
                 # A value of a class has no text in ids, as its mask has.
                 if not is_parameter:
@@ -335,10 +351,13 @@ class _MaskedFile:
             case ast.BinOp(left=ast.List() as first, op=ast.Add(), right=ast.List() as second):
                 yield from self._values(first)
                 yield from self._values(second)
+            # What ids of parameters say of these is not known.
+            case _ if _is_made(wanted) and not is_parameter:
+                yield self._literal(wanted, is_parameter=False)
 
     def _literal(self, node: ast.expr, *, is_parameter: bool) -> _MaskedPlace:
         begin, end = self._span(node)
-        return _MaskedPlace(begin, end, f"{_NAME}({{}})", self._text(node), is_parameter)
+        return _MaskedPlace(begin, end, f"{_NAME}{_kind(node)}({{}})", self._text(node), is_parameter)
 
     def _kept(self, node: Function, asked: Collection[str]) -> Iterator[_MaskedPlace]:
         """Values of names that assertions alone read."""
@@ -361,6 +380,33 @@ class _MaskedFile:
                             if (value := _column(row, number, len(given))) is not None:
                                 yield from self._values(value, is_parameter=not _has_id(row))
 
+    def _walked(self, node: Function, asked: Collection[str]) -> Iterator[_MaskedPlace]:
+        """What rows that a loop walks through give to names that assertions ask for."""
+        kept = {
+            name: value
+            for statement in statements(node.body)
+            if isinstance(statement, ast.Assign)
+            for name, value in [(it.id, statement.value) for it in statement.targets if isinstance(it, ast.Name)]
+        }
+        uses = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name))
+        for statement in statements(node.body):
+            match statement:
+                case ast.For(target=ast.Name() | ast.Tuple() as target, iter=rows):
+                    if isinstance(rows, ast.Name) and uses[rows.id] == 2:
+                        rows = kept.get(rows.id, rows)
+                    names = [target] if isinstance(target, ast.Name) else target.elts
+                    given = [it.id if isinstance(it, ast.Name) else "" for it in names]
+                    if isinstance(rows, ast.List | ast.Tuple):
+                        yield from self._columns(rows.elts, given, asked)
+
+    def _columns(
+        self, rows: Sequence[ast.expr], given: Sequence[str], asked: Collection[str]
+    ) -> Iterator[_MaskedPlace]:
+        for number in (number for number, name in enumerate(given) if name in asked):
+            for row in rows:
+                if (value := _column(row, number, len(given))) is not None:
+                    yield from self._values(value)
+
     def _span(self, node: ast.expr) -> tuple[int, int]:
         begin = self._starts[node.lineno - 1] + node.col_offset
         return begin, self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
@@ -371,13 +417,44 @@ class _MaskedFile:
 
 
 def _wanted(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Which side of an equality is written out."""
-    return left if _is_written(left) and not _is_written(right) else right
+    """Which side of an equality is made of literals."""
+    return left if _is_made(left) and not _is_made(right) else right
 
 
-def _is_written(node: ast.expr) -> bool:
-    parts = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.UnaryOp, ast.USub, ast.Load)
-    return all(isinstance(it, parts) for it in ast.walk(node))
+def _is_made(node: ast.expr) -> bool:
+    """Whether literals alone make a value, the same in every run."""
+    match node:
+        case ast.Constant(value=value):
+            return value is not Ellipsis
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return all(map(_is_made, parts))
+        case ast.Dict(keys=keys, values=values):
+            return all(it is not None and _is_made(it) for it in [*keys, *values])
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=value):
+            return _is_made(value)
+        case ast.BinOp(left=left, right=right):
+            return _is_made(left) and _is_made(right)
+        case ast.Call(func=func, args=parts, keywords=named) if (
+            isinstance(func, ast.Attribute) and _kind(func.value) and _is_made(func.value)
+        ) or (called(node) in _MAKERS and parts):
+            return all(map(_is_made, [*parts, *(it.value for it in named)]))
+    return False
+
+
+def _kind(node: ast.expr) -> str:
+    """How the mask's class ends: of the value's own kind where code may look at that."""
+    match node:
+        case ast.Constant(value=str()):
+            return "Str"
+        case ast.Constant(value=bytes()):
+            return "Bytes"
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult() | ast.Mod()):
+            return _kind(left)
+        case ast.Call(func=ast.Attribute(value=value, attr=name)) if kind := _kind(value):
+            return {"encode": "Bytes", "decode": "Str"}.get(name, kind) if name in _MAKING else ""
+        case ast.Call() if called(node) in ("dedent", "cleandoc", "str"):
+            return "Str"
+    return ""
 
 
 def _asked(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
@@ -386,14 +463,27 @@ def _asked(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
         for condition in _conditions(statement):
             match condition:
                 case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                    yield _wanted(left, right)
-                    if isinstance(left, ast.Name):
-                        yield left
+                    yield from _asked_by(left, right)
         match statement:
             case ast.Expr(value=ast.Call(args=[first, second, *_]) as call) if called(call) in _EQUALITIES:
-                yield _wanted(first, second)
-                if isinstance(first, ast.Name):
-                    yield first
+                yield from _asked_by(first, second)
+
+            case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(value=ast.Call() as call)):
+                yield from _given_to_helper(call)
+
+
+def _asked_by(left: ast.expr, right: ast.expr) -> Iterator[ast.expr]:
+    yield _wanted(left, right)
+    if isinstance(left, ast.Name) and not _is_made(right):
+        yield left
+
+
+def _given_to_helper(call: ast.Call) -> Iterator[ast.expr]:
+    """What a helper that asserts may ask for."""
+    name = called(call)
+    if name.lower().startswith(_ASSERTING) and name not in OPPOSITE_METHODS and name not in _RAISING:
+        yield from call.args[1:]
+        yield from (it.value for it in call.keywords if (it.arg or "").startswith(_EXPECTED))
 
 
 def _names(node: ast.expr) -> Iterator[ast.Name]:
