@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ from prchain.core.errors import BadAnswer, BadToken, NetworkUnreachable, RateLim
 from sql.store import Store
 from sql.tables import ArchivedPage, Cursor, PullRequest
 from tests.emulator import WITHHELD, Call, Emulator, Exchange, Fault, Kind, VirtualClock, generate_world
+from tests.emulator.answers import Answer
+from tests.emulator.world import World
 from tests.miner.github_lab import REPOSITORY, Quiet, assert_same, facts, mine, opened, pages_fetched
 from tests.miner.lives import FORKED
 
@@ -324,7 +327,7 @@ def test_killed_again_and_again_it_ends_as_if_nothing_had_happened(seed: int, tm
     path = tmp_path / "mined.db"
     with opened(path):
         pass
-    with Emulator(WORLD) as github:
+    with Gated(WORLD) as github:
         assert live_to_the_end(path, github, random.Random(seed)) >= 3
     with opened(path) as store:
         assert_same(facts(store), expected)
@@ -335,7 +338,7 @@ def test_killed_again_and_again_it_ends_as_if_nothing_had_happened(seed: int, tm
 @pytest.mark.parametrize("rescan", [False, True])
 def test_killed_in_a_later_run_it_ends_as_if_nothing_had_happened(rescan: bool, tmp_path: Path) -> None:
     path, world = tmp_path / "mined.db", generate_world(12, PULLS)
-    with Emulator(world) as github:
+    with Gated(world) as github:
         with opened(path) as store:
             mine(store, github)
         world.tick(86_400)
@@ -390,7 +393,29 @@ def short_lived(path: Path, api_url: str, start: float) -> None:
         mine(store, Remote(api_url, VirtualClock(start)))  # type: ignore[arg-type]
 
 
-def live_to_the_end(path: Path, github: Emulator, rng: random.Random, *, rescan: bool = False) -> int:
+class Gated(Emulator):
+    """Answers no more than `most` requests: a life that is to be killed cannot come to its end meanwhile."""
+
+    most: int | None = None
+
+    def __init__(self, world: World) -> None:
+        self._gate = threading.Condition()
+        super().__init__(world)
+
+    def answer(self, method: str, target: str, headers: Any, body: bytes) -> tuple[Answer, Fault | None]:
+        """See `Emulator.answer`."""
+        with self._gate:
+            self._gate.wait_for(lambda: self.most is None or self.requests < self.most)
+        return super().answer(method, target, headers, body)
+
+    def allow(self, most: int | None) -> None:
+        """Answer so many requests in all, or all that come."""
+        with self._gate:
+            self.most = most
+            self._gate.notify_all()
+
+
+def live_to_the_end(path: Path, github: Gated, rng: random.Random, *, rescan: bool = False) -> int:
     """Mine in one process after the other, each killed at a random moment, until one ends by itself.
 
     Returns how many were killed. No page is asked for again once its rows are in the database. A rescan that was
@@ -402,9 +427,11 @@ def live_to_the_end(path: Path, github: Emulator, rng: random.Random, *, rescan:
         with opened(path) as store:
             committed = pages_committed(store, beyond)
         start = len(github.log)
+        wanted = start + rng.randint(2, 6)
+        github.allow(wanted + 2)
         life = FORKED.Process(target=victim, args=(path, github.api_url, github.clock(), rescan))
         life.start()
-        kill_after(life, github, start + rng.randint(2, 6), rng.random() * 0.03)
+        kill_after(life, github, wanted, rng.random() * 0.03)
         assert not committed & {name for exchange in github.log[start:] for name in pages_of(exchange)}
         if life.exitcode == 0 or (rescan and rescan_finished(path)):
             return kills
@@ -417,13 +444,14 @@ def rescan_finished(path: Path) -> bool:
     return detail["turn"] == 1 and "finished" in detail
 
 
-def kill_after(life: Any, github: Emulator, requests: int, delay: float) -> None:
+def kill_after(life: Any, github: Gated, requests: int, delay: float) -> None:
     """Kill -9 the process a moment after the log has grown to so many requests, or let it end."""
     while life.is_alive() and github.requests < requests:
         time.sleep(0.0005)
     life.join(delay)
     life.kill()
     life.join()
+    github.allow(None)
 
 
 def pages_committed(store: Store, beyond: int) -> set[str]:
