@@ -39,6 +39,7 @@ from environments.suites.canaries.falsehoods import PYTHON_FALSIFIER, falsify_py
 from environments.suites.canaries.plausible import Around, known_words
 from environments.suites.runners import unittest
 from environments.suites.testlogs import Status
+from environments.suites.testruns import run_tests
 from environments.workplace import Workplace
 from prchain.core.errors import SandboxLost, UsageError
 from tests.environments.stageworld import PRICES, Changes, StageWorld, stage_world
@@ -288,13 +289,13 @@ def test_no_process_has_seen_the_true_tests_when_a_duel_is_fought(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else work could tell a side, by whatever a machine shares, which of its tests are true."""
-    ran, sides, run_tests = list[str](), list[Sandbox](), edited_trees.run_tests
+    ran, used = list[str](), list[Sandbox]()
     restored, restore = list[str](), LocalSandbox.restore
 
     def noted(sandbox: Sandbox, *given: Any, named: Sequence[str], **more: Any) -> Any:
         ran.append("side" if named else "whole")
-        assert all(it is not sandbox for it in sides), "no run begins where another one was"
-        sides.append(sandbox)
+        assert all(it is not sandbox for it in used), "no run begins where another one was"
+        used.append(sandbox)
         return run_tests(sandbox, *given, named=named, **more)
 
     def counted(self: LocalSandbox, snapshot: str) -> None:
@@ -307,13 +308,13 @@ def test_no_process_has_seen_the_true_tests_when_a_duel_is_fought(
     suite.run(world.chain.stages[0].landed, expected(world))
     assert ran == ["side"] * (1 + len(suite.suite.baseline.held[0].seeds)) + ["whole"]
     assert not restored, "what begins beside is there when it is needed"
-    assert all(it._closed for it in sides if isinstance(it, LocalSandbox)), "none of them is left"
+    assert all(it._closed for it in used if isinstance(it, LocalSandbox)), "none of them is left"
 
 
 def test_a_side_whose_sandbox_is_lost_leaves_the_others_alone(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost, open_ones, run_tests = list[Sandbox](), list[bool](), edited_trees.run_tests
+    lost, open_ones = list[Sandbox](), list[bool]()
     second = threading.Event()
 
     def lose_first(sandbox: Sandbox, *given: Any, named: Sequence[str], **more: Any) -> Any:

@@ -408,6 +408,10 @@ class Gated(Emulator):
             self._gate.wait_for(lambda: self.most is None or self.requests < self.most)
         return super().answer(method, target, headers, body)
 
+    def __enter__(self) -> Gated:
+        super().__enter__()
+        return self
+
     def allow(self, most: int | None) -> None:
         """Answer so many requests in all, or all that come."""
         with self._gate:
