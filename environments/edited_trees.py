@@ -134,8 +134,12 @@ class EditedTrees:
             else:
                 with ThreadPoolExecutor(1) as pool:
                     reading = pool.submit(self._read_beside)
-                    sandbox = self._ready(fresh=True)
-                if not reading.result():
+                    try:
+                        sandbox = self._ready(fresh=True)
+                    finally:
+                        if reader := reading.result():
+                            self._let_go(reader)
+                if reader is None:
                     read_shared(sandbox)
         except (RefreshFailed, PlacementFailed):
             self.close()
@@ -146,19 +150,20 @@ class EditedTrees:
         else:
             self._is_fresh = True
 
-    def _read_beside(self) -> bool:
+    def _read_beside(self) -> Sandbox | None:
         """Have the shared files in memory by a sandbox of their own: nothing of a tree runs there, and the first one is
-        made ready meanwhile. False where another one cannot be, or shares nothing before it has begun."""
+        made ready meanwhile. None where another one cannot be, or shares nothing before it has begun."""
         sandbox = self._workplace.sandbox()
         if not isinstance(sandbox, SharesFiles) or not sandbox.shared:
-            return False
+            return None
         try:
-            with sandbox:
-                read_shared(sandbox)
+            sandbox.start()
+            read_shared(sandbox)
         except (SandboxError, UsageError) as error:
             log.warning("the files that sandboxes share are read after the tree is made ready: %s", error)
-            return False
-        return True
+            sandbox.close()
+            return None
+        return sandbox
 
     def benches(self) -> Iterator[EditedTrees]:
         """This one, and those that begin beside it, each as soon as it is there; they are closed with this one."""
