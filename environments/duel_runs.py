@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from environments.edited_trees import AT_ONCE, EditedTrees
 from environments.suites.canaries.duels import HeldTest, Side, dice, function_of
-from environments.suites.canaries.masks import MOST_MASKS, Masked, Masking, told
+from environments.suites.canaries.masks import COMPUTED, MOST_MASKS, Masked, Masking, told
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun
 from environments.suites.testtexts import ChangedTests
@@ -224,8 +224,13 @@ def ids_of(suite: StageSuite, wanted: Collection[Test], known: Iterable[str]) ->
     """Those of the known ids that are of the tests that are wanted."""
     names = {*wanted}
     found = defaultdict[Test, list[str]](list)
+    texts = {file: SideTexts(suite).text(file) for file, name in names if name == COMPUTED}
     for test in known:
-        for known_as in names.intersection(_names(suite, test)):
+        (file, name), whole = _names(suite, test)
+        own = names.intersection([(file, name), whole])
+        if not own and file in texts and not re.search(rf"[\"'`]{re.escape(name)}[\"'`]", texts[file]):
+            own = {(file, COMPUTED)}
+        for known_as in own:
             found[known_as].append(test)
     return dict(found)
 

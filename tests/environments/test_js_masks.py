@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from environments.suites.canaries.jsmasks import mask_javascript
 from environments.suites.canaries.jstokens import tokens_of
-from environments.suites.canaries.masks import Masked, Masking
+from environments.suites.canaries.masks import COMPUTED, Masked, Masking
 
 FILE = """const test = require('node:test');
 const assert = require('node:assert');
@@ -121,9 +121,45 @@ def test_tests_of_one_title_are_counted_through() -> None:
     assert found.text.splitlines()[2] == "it('a', () => t.is(..._masked_args([b, _masked(5)])))"
 
 
-def test_titles_that_reports_show_otherwise_are_none() -> None:
+def test_tests_whose_titles_are_not_written_out_are_known_as_one() -> None:
     for title in ("'it\\'s'", "`${a}`", "'a > b'", "a", "''"):
-        assert masked(f"it({title}, () => {{\n  t.is(a, 'x')\n}})\n").literals == {}
+        assert masked(f"it({title}, () => {{\n  t.is(a, 'x')\n}})\n").literals == {COMPUTED: ("'x'",)}
+
+
+TABLES = {
+    "for (const t of [{a: 1, b: 'x'}, {a: 2, b: ['y']}]) { it(`is ${t.a}`, () => { expect(f(t.a)).toEqual(t.b) }) }":
+        ["'x'", "'y'"],
+    "const all = [[1, 'x'], [2, 'y']]\nfor (const [a, b] of all) it(f(a), () => assert.equal(g(a), b))": ["'x'", "'y'"],
+    "const all: [number, string][] = [[1, 'x']]\nall.forEach(([a, b]) => test('' + a, () => t.is(g(a), b)))": ["'x'"],
+    "[{a: 1, 'b': 'x', c: 'y'}].map(function ({a, b: wanted, c = 1}) { it(c, () => t.is(g(a), wanted)) })": ["'x'"],
+    "for (const [a, b] of Object.entries({k: 'x', 'l': 'y'})) it(a, () => { t.is(g(a), b) })": ["'x'", "'y'"],
+    "for (const [a, b] of Object.entries({k: 'x'})) it(b, () => { t.is(g(b), a) })": [],
+    "it.each([[1, 2, 'x'], [3, 4, 'y']])('%i and %i', (a, b, c) => { expect(f(a, b)).toBe(c) })": ["'x'", "'y'"],
+    "it.each([[1, 'x']])('%i is %s', (a, b) => { expect(f(a)).toBe(b) })": [],
+    "test.each([{a: 1, b: 'x'}])('of $a', ({ a, b }) => { expect(f(a)).toBe(b) })": ["'x'"],
+    "test.each([{a: 1, b: 'x'}])('of $b', ({ a, b }) => { expect(f(a)).toBe(b) })": [],
+    "test.each([{a: 1, b: 'x'}])('%j', (t) => { expect(f(t.a)).toBe(t.b) })": [],
+    "test.each([{a: 1, b: 'x'}])('a', async t => { expect(f(t.a)).toBe(t.b) })": ["'x'"],
+    "for (const t of [{a: 1, b: 'x'}]) { it(JSON.stringify(t), () => { expect(f(t.a)).toBe(t.b) }) }": [],
+    "for (const t of [{a: 1, b: 'x'}]) { it(t.b, () => { expect(f(t.a)).toBe(t.b) }) }": [],
+    "for (const t of [{a: 1, b: 'x'}]) { it(t.a, () => { expect(f(t.b)).toBe(t.b) }) }": [],
+    "describe('a', () => { const all = [{b: 'x'}]; g(all) })\n"
+    "describe('b', () => { const all = [{b: 'y'}]; for (const t of all) it(f(t.a), () => t.is(g(t.a), t.b)) })":
+        ["'y'"],
+    "const all = make(); for (const t of all) it(t.a, () => t.is(g(t.a), t.b))": [],
+    "for (const t of [...others, {b: 'x'}]) it(f(t.a), () => assert.equal(g(t.a), t.b))": ["'x'"],
+    "for (const t in [{b: 'x'}]) it(f(t.a), () => assert.equal(g(t.a), t.b))": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TABLES)
+def test_what_rows_that_tests_walk_through_ask_for_is_found(text: str) -> None:
+    assert [*masked(text).literals.get(COMPUTED, ())] == TABLES[text]
+
+
+def test_rows_of_a_loop_in_a_test_are_its_own() -> None:
+    text = "it('all', () => { for (const [a, b] of [[1, 'x'], [2, 'y']]) { assert.equal(f(a), b) } })"
+    assert masked(text).literals == {"all": ("'x'", "'y'")}
 
 
 def test_settings_that_begin_a_module_stay_first() -> None:
@@ -147,7 +183,8 @@ def test_a_value_that_is_nested_deeply_does_no_harm() -> None:
 
 
 _PIECES = """it( test( 'a' , () => { } ) assert.equal( expect( ).toBe( .to. .should. [ ] ` ${ / /x/ " ' === && : ; .
-12 x \n const wanted = await new // /* */ { __proto__ throws( .expect( t. true -"""
+12 x \n const wanted = await new // /* */ { __proto__ throws( .expect( t. true -
+for( of .each( .forEach( Object.entries( => a function async"""
 PIECES = st.sampled_from(re.split(r"[ ]|(?<=\.)\n", _PIECES))
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from environments.suites.canaries.jstokens import JsToken, JsTokens
+from environments.suites.canaries.jstables import JsColumn, JsTables
+from environments.suites.canaries.jstokens import JsToken, JsTokens, TokenRange
+from environments.suites.canaries.masks import COMPUTED
 
 
 def _words(text: str) -> frozenset[str]:
@@ -93,17 +95,12 @@ class JsAsked:
     around: Sequence[TextEdit] = ()
     name: str = ""
     """The name of the test whose value these are, where it asks for one."""
+    column: JsColumn | None = None
+    """The column of a table that these are, where it asks for one."""
 
     def within(self, around: Sequence[TextEdit]) -> JsAsked:
         """The same with this around it."""
-        return JsAsked(self.places, around, self.name)
-
-
-class TokenRange(NamedTuple):
-    """Tokens from a number to another one, which is not included."""
-
-    begin: int
-    end: int
+        return replace(self, around=around)
 
 
 @dataclass(slots=True)
@@ -125,6 +122,7 @@ class JsFile:
         self._text = text
         self._all = tokens.all
         self._partner = tokens.partner
+        self._tables = JsTables(tokens)
         self._is_ava = re.search(r"""['"]ava['"]""", text) is not None
         self._test = JsTest("", 0, 0)
         """The test that is looked at."""
@@ -149,9 +147,12 @@ class JsFile:
                 self._test = around[-1]
                 around[-1].asked += [it for it in self._asked(number) if it.places]
         found = [it for it in spans if it.title]
+        named = {it for test in found for it in test.named}
+        tables = {it.column for test in found for it in test.asked if it.column is not None}
+        whole = {it for it in tables if self._tables.is_asked_alone(it, named)}
         for test in found:
             alone = {it for it in {one.name for one in test.asked} if not it or self._is_asked_alone(it, test)}
-            test.asked = [it for it in test.asked if it.name in alone]
+            test.asked = [it for it in test.asked if it.name in alone and (it.column is None or it.column in whole)]
         return found
 
     def _tests(self) -> Iterator[JsTest]:
@@ -165,12 +166,17 @@ class JsFile:
             opening = number + 1
             if self._all[opening].text == "." and self._all[opening + 1].text in _MODIFIERS:
                 opening += 2
+            if [it.text for it in self._all[opening : opening + 3]] == [".", "each", "("]:
+                opening = self._partner[opening + 2] + 1
+                if self._all[opening].text == "(":
+                    yield JsTest(COMPUTED, number, self._partner[opening])
+                continue
             if self._all[opening].text != "(":
                 continue
             title = self._all[opening + 1]
             is_title = title.kind == "text" and not any(it in title.text for it in ("\\", "${", " > "))
             is_title = is_title and self._all[opening + 2].text == "," and title.text[1:-1].strip() != ""
-            yield JsTest(title.text[1:-1] if is_title else "", number, self._partner[opening])
+            yield JsTest(title.text[1:-1] if is_title else COMPUTED, number, self._partner[opening])
 
     def _asked(self, number: int) -> Iterable[JsAsked]:
         """What an assertion asks for whose name is this token."""
@@ -578,8 +584,11 @@ class JsFile:
         if not name:
             return JsAsked([*self._values(part)])
         self._test.named.add(part.begin)
-        places = self._first_value(name)
-        return JsAsked(places, name=name if places else "")
+        if places := self._first_value(name):
+            return JsAsked(places, name=name)
+        column = self._tables.column(part)
+        found = [it for row in column.parts for it in self._values(row)] if column is not None else []
+        return JsAsked(found, column=column if found else None)
 
     def _named(self, part: TokenRange) -> str:
         """The name that an assertion asks for, or asks for a member of."""

@@ -37,6 +37,13 @@ class JsToken(NamedTuple):
         return self.begin + len(self.text)
 
 
+class TokenRange(NamedTuple):
+    """Tokens from a number to another one, which is not included."""
+
+    begin: int
+    end: int
+
+
 class JsTokens(NamedTuple):
     """The tokens of a file, and for each that opens or closes a group the number of its partner."""
 

@@ -27,6 +27,8 @@ TOLD_LIMIT = 1 << 20
 RULES = 2
 """The version of the rules that say which places of a test are masked, and how these are told: a place is known by its
 number alone, so that what a proof by other rules has stored says nothing."""
+COMPUTED = "*"
+"""The name of all tests of a file whose titles are not written out there."""
 MOST_MASKS = 5_000
 """Masks of a file; one that could have more has none."""
 _LONGEST = 96

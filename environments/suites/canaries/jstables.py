@@ -1,0 +1,289 @@
+"""The rows that tests of JavaScript and TypeScript walk through, by the tokens of a file: loops around tests and in
+them, and ``test.each``. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from environments.suites.canaries.jstokens import JsToken, JsTokens, TokenRange
+
+_TESTS = frozenset({"it", "test", "specify"})
+_WALKING = frozenset({"forEach", "map"})
+_DECLARING = frozenset({"const", "let", "var"})
+_AHEAD = 8
+_SHOWN = re.compile(r"%[sdifjopO]")
+"""What shows an argument in a title of ``test.each``, one after the other."""
+
+Path = tuple[str | int, ...]
+"""Keys and numbers that lead from a row to a part of it."""
+
+
+class JsColumn(NamedTuple):
+    """A part of each row that a name stands for: what is written there, the tokens where the name means that, the name
+    and the key behind it (empty: it is the part itself)."""
+
+    parts: tuple[TokenRange, ...]
+    scope: TokenRange
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A loop: where its names mean a row, which part of one each means, where they are declared, and the rows. Of
+    ``Object.entries`` a row is the value of a pair."""
+
+    scope: TokenRange
+    names: dict[str, Path]
+    declared: frozenset[int]
+    rows: Sequence[TokenRange]
+    title: str = ""
+    are_pairs: bool = False
+
+
+class JsTables:
+    """The loops of a file."""
+
+    def __init__(self, tokens: JsTokens) -> None:
+        # What is looked at behind the last token is none.
+        self._all = [*tokens.all, *[JsToken("", 0, "")] * _AHEAD]
+        self._partner = tokens.partner
+        self._block: list[int] = []
+        """By token: the number of the brace that opens the innermost block around it, or -1."""
+        opened = [-1]
+        for number, it in enumerate(self._all):
+            if it.text == "}" and len(opened) > 1:
+                opened.pop()
+            self._block.append(opened[-1])
+            if it.text == "{" and it.kind == "sign":
+                opened.append(number)
+        self._walks = [walk for number in range(len(self._all) - 1) for walk in self._walk(number)]
+
+    def column(self, part: TokenRange) -> JsColumn | None:
+        """The column that the name at the beginning of a part means there, with the key behind it."""
+        name = self._all[part.begin].text
+        around = [it for it in self._walks if it.scope.begin < part.begin < it.scope.end and name in it.names]
+        if not around:
+            return None
+        walk = max(around, key=lambda it: it.scope.begin)
+        path, key = walk.names[name], ""
+        after = [it.text for it in self._all[part.begin + 1 : min(part.begin + 3, part.end)]]
+        if after[:1] == ["."] and len(after) > 1:
+            key = after[1]
+            path = (*path, key)
+        if walk.are_pairs and path[:1] != (1,):
+            return None
+        if walk.title and self._is_shown(walk, path):
+            return None
+        rows = (self._at(row, path[1:] if walk.are_pairs else path) for row in walk.rows)
+        return JsColumn(tuple(it for it in rows if it is not None), walk.scope, name, key)
+
+    def is_asked_alone(self, column: JsColumn, asked: Collection[int]) -> bool:
+        """Whether the column is read by what is `asked` for (numbers of tokens) alone; other parts of a row may be
+        read by others."""
+        walk = next(it for it in self._walks if it.scope == column.scope)
+        for number in range(column.scope.begin, column.scope.end):
+            it = self._all[number]
+            if it.text != column.name or it.kind != "word" or number in asked or number in walk.declared:
+                continue
+            if self._all[number - 1].text in (".", "?."):
+                continue
+            is_member = self._all[number + 1].text == "." and self._all[number + 2].kind == "word"
+            if not (column.key and is_member and self._all[number + 2].text != column.key):
+                return False
+        return True
+
+    def _is_shown(self, walk: _Walk, path: Path) -> bool:
+        """Whether a title shows a part of its row."""
+        shown = len(_SHOWN.findall(walk.title))
+        first = path[0] if path else None
+        if isinstance(first, int):
+            return first < shown or "$" in walk.title
+        return shown > 0 or first is None or f"${first}" in walk.title
+
+    # Loops
+
+    def _walk(self, number: int) -> Iterator[_Walk]:
+        word, after = self._all[number], self._all[number + 1]
+        before = self._all[number - 1].text if number else ""
+        if word.kind != "word":
+            return
+        if word.text == "for" and after.text == "(":
+            yield from self._for(number)
+        elif word.text in _WALKING and after.text == "(" and before == "." and number > 1:
+            function = self._function(number + 2)
+            rows = self._rows(self._ending(number - 2), number)
+            if function is not None and rows is not None:
+                yield self._made(TokenRange(number, self._partner[number + 1]), function[:1], *rows)
+        elif word.text == "each" and after.text == "(" and before == "." and self._all[number - 2].text in _TESTS:
+            yield from self._each(number)
+
+    def _for(self, number: int) -> Iterator[_Walk]:
+        opening = number + 1
+        closing = self._partner[opening]
+        of = next((it for it in self._outer(opening) if self._all[it].text == "of"), None)
+        if of is None or self._all[opening + 1].text not in _DECLARING or closing + 2 >= len(self._all):
+            return
+        rows = self._rows(TokenRange(of + 1, closing), number)
+        first = closing + 1
+        while first < len(self._all) - 1 and first not in self._partner:
+            first += 1
+        if rows is not None and self._partner.get(first, 0) > first:
+            scope = TokenRange(number, self._partner[first])
+            yield self._made(scope, [TokenRange(opening + 2, of)], *rows)
+
+    def _each(self, number: int) -> Iterator[_Walk]:
+        """``test.each([[1, 2]])('title', (a, b) => ..)``."""
+        closing = self._partner[number + 1]
+        if closing + 2 >= len(self._all) or self._all[closing + 1].text != "(":
+            return
+        opening = closing + 1
+        title, comma = self._all[opening + 1], self._all[opening + 2]
+        function = self._function(opening + 3) if title.kind == "text" and comma.text == "," else None
+        rows = self._rows(TokenRange(number + 2, closing), number)
+        if function is None or rows is None or rows[1]:
+            return
+        scope = TokenRange(opening, self._partner[opening])
+        if rows[0] and all(self._all[it.begin].text == "[" for it in rows[0]):
+            yield self._made(scope, function, *rows, title=title.text, are_columns=True)
+        else:
+            yield self._made(scope, function[:1], *rows, title=title.text)
+
+    def _made(
+        self,
+        scope: TokenRange,
+        bound: Sequence[TokenRange],
+        rows: Sequence[TokenRange],
+        are_pairs: bool,
+        *,
+        title: str = "",
+        are_columns: bool = False,
+    ) -> _Walk:
+        names: dict[str, Path] = {}
+        declared = set[int]()
+        for place, part in enumerate(bound):
+            for number, path in self._bound(part, (place,) if are_columns else ()):
+                names[self._all[number].text] = path
+                declared.add(number)
+        return _Walk(scope, names, frozenset(declared), rows, title, are_pairs)
+
+    def _function(self, number: int) -> list[TokenRange] | None:
+        """The parameters of a function that begins there; None where none does."""
+        if self._all[number].text == "async":
+            number += 1
+        if self._all[number].text == "function":
+            number += 1
+            while self._all[number].text != "(" and number + 1 < len(self._all):
+                number += 1
+        if self._all[number].text == "(":
+            return self._parted(number)
+        is_arrow = self._all[number].kind == "word" and self._all[number + 1].text == "=>"
+        return [TokenRange(number, number + 1)] if is_arrow else None
+
+    def _bound(self, part: TokenRange, path: Path) -> Iterator[tuple[int, Path]]:
+        """The names that a parameter or a declaration binds, by their tokens, and to which part of a row."""
+        first = self._all[part.begin]
+        if first.kind == "word":
+            yield part.begin, path
+        elif first.text == "[":
+            for place, it in enumerate(self._parted(part.begin)):
+                yield from self._bound(it, (*path, place))
+        elif first.text == "{":
+            for it in self._parted(part.begin):
+                key = self._all[it.begin]
+                if key.kind == "word" and it.end > it.begin + 2 and self._all[it.begin + 1].text == ":":
+                    yield from self._bound(TokenRange(it.begin + 2, it.end), (*path, key.text))
+                elif key.kind == "word":
+                    yield it.begin, (*path, key.text)
+
+    # Rows
+
+    def _ending(self, number: int) -> TokenRange:
+        """The expression that ends with a token: a name, a list, or a call of ``Object.entries``."""
+        begin = self._partner.get(number, number)
+        while begin and self._all[number].text == ")" and self._all[begin - 1].kind in ("word",):
+            begin -= 1
+            if self._all[begin - 1].text != ".":
+                break
+            begin -= 1
+        return TokenRange(min(begin, number), number + 1)
+
+    def _rows(self, part: TokenRange, number: int) -> tuple[Sequence[TokenRange], bool] | None:
+        """The rows that an expression is, as a loop at a token sees it, and whether they are pairs."""
+        begin, end = part
+        while end - begin > 2 and self._all[begin].text == "(" and self._partner.get(begin) == end - 1:
+            begin, end = begin + 1, end - 1
+        if begin >= end:
+            return None
+        texts = [it.text for it in self._all[begin : begin + 4]]
+        if texts == ["Object", ".", "entries", "("]:
+            value = self._value(begin + 4, number)
+            return (self._parted_values(value), True) if value is not None and self._all[value].text == "{" else None
+        opening = self._value(begin, number)
+        return (self._parted(opening), False) if opening is not None and self._all[opening].text == "[" else None
+
+    def _value(self, begin: int, number: int) -> int | None:
+        """The first token of a list or an object that is written at a token, or that the name there was declared to
+        be, where a loop sees it."""
+        if self._all[begin].text in ("[", "{"):
+            return begin
+        found = [
+            it
+            for it in range(1, number)
+            if self._all[it].text == self._all[begin].text
+            and self._all[it - 1].text in _DECLARING
+            and (self._block[it] == -1 or self._block[it] < number < self._partner[self._block[it]])
+        ]
+        if not found or self._all[begin].kind != "word":
+            return None
+        at = found[-1] + 1
+        if self._all[at].text == ":":  # a type of TypeScript
+            while at < number and self._all[at].text not in ("=", ";"):
+                at = max(self._partner.get(at, at), at) + 1
+        return at + 1 if self._all[at].text == "=" and self._all[at + 1].text in ("[", "{") else None
+
+    def _parted_values(self, opening: int) -> list[TokenRange]:
+        return [
+            TokenRange(it.begin + 2, it.end)
+            for it in self._parted(opening)
+            if it.end > it.begin + 2 and self._all[it.begin + 1].text == ":"
+        ]
+
+    def _at(self, row: TokenRange, path: Path) -> TokenRange | None:
+        """The part of a row to which a path leads, where it is written out."""
+        for step in path:
+            opening = "[" if isinstance(step, int) else "{"
+            if self._all[row.begin].text != opening or self._partner[row.begin] != row.end - 1:
+                return None
+            parts = self._parted(row.begin)
+            if isinstance(step, int):
+                found = parts[step] if step < len(parts) else None
+            else:
+                named = (it for it in parts if it.end > it.begin + 2 and self._all[it.begin + 1].text == ":")
+                found = next((TokenRange(it.begin + 2, it.end) for it in named if self._key(it.begin) == step), None)
+            if found is None:
+                return None
+            row = found
+        return row
+
+    def _key(self, number: int) -> str:
+        it = self._all[number]
+        return it.text[1:-1] if it.kind == "text" else it.text
+
+    def _outer(self, opening: int) -> Iterator[int]:
+        """The tokens of a group that are in no group of it; of a group in it the first and the last one."""
+        number, end = opening + 1, self._partner[opening]
+        while number < end:
+            yield number
+            partner = self._partner.get(number, number)
+            number = partner if number < partner < end else number + 1
+
+    def _parted(self, opening: int) -> list[TokenRange]:
+        """What commas part in a group."""
+        commas = [it for it in self._outer(opening) if self._all[it].text == ","]
+        ends = [*commas, self._partner[opening]]
+        found = zip([opening + 1, *(it + 1 for it in commas)], ends, strict=True)
+        return [TokenRange(begin, end) for begin, end in found if begin < end]
