@@ -6,14 +6,18 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environments.duel_runs import ids_of
 from environments.suites.canaries.jsmasks import mask_javascript
 from environments.suites.canaries.jstokens import tokens_of
 from environments.suites.canaries.masks import COMPUTED, Masked, Masking
+from prchain.core.git.trees import EXECUTABLE, TreeEntry
 
 FILE = """const test = require('node:test');
 const assert = require('node:assert');
@@ -160,6 +164,16 @@ def test_what_rows_that_tests_walk_through_ask_for_is_found(text: str) -> None:
 def test_rows_of_a_loop_in_a_test_are_its_own() -> None:
     text = "it('all', () => { for (const [a, b] of [[1, 'x'], [2, 'y']]) { assert.equal(f(a), b) } })"
     assert masked(text).literals == {"all": ("'x'", "'y'")}
+
+
+def test_ids_of_no_title_that_is_written_are_of_the_tests_known_as_one() -> None:
+    file, text = "test/a.test.ts", "for (const t of [{a: 1, b: 'x'}]) test(`is ${t.a}`, () => {})\ntest('written', f)\n"
+    entries = {file.encode(): TreeEntry(EXECUTABLE, "1")}
+    trees = SimpleNamespace(entries=lambda _: entries, blobs=lambda _: [text.encode()])
+    suite: Any = SimpleNamespace(workplace=SimpleNamespace(runner="vitest", trees=trees), files=(file,), landed="m")
+    known = [f"{file} > {it}" for it in ("is 1", "deep > is 2", "written", "deep > held")]
+    found = ids_of(suite, [(file, COMPUTED), (file, "held")], [*known, "test/b.test.ts > is 3"])
+    assert found == {(file, COMPUTED): known[:2], (file, "held"): known[3:]}
 
 
 def test_settings_that_begin_a_module_stay_first() -> None:
