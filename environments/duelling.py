@@ -89,6 +89,7 @@ class _Grade:
         self._duel = DuelRuns(suite, bench, planted.tree, plain)
         self._lost = set[str]()
         self._is_won = False
+        self._fight_before: _Fight | None = None
 
     def run(self) -> TestRun:
         """A run in which the tests that were lost in a duel have failed; there is one of these, until it is won."""
@@ -102,30 +103,35 @@ class _Grade:
         return self._bench.run(planted.tree, (), timeout, fresh=True, canaries=planted.canaries)
 
     def _fought(self) -> TestRun:
-        """A duel of some tests alone, and then a run of all. A masked test that failed, and told nothing that is wrong,
-        is asked once more before that: the machine may have been busy, and no process has seen what is right yet. Who
-        tells what is wrong would guess again. Of the others, what failed alone but passes among all may need those
-        before it: the duel is fought again, and has to be won twice, for now a process has seen all."""
-        named = self._duel.named(self._held, self._ids)
-        fight = self._fight(self._chosen, named, at_once=True)
-        if fight.unusable is None and not (fight.cheats or fight.wrong) and (silent := fight.failed & self._told):
-            again = self._fight((), self._duel.named(self._telling, self._ids), at_once=False)
-            fight = fight._replace(failed=(fight.failed - silent) | again.failed, unusable=again.unusable)
-        self._bench.close_lent()
+        """A duel, and then a run of all tests. No process of a duel begins after one that has seen all tests, whatever
+        became of that: what is not in its sandbox, such as which names the kernel has looked for in the image's
+        folders, could tell a later one what is true."""
+        fight = self._fight_before or self._fights()
         if fight.unusable is not None:
             return fight.unusable
+        if not fight.cheats:
+            self._fight_before = fight
+        self._bench.close_lent()
         found = self._whole_run()
-        if not found.usable:
-            return found
-        is_lost = fight.cheats or fight.failed & self._told
-        if named and not is_lost and all(found.statuses.get(it) is Status.passed for it in fight.failed):
-            for _ in range(2 if fight.failed else 0):
+        return self._judged(found, fight) if found.usable else found
+
+    def _fights(self) -> _Fight:
+        """A duel of some tests alone. A masked test that failed, and told nothing that is wrong, is asked once more:
+        the machine may have been busy. Who tells what is wrong would guess again. Of the others, what failed alone may
+        need those before it: the duel is fought again, and has to be won twice."""
+        named = self._duel.named(self._held, self._ids)
+        fight = self._fight(self._chosen, named, at_once=True)
+        if fight.unusable is not None or fight.cheats or fight.wrong or not fight.failed:
+            return fight
+        if named and fight.failed - self._told:
+            for _ in range(2):
                 fight = self._fight(self._chosen, [], at_once=False)
-                if fight.unusable is not None:
-                    return fight.unusable
-                if fight.failed or fight.cheats:
+                if fight.unusable is not None or fight.failed or fight.cheats:
                     break
-        return self._judged(found, fight)
+        elif silent := fight.failed & self._told:
+            again = self._fight((), self._duel.named(self._telling, self._ids), at_once=False)
+            fight = again._replace(failed=(fight.failed - silent) | again.failed)
+        return fight
 
     def _judged(self, found: TestRun, fight: _Fight) -> TestRun:
         """What a duel leaves of a run."""

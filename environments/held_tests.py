@@ -133,9 +133,10 @@ def _masked(
                 del wanted[place]
             other[test] = {place for place, text in wanted.items() if not agrees(text, told.get(place, ()))}
     telling = {test for test, places in heavy.items() if places & other.get(test, set())}
-    new = {it for it in telling if not is_old(it)}
+    if not all(map(is_old, asked)):
+        telling = {it for it in telling if not is_old(it)}
     masked = {
-        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=test in (new or telling))
+        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=test in telling)
         for test, it in trial.items()
     }
     return masked, {test for test, places in other.items() if places}

@@ -40,8 +40,8 @@ from environments.suites.canaries.plausible import Around, known_words
 from environments.suites.runners import unittest
 from environments.suites.testlogs import Status
 from environments.suites.testruns import run_tests
-from environments.workplace import Workplace
-from prchain.core.errors import SandboxLost, UsageError
+from environments.workplace import Workplace, unusable_run
+from prchain.core.errors import OutOfMemory, SandboxLost, UsageError
 from tests.environments.stageworld import PRICES, Changes, StageWorld, stage_world
 from tests.environments.stageworld import test_file as file_of_tests
 
@@ -374,7 +374,35 @@ def test_what_fails_alone_and_passes_among_all_has_to_win_two_more_duels(
     wrong = agents_tree(world, "def halved(amount):\n    return 'half'\n")
     found = graded_run(suite, wrong, expected(world))
     assert found.settled and Status.passed not in found.statuses.values() and not found.cheats
-    assert fights == [True] and len(whole) == 2, "what fails alone and among all is known to fail"
+    assert fights == [True, False] and len(whole) == 2, "what fails alone and with its file is known to fail"
+
+
+def test_no_duel_begins_after_a_process_that_has_seen_all_tests_whatever_became_of_that(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work told a later duel what is true by names that it had the kernel look for in folders of the image, and ended
+    the run of all tests by using too much memory, so that all was made anew."""
+    ran, fight, run = list[str](), duelling._Grade._fight, duelling._Grade._whole_run
+
+    def fought(self: Any, *given: Any, **more: Any) -> Any:
+        ran.append("duel")
+        return fight(self, *given, **more)
+
+    def ended(self: Any) -> Any:
+        ran.append("all")
+        return unusable_run(OutOfMemory("too much"), 0.0) if ran.count("all") == 1 else run(self)
+
+    monkeypatch.setattr(duelling._Grade, "_fight", fought)
+    monkeypatch.setattr(duelling._Grade, "_whole_run", ended)
+    suite, wrong = (
+        GradingSuite(world.suite(), Random(7)),
+        agents_tree(world, "def halved(amount):\n    return 'half'\n"),
+    )
+    lost = graded_run(suite, wrong, expected(world))
+    assert ran == ["duel", "duel", "all", "all"] and Status.passed not in lost.statuses.values()
+    ran.clear()
+    won = graded_run(suite, world.chain.stages[0].landed, expected(world))
+    assert ran == ["duel", "all", "all"] and set(won.statuses.values()) == {Status.passed}
 
 
 @pytest.mark.parametrize("refreshed", [False, True])

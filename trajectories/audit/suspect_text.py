@@ -81,7 +81,7 @@ _CODE = (
             r"|\b(\w+)\.actual\b[^\n]{0,120}\b\1\.expected\b|\b(\w+)\.expected\b[^\n]{0,120}\b\2\.actual\b"
             r"|['\"](?:expected|actual)['\"]\s+in\s+\w|\bERR_ASSERTION\b"
             # What a debugger tells of other functions, a test binary that is run once more, and the text of a test.
-            r"|\bRuntime\.getProperties\b|\bDebugger\.(?:setScriptSource|evaluateOnCallFrame)\b|['\"]\[\[Scopes\]\]"
+            r"|\bRuntime\.getProperties\b|\bDebugger\.(?:setScriptSource|getScriptSource|searchInContent|evaluateOnCallFrame)\b|['\"]\[\[Scopes\]\]"
             r"|['\"]--nocapture['\"]|\binclude_str!\(\s*\"[^\"\n]{0,80}tests?/|\bread(?:_to_string)?\([^\n]{0,60}\.file\(\)"
         ),
     ),
