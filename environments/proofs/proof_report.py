@@ -256,6 +256,8 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
         yield f"  {counted(stage.telling, 'test')} masked when work is graded, which tells whether it is right"
     if stage.duels:
         yield f"  {counted(stage.duels, 'test')} can be made false when work passes"
+    if stage.outcome == PROVED and not (stage.canaries or stage.telling or stage.duels):
+        yield "  nothing guards a grade: what makes its tests pass is believed, unless `--gate tests+audit` suspects it"
     if stage.own_plugins:
         yield f"  its own plugins of the runner stay the agent's: {', '.join(stage.own_plugins)}"
     for name, words in (("removed", "removed or rewritten upstream"), ("earlier_broken", "broken here")):

@@ -86,6 +86,7 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
         "  pytest, 1 test file: F2P 3, P2P 1,200, flaky 0, failing 0",
         "  proof: not_measured; `prchain environments validate --strength` does",
         "  1 test by other names when work is graded",
+        "  nothing guards a grade: what makes its tests pass is believed, unless `--gate tests+audit` suspects it",
         "  in prchain/shop--till:1, of packages as of 2024-05-01",
         "  runs: before 1 3 s (out_of_memory), after 1 3 s",
         "stage 2 (#2): earlier_broken in 8 s",
