@@ -112,7 +112,8 @@ class DockerBackend(Backend):
             volumes = clear_volumes(client, lambda: self._relay_image(client), everybody=everybody)
         gone = {f"{item.kind} {item.name}": item not in kept for item in found}
         gone |= {f"place {name}": is_gone for name, is_gone in places.items()}
-        return gone | {f"volume {name}": is_gone for name, is_gone in volumes.items()}
+        gone |= {f"volume {name}": is_gone for name, is_gone in volumes.items()}
+        return gone | {str(path): is_gone for path, is_gone in leftovers.clear_local().items()}
 
     def usable(self) -> Usable:
         """See `Backend.usable`: whether an engine answers and has a base image of ours, which holds all that a build

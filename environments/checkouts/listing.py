@@ -10,6 +10,7 @@ The kernel's clock for files ticks, so that two changes within a tick look alike
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import re
@@ -17,22 +18,20 @@ import shlex
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from environments.checkouts.extraction import folders_above
 from environments.checkouts.tarball import MemberKind, members
 from environments.sandboxes.sandbox import HasUpperLayer
-from environments.sandboxes.upper_layers import TooMuchWritten, UpperLayer, Written, read_upper
+from environments.sandboxes.upper_layers import TICK, TooMuchWritten, UpperLayer, Written, open_written, read_upper
 from prchain.core.errors import ExtractionFailed
 
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox
 
 log = logging.getLogger(__name__)
-
-_TICK = 0.05
-"""Seconds that the kernel's clock for files lags behind the time of day at most: it ticks every 1 to 10 ms."""
 
 _MOST = 256 << 20
 """Bytes of a listing, and of what is read by one command."""
@@ -132,7 +131,7 @@ class FileListing:
         in both. It is returned itself where nothing has changed since and nothing in it is fresh.
         """
         now, _, records = output.partition(b"\0")
-        since = float(now) - _TICK
+        since = float(now) - TICK
         if before is not None and before.since > since:
             before = None  # a clock that was set back: facts may be fresh once more
         if before is not None and not before.fresh and before.records == records:
@@ -154,16 +153,28 @@ class FileListing:
         return cls(records, files, _young(may_be_fresh, since), since)
 
 
+@dataclass(frozen=True, slots=True)
+class SeenUnder:
+    """What is seen in a folder of the layers under a sandbox's own, of which `UpperLayer.under` tells the names."""
+
+    names: tuple[str, ...]
+    below: tuple[str, ...]
+    left_out: Collection[bytes]
+    files: Mapping[bytes, ListedFile]
+
+
 class FolderLister:
     """Lists a folder of a sandbox again and again; see `list_files`.
 
     Where what the sandbox wrote lies in an upper layer that can be read (`HasUpperLayer`), that layer alone is read
     after the first time. What was seen of the layers under it stays: it cannot change, and what hides it is written.
+    A lister that is given what another one has `seen` of the same layers, or of all but the first, begins there.
     """
 
-    def __init__(self, sandbox: Sandbox, workdir: str) -> None:
+    def __init__(self, sandbox: Sandbox, workdir: str, seen: SeenUnder | None = None) -> None:
         self._sandbox = sandbox
         self._workdir = workdir
+        self._given = seen
         self._layer: UpperLayer | None = None
         self._leave_out: Collection[bytes] = ()
         self._under: dict[bytes, ListedFile] | None = None
@@ -179,6 +190,7 @@ class FolderLister:
         """As `list_files`; raises as that does."""
         layer = self._sandbox.upper_layer(self._workdir) if isinstance(self._sandbox, HasUpperLayer) else None
         if layer != self._layer:
+            self._given = self.seen or self._given
             self._layer, self._under, self._is_of_no_use = layer, None, False
         elif layer is None and self._last is None and not self._is_of_no_use:
             self._give_up("what it wrote cannot be seen from here")
@@ -186,13 +198,69 @@ class FolderLister:
             self._leave_out, self._under = leave_out, None
         if layer is not None and not self._is_of_no_use:
             try:
+                if self._under is None and (given := self._given_under(layer)) is not None:
+                    self._see(given)
                 return self._on_layers(layer, before)
             except TooMuchWritten:
                 self._give_up("too much is written")
         return self._list(before)
 
+    def read(self, files: Collection[ListedFile]) -> Iterator[tuple[bytes, IO[bytes], int]]:
+        """As `read_files`, of plain files of the last listing; what is written is read where it lies."""
+        unread = []
+        for listed in files:
+            content = self._written(listed)
+            if content is None:
+                unread.append(listed.path)
+            else:
+                yield listed.path, io.BytesIO(content), listed.size
+        yield from read_files(self._sandbox, self._workdir, unread)
+
+    def _written(self, listed: ListedFile) -> bytes | None:
+        """The content of a file of the upper layer that is as it was listed; None of any other."""
+        if self._layer is None or self._under is None:
+            return None
+        try:
+            with open_written(self._layer, listed.path) as file:
+                content = file.read(listed.size)
+                status = os.fstat(file.fileno())
+        except OSError:
+            return None
+        return content if _facts_of(status) == listed.facts and len(content) == listed.size else None
+
+    @property
+    def seen(self) -> SeenUnder | None:
+        """What another lister may be given; None where that is not known."""
+        if self._under is None or self._layer is None or not self._layer.under:
+            return None
+        return SeenUnder(self._layer.under, self._layer.below, self._leave_out, self._under)
+
+    def _given_under(self, layer: UpperLayer) -> dict[bytes, ListedFile] | None:
+        """What was given, where it is of the layers under this one, or of all of them but the first; that one is
+        read."""
+        seen = self._given
+        if seen is None or seen.below != layer.below or seen.left_out != self._leave_out:
+            return None
+        if seen.names == layer.under:
+            return dict(seen.files)
+        if seen.names != layer.under[1:]:
+            return None
+        try:
+            first = read_upper(replace(layer, root=Path(layer.under[0])), self._leave_out)
+        except TooMuchWritten:
+            return None
+        if first is None or any(status.st_nlink != 1 for status, _ in first.files.values()):
+            return None
+        written = {path: ListedFile(path, _facts_of(it), target) for path, (it, target) in first.files.items()}
+        folders = {above for path in seen.files for above in folders_above(path)}
+        return {**_seen_under(seen.files, folders, first), **written}
+
+    def _see(self, under: dict[bytes, ListedFile]) -> None:
+        self._under = under
+        self._folders = {above for path in under for above in folders_above(path)}
+
     def _give_up(self, why: str) -> None:
-        self._is_of_no_use = True
+        self._is_of_no_use, self._under = True, None
         log.info("a sandbox lists all its files at each step: %s", why)
 
     def _list(self, before: FileListing | None) -> FileListing | None:
@@ -200,14 +268,14 @@ class FolderLister:
 
     def _on_layers(self, layer: UpperLayer, before: FileListing | None) -> FileListing | None:
         if self._under is not None:
-            since = time.time() - _TICK
+            since = time.time() - TICK
             written = read_upper(layer, self._leave_out)
-            if written is not None and since > layer.since:
+            if written is not None and since + TICK >= layer.since:
                 return self._joined(written, since, before)
             return self._list(before)
         first = read_upper(layer, self._leave_out)
         listing = self._list(before)
-        since = time.time() - _TICK
+        since = time.time() - TICK
         second = read_upper(layer, self._leave_out)
         if listing is None or first is None or second is None:
             return listing
@@ -222,9 +290,8 @@ class FolderLister:
             # A kernel may keep names of one file together, and copy the one that is written.
             self._give_up("files have several names")
             return listing
-        self._under = under
-        self._folders = {above for path in under for above in folders_above(path)}
-        return self._joined(second, since, listing) if since > layer.since else listing
+        self._see(under)
+        return self._joined(second, since, listing) if since + TICK >= layer.since else listing
 
     def _joined(self, written: Written, since: float, before: FileListing | None) -> FileListing:
         """The listing of what is written and what is seen under it."""
@@ -236,7 +303,7 @@ class FolderLister:
             return before
         known = before.files if before else {}
         may_be_fresh = set(before.fresh) if before else set()
-        files = self._seen_under(written)
+        files = _seen_under(self._under or {}, self._folders, written)
         for path, (facts, target) in facts_of.items():
             listed = known.get(path)
             if listed is None or listed.facts != facts or listed.target != target:
@@ -247,15 +314,19 @@ class FolderLister:
         self._last, self._made_of = listing, made_of
         return listing
 
-    def _seen_under(self, written: Written) -> dict[bytes, ListedFile]:
-        seen = dict(self._under or {})
-        for path in (*written.files, *written.gone, *written.folders):
-            seen.pop(path, None)
-        hiding = self._folders & (written.files.keys() | written.gone | written.emptied)
-        if hiding:
-            for path in [path for path in seen if not hiding.isdisjoint(folders_above(path))]:
-                del seen[path]
-        return seen
+
+def _seen_under(
+    under: Mapping[bytes, ListedFile], folders: Collection[bytes], written: Written
+) -> dict[bytes, ListedFile]:
+    """Those files of lower layers, which are in these `folders`, that what is written does not hide."""
+    seen = dict(under)
+    for path in (*written.files, *written.gone, *written.folders):
+        seen.pop(path, None)
+    hiding = (written.files.keys() | written.gone | written.emptied) & {*folders}
+    if hiding:
+        for path in [path for path in seen if not hiding.isdisjoint(folders_above(path))]:
+            del seen[path]
+    return seen
 
 
 def _young(facts: Iterable[bytes], since: float) -> frozenset[bytes]:

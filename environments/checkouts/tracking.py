@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from environments.checkouts.extraction import Extraction, TreeCollector, extract_tree, folders_above
 from environments.checkouts.junk import CACHE_TAG, IgnoreRules
-from environments.checkouts.listing import FileListing, FolderLister, ListedFile, read_files
+from environments.checkouts.listing import FileListing, FolderLister, ListedFile, SeenUnder
 from environments.checkouts.tarball import Member, MemberKind
 from prchain.core.errors import ExtractionFailed
 from prchain.core.git.spool import BlobSpool
@@ -55,6 +55,8 @@ class TrackedTree:
     """Both by a file's facts."""
     caches: frozenset[bytes]
     unlisted: tuple[bytes, ...]
+    under: SeenUnder | None
+    """What is known of the layers that the sandbox stands on."""
 
 
 class Tracker:
@@ -106,7 +108,9 @@ class Tracker:
         if self._listing is None:
             return None
         blobs, tags = dict(self._blobs), dict(self._tags)
-        return TrackedTree(self._tree, self._entries, self._listing, blobs, tags, self._caches, self._unlisted)
+        return TrackedTree(
+            self._tree, self._entries, self._listing, blobs, tags, self._caches, self._unlisted, self._lister.seen
+        )
 
     def begin_as(self, copied: TrackedTree) -> None:
         """Begin with what is known of the sandbox that this one is a copy of; nobody has used this one yet.
@@ -116,20 +120,28 @@ class Tracker:
         tree and the copy, to the same size, and whose time is set back. Raises as `take`.
         """
         self._unlisted = copied.unlisted
+        self._lister = FolderLister(self._sandbox, self._workdir, copied.under)
         listing = self._lister.list(self._unlisted)
         if listing is None:
             return
-        before = copied.listing.files
-        pairs = [(was, listed) for path, listed in listing.files.items() if (was := before.get(path))]
-        until = copied.listing.since - _SECOND
-        compared = [(was, listed, listed.compared(was)) for was, listed in pairs]
-        same = [(was.facts, it.facts) for was, it, copy in compared if copy.is_same and was.modified < until]
-        self._blobs = {facts: copied.blobs[was] for was, facts in same if was in copied.blobs}
-        self._tags = {facts: copied.tags[was] for was, facts in same if was in copied.tags}
-        if len(pairs) == len(listing.files) == len(before) and all(
-            copy.is_like and (listed.facts in self._tags or was.facts not in copied.tags)
-            for was, listed, copy in compared
-        ):
+        before, until = copied.listing.files, copied.listing.since - _SECOND
+        self._blobs, self._tags = dict(copied.blobs), dict(copied.tags)
+        are_like = len(listing.files) == len(before)
+        for path, listed in listing.files.items():
+            was = before.get(path)
+            if was is listed:
+                continue  # both stand on the same layer, which nobody can change
+            if was is None:
+                are_like = False
+                continue
+            copy = listed.compared(was)
+            if copy.is_same and was.modified < until:
+                if was.facts in copied.blobs:
+                    self._blobs[listed.facts] = copied.blobs[was.facts]
+                if was.facts in copied.tags:
+                    self._tags[listed.facts] = copied.tags[was.facts]
+            are_like &= copy.is_like and (listed.facts in self._tags or was.facts not in copied.tags)
+        if are_like:
             with self._rules:
                 self._settle(copied.tree, dict(copied.entries), self._blobs, listing, copied.caches)
             return
@@ -174,6 +186,8 @@ class Tracker:
             workdir=self._workdir,
         )
         entries = self._store.entries(extraction.tree)
+        if listing and any(entry.mode != SUBMODULE and path not in listing.files for path, entry in entries.items()):
+            listing = None  # what came meanwhile may go before the next one
         # What changed between the listing and the extraction has other facts in the next listing.
         blobs = {
             listed.facts: entry.blob
@@ -348,7 +362,7 @@ class Tracker:
     def _read(self, files: Collection[ListedFile]) -> Iterator[tuple[bytes, IO[bytes], int]]:
         if len(files) > _MOST_FILES or sum(listed.size for listed in files) > _MOST_BYTES:
             raise _TooMuchError
-        return read_files(self._sandbox, self._workdir, [listed.path for listed in files])
+        return self._lister.read(files)
 
 
 class _TooMuchError(Exception):

@@ -8,6 +8,7 @@ import os
 import posixpath
 import secrets
 import shlex
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -22,13 +23,14 @@ from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
 from environments.sandboxes.engine import connect, engine_failures
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
+from environments.sandboxes.frozen_layers import Facts, FrozenLayer, freeze, thaw
 from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_place, keep_place, place_name
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
 from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
 from environments.sandboxes.server import SCRIPT
 from environments.sandboxes.streams import ChannelledStream
-from environments.sandboxes.upper_layers import UpperLayer, are_nested, reads_attributes
+from environments.sandboxes.upper_layers import TooMuchWritten, UpperLayer, are_nested, reads_attributes
 from prchain.core.errors import (
     EngineUnavailable,
     ImageError,
@@ -37,6 +39,8 @@ from prchain.core.errors import (
     SandboxError,
     SandboxFileError,
     SandboxLost,
+    SnapshotUnknown,
+    no_room,
 )
 
 log = logging.getLogger(__name__)
@@ -86,6 +90,8 @@ class DockerSandbox(ChannelledSandbox):
         self._family.join()
         self._image = config.image
         self._container: Any = None
+        self._made: Any = None
+        """The container of the next start, where it is made already."""
         self._relay_image = relay_image
         self._beside = beside
         self._companion: DockerSandbox | None = None
@@ -94,6 +100,12 @@ class DockerSandbox(ChannelledSandbox):
         self._began = Begin.NOTHING
         self._upper: UpperLayer | None = None
         self._looked_for_upper = False
+        self._begin_with: FrozenLayer | None = None
+        """What is to be put on the image when it starts."""
+        self._known: Mapping[Facts, Path] = {}
+        """Contents of its upper layer that an earlier copy holds."""
+        self._too_much = 0
+        """Snapshots for which its upper layer held too much."""
 
     def start(self) -> None:
         """See `Sandbox.start`."""
@@ -121,18 +133,19 @@ class DockerSandbox(ChannelledSandbox):
     def _make(self) -> ExecTransport:
         from docker import errors  # noqa: PLC0415  loaded with the first engine
 
-        self._upper, self._looked_for_upper = None, False
+        self._upper, self._looked_for_upper, self._known, self._too_much = None, False, {}, 0
         if self._client is None:
             self._client = connect(self._engine)
         with engine_errors("starting a sandbox"):
             self._begin_with_place()
             try:
-                self._container = self._create()
+                self._container, self._made = self._made or self._create(self._image), None
             except errors.ImageNotFound:
                 if self._began not in (Begin.KEPT, Begin.SETTLED):
                     raise
                 self._image, self._began = str(self.config.image), Begin.EMPTY  # another process dropped it just now
-                self._container = self._create()
+                self._container = self._create(self._image)
+            self._thaw()
             self._container.start()
             most = str(self.config.limits.processes)
             command = ["bash", "--noprofile", "--norc", "-c", SCRIPT, "prchain", "1", "/tmp/.prchain", most]
@@ -150,7 +163,7 @@ class DockerSandbox(ChannelledSandbox):
     def _begin_with_place(self) -> None:
         """Take the kept place for the image, where there is one and the sandbox begins."""
         self._place_name, self._began = "", Begin.NOTHING
-        if not self.config.place or not self._most_kept or self._image != self.config.image:
+        if not self.config.place or not self._most_kept or self._image != self.config.image or self._begin_with:
             return
         below = self._client.api.inspect_image(self._image)
         if len(below["RootFS"]["Layers"]) > MOST_BELOW:
@@ -184,7 +197,7 @@ class DockerSandbox(ChannelledSandbox):
         self._image = str(self.config.image)
         self.start()
 
-    def _create(self) -> Any:
+    def _create(self, image: str) -> Any:
         from docker.types import LogConfig, Mount, Ulimit  # noqa: PLC0415  loaded with the first container
 
         config, limits = self.config, self.config.limits
@@ -209,7 +222,7 @@ class DockerSandbox(ChannelledSandbox):
         )
         host["MaskedPaths"] = [*OF_ENGINES, *COUNTS]  # the SDK has no word for it
         made = api.create_container(
-            self._image,
+            image,
             command=["infinity"],
             entrypoint=["sleep"],
             name=self.name,
@@ -259,30 +272,75 @@ class DockerSandbox(ChannelledSandbox):
 
     def upper_layer(self, folder: str) -> UpperLayer | None:
         """See `HasUpperLayer`: for root on the engine's own machine, where the engine's driver is overlay2."""
+        layer = self._whole_layer()
+        path = posixpath.normpath(folder)
+        mounts = [str(mount["Destination"]) for mount in self._container.attrs.get("Mounts") or ()]
+        if layer is None or any(are_nested(path, mount) for mount in mounts):
+            return None
+        return replace(layer, below=tuple(filter(None, path.split("/"))))
+
+    def _whole_layer(self) -> UpperLayer | None:
         self._running()
         if not self._looked_for_upper:
             self._looked_for_upper = True
             self._upper = self._find_upper()
-        path = posixpath.normpath(folder)
-        mounts = [str(mount["Destination"]) for mount in self._container.attrs.get("Mounts") or ()]
-        if self._upper is None or any(are_nested(path, mount) for mount in mounts):
-            return None
-        return replace(self._upper, below=tuple(filter(None, path.split("/"))))
+        return self._upper
 
     def _find_upper(self) -> UpperLayer | None:
-        """The container's layer. A folder that is made in the container tells that it is this machine's."""
+        """The container's layer. A folder that is made in a container of the family tells that the engine is this
+        machine's."""
         driver = self._container.attrs.get("GraphDriver") or {}
         if driver.get("Name") != "overlay2" or not reads_attributes(_ATTRIBUTES):
             return None
         root = Path(driver["Data"]["UpperDir"])
-        mark = f"/tmp/.prchain-{secrets.token_hex(8)}"
-        self.exec(f"PATH=/usr/bin:/bin; mkdir -m 700 -- {mark}", cwd="/")
-        is_here = os.path.lexists(root / mark.lstrip("/"))
-        self.exec(f"PATH=/usr/bin:/bin; rmdir -- {mark}", cwd="/")
-        if not is_here:
+        if self._family.layers_at is None:
+            mark = f"/tmp/.prchain-{secrets.token_hex(8)}"
+            self.exec(f"PATH=/usr/bin:/bin; mkdir -m 700 -- {mark}", cwd="/")
+            is_here = os.path.lexists(root / mark.lstrip("/"))
+            self.exec(f"PATH=/usr/bin:/bin; rmdir -- {mark}", cwd="/")
+            if is_here:
+                self._family.layers_at = root.parent.parent
+        if root.parent.parent != self._family.layers_at:
             return None
         created = datetime.fromisoformat(self._container.attrs["Created"][:26].rstrip("Z")).replace(tzinfo=UTC)
-        return UpperLayer(root, (), _ATTRIBUTES, created.timestamp())
+        # The first one is this container's own, with what the engine mounts on: names without content.
+        own, *under = driver["Data"]["LowerDir"].split(":")
+        known = tuple(under) if Path(own).parent.name.endswith("-init") else ()
+        return UpperLayer(root, (), _ATTRIBUTES, created.timestamp(), known)
+
+    def _thaw(self) -> None:
+        """Put what the sandbox begins with, if anything, into the layer of its container, which has not started."""
+        if self._begin_with is None:
+            return
+        root = Path(self._container.attrs["GraphDriver"]["Data"]["UpperDir"])
+        if root.parent.parent != self._family.layers_at or not root.is_dir():
+            raise EngineUnavailable(f"the engine has its layers no more in {self._family.layers_at}")
+        try:
+            self._known = thaw(self._begin_with, root)
+        except FileNotFoundError:
+            raise SnapshotUnknown("the snapshot was forgotten while a sandbox began with it") from None
+        except OSError as error:
+            raise no_room(error, root) or EngineUnavailable(
+                f"a snapshot cannot be put into a sandbox: {error.strerror}"
+            ) from None
+        self._begin_with = None
+
+    def _freeze(self, name: str) -> FrozenLayer | None:
+        """A copy of what the sandbox wrote; None where only the engine can keep it."""
+        layer, folder = self._whole_layer(), None
+        if layer is None:
+            return None
+        try:
+            folder = self._family.folder(name)
+            frozen = freeze(layer.root, layer.attributes, folder, self._known)
+        except (OSError, TooMuchWritten) as error:
+            log.debug("a snapshot is made by the engine: %s", error or "too much is written")
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            self._too_much += isinstance(error, TooMuchWritten)
+            return None
+        self._known = frozen.known
+        return frozen
 
     def _unmake(self) -> None:
         if self._companion is not None:
@@ -377,9 +435,14 @@ class DockerSandbox(ChannelledSandbox):
             yield from stream
 
     def snapshot(self) -> str:
-        """See `Sandbox.snapshot`: an image of the container's layer, or of all its files where layers are many."""
+        """See `Sandbox.snapshot`: a copy of what was written, where that is little, nothing runs and the layer can be
+        read; else an image of the container's layer, or of all its files where layers are many."""
         self._running()
         name = f"snapshot-{secrets.token_hex(6)}"
+        is_idle = not self._streams and not self.leftovers()
+        if is_idle and (written := self._freeze(name)) is not None:
+            self._family.add_written(name, self._image, written)
+            return name
         labels = our_labels(SNAPSHOT, name)
         with engine_errors("taking a snapshot"):
             for stream, _ in list(self._streams.values()):
@@ -395,26 +458,36 @@ class DockerSandbox(ChannelledSandbox):
                     SNAPSHOTS,
                     name,
                     changes=f"LABEL {change}",
-                    pause=bool(self._streams or self.leftovers()),  # it takes a third of the time
+                    pause=not is_idle,  # it takes a third of the time
                 )["Id"]
                 below = self._image
         self._family.add(name, image, below)
+        if self._too_much > 1 and is_idle and self._companion is None:
+            self.restore(name)  # or each snapshot to come would hold all of it once more
         return name
 
     def restore(self, snapshot: str) -> None:
         """See `Sandbox.restore`: a new container in place of the old one."""
         if self._closed:
             raise SandboxLost("the sandbox was closed")
-        image = self._family.begin(snapshot)
+        begin = self._family.begin(snapshot)
+        if begin.written is not None and self._container is not None:
+            # The old container may be all that holds the image: a kept place goes when nothing stands on it.
+            try:
+                with engine_errors("restoring a sandbox"):
+                    self._made = self._create(begin.image)
+            except SandboxError:
+                self._family.leave(begin.image)
+                raise
         self._stop()
         self._family.leave(self._image)
-        self._image = image
+        self._image, self._begin_with = begin.image, begin.written
         self._remove_unneeded()
         self.start()
 
     def branch(self, snapshot: str) -> DockerSandbox:
         """See `Sandbox.branch`."""
-        image = self._family.begin(snapshot)
+        begin = self._family.begin(snapshot)
         other = DockerSandbox(
             self.config,
             client=None if self._own_client else self._client,
@@ -423,7 +496,7 @@ class DockerSandbox(ChannelledSandbox):
             relay_image=self._relay_image,
             most_kept=self._most_kept,
         )
-        other._image = image
+        other._image, other._begin_with = begin.image, begin.written
         started = False
         try:
             other.start()

@@ -13,6 +13,7 @@ from prchain.core.errors import PrchainError
 
 def main() -> None:
     """End the containers and snapshots of this process, and exit with the code that is given."""
+    leftovers.clear_local(own=True)
     try:
         with closing(connect()) as client:
             found = leftovers.find_own(client)

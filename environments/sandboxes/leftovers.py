@@ -25,7 +25,7 @@ OWNER = "prchain.owner"
 
 LOCAL_PREFIX = "prchain-local-"
 OWNER_FILE = "owner"
-"""The name of a local sandbox's folder among the temporary ones, and of the file in it that names its process."""
+"""What folders of sandboxes are called among the temporary ones, and the file in each that names its process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,13 @@ class Leftover:
     kind: str
     name: str
     id: str
+
+
+def owned_folder() -> Path:
+    """A temporary folder that is found when its process is gone. Raises `OSError`."""
+    folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
+    (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
+    return folder
 
 
 def our_labels(kind: str, name: str) -> dict[str, str]:
@@ -101,16 +108,18 @@ def remove(client: Any, leftovers: list[Leftover]) -> list[Leftover]:
     return [item for item in kept if item.id in present]
 
 
-def clear_local(folder: Path | None = None) -> dict[Path, bool]:
-    """Remove the folders of local sandboxes whose process is gone; returns each, and whether it is gone.
+def clear_local(folder: Path | None = None, *, own: bool = False) -> dict[Path, bool]:
+    """Remove the folders of sandboxes whose process is gone, or with `own` those of this process; returns each, and
+    whether it is gone.
 
     `folder` is where temporary folders lie.
     """
     found = {}
+    current = this_process()
     for path in sorted((folder or Path(tempfile.gettempdir())).glob(f"{LOCAL_PREFIX}*")):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             owner = Process.parse((path / OWNER_FILE).read_text(encoding="utf-8"))
-            if owner is not None and owner.is_gone:
+            if owner is not None and (owner == current if own else owner.is_gone):
                 remove_folder(path)
                 found[path] = not path.exists()
     return found

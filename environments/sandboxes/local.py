@@ -26,6 +26,7 @@ from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.counts import COUNTS
 from environments.sandboxes.local_files import copy_folder, is_open_to_all, remove_folder, used_bytes
 from environments.sandboxes.local_layers import (
+    MOST_LAYERS,
     NOBODY,
     Kept,
     LayerFamily,
@@ -64,6 +65,8 @@ _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl", "loc
 _NO_SYSTEM = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
 """Without isolation git would see the settings and attributes of the machine (git(1))."""
 _ARCHIVES = 600.0
+_MUCH = 4 << 20
+"""Bytes that take longer to copy than a sandbox to begin."""
 _IN_MEMORY = 32 << 20
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER (prctl(2)): orphans of the server's children become its own."""
@@ -258,7 +261,7 @@ class LocalSandbox(ChannelledSandbox):
             return None
         names = posixpath.relpath(path, workdir)
         below = ("work", *(names.split("/") if names != "." else ()))
-        return UpperLayer(self._state(), below, "user.overlay.", self._since)
+        return UpperLayer(self._state(), below, "user.overlay.", self._since, tuple(map(str, self._layers)))
 
     def _begin_stream(
         self, command: str, cwd: str, environment: Mapping[str, str], kill: Callable[[], None]
@@ -358,15 +361,30 @@ class LocalSandbox(ChannelledSandbox):
                 yield chunk
 
     def snapshot(self) -> str:
-        """See `Sandbox.snapshot`: a copy of what it wrote since it began, made with reflinks where possible."""
+        """See `Sandbox.snapshot`: a copy of what it wrote since it began, made with reflinks where possible. Where that
+        is much and nothing runs, it is no copy: the sandbox goes on above it, so that the next one does not hold it."""
         self._running()
         name = f"snapshot-{secrets.token_hex(6)}"
-        state = own_state(new_folder())
-        copy_folder(self._state(), state)
-        kept = Kept(state, self._layers, used_bytes(state), self._written_below)
+        state, taken = own_state(new_folder()), used_bytes(self._state())
+        kept = Kept(state, self._layers, taken, self._written_below)
+        goes_on_above = taken > _MUCH and self._can_stand_on(kept)
+        if goes_on_above:
+            try:
+                os.rename(self._state(), state)
+            except OSError as error:
+                raise SandboxError(f"a snapshot cannot be kept: {error.strerror}") from None
+        else:
+            copy_folder(self._state(), state)
         with self._family.lock:
             self._family.snapshots[name] = kept
+        if goes_on_above:
+            self.restore(name)
         return name
+
+    def _can_stand_on(self, kept: Kept) -> bool:
+        """Whether the sandbox can begin with its own state without a difference to what it is."""
+        are_few = len(kept.all) * 2 <= MOST_LAYERS and kept.is_mounted
+        return are_few and not self._unsafe and not self._streams and layers_work() and not self.leftovers()
 
     def restore(self, snapshot: str) -> None:
         """See `Sandbox.restore`."""

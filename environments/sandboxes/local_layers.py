@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
+from environments.sandboxes.leftovers import owned_folder
 from environments.sandboxes.local_files import remove_folder
-from prchain.core.processes.alive import this_process
 
 log = logging.getLogger(__name__)
 
@@ -112,8 +111,7 @@ class LayerFamily:
 
 def new_folder() -> Path:
     """A temporary folder that a sandbox's process may enter, marked as this process's own."""
-    folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
-    (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
+    folder = owned_folder()
     give(folder)
     return folder
 

@@ -16,12 +16,17 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 _MOST_WRITTEN = 2_000
 """So many names are read in no more time than a command takes that lists some thousand files."""
 
+TICK = 0.05
+"""Seconds that the kernel's clock for files lags behind the time of day at most: it ticks every 1 to 10 ms."""
+
 _DEEPEST = 64
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OPAQUE, _REDIRECT = "opaque", "redirect"
 
 
@@ -37,6 +42,8 @@ class UpperLayer:
     """What the names of the overlay's own attributes begin with."""
     since: float
     """Seconds since the epoch. No file of the layer has changed before, and what lies under it not after that."""
+    under: tuple[str, ...] = ()
+    """What names the layers under it, topmost first: the same names say the same files. Empty where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +69,11 @@ def read_upper(layer: UpperLayer, leave_out: Collection[bytes] = ()) -> Written 
     written = Written()
     try:
         with ExitStack() as opened:
-            folder = os.open(layer.root, _FOLDER)
+            folder = os.open(layer.root, FOLDER)
             opened.callback(os.close, folder)
             for name in layer.below:
                 try:
-                    folder = os.open(name, _FOLDER, dir_fd=folder)
+                    folder = os.open(name, FOLDER, dir_fd=folder)
                 except FileNotFoundError:
                     return written
                 opened.callback(os.close, folder)
@@ -76,6 +83,22 @@ def read_upper(layer: UpperLayer, leave_out: Collection[bytes] = ()) -> Written 
     except OSError:
         return None
     return written
+
+
+def open_written(layer: UpperLayer, path: bytes) -> IO[bytes]:
+    """A plain file of a layer. Raises `OSError` where there is none on the way to it."""
+    with ExitStack() as opened:
+        folder = os.open(layer.root, FOLDER)
+        opened.callback(os.close, folder)
+        *above, name = (*map(os.fsencode, layer.below), *path.split(b"/"))
+        for word in above:
+            folder = os.open(word, FOLDER, dir_fd=folder)
+            opened.callback(os.close, folder)
+        file = os.open(name, _FILE, dir_fd=folder)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError(errno.EINVAL, "it is no plain file")
+        return os.fdopen(file, "rb")
 
 
 class _UpperReader:
@@ -107,7 +130,7 @@ class _UpperReader:
                     target = os.fsencode(os.readlink(entry.name, dir_fd=folder)) if is_link else b""
                     self._written.files[path] = status, target
         for name, path in folders:
-            below = os.open(name, _FOLDER, dir_fd=folder)
+            below = os.open(name, FOLDER, dir_fd=folder)
             try:
                 if _has(below, self._attributes + _REDIRECT):
                     raise OSError(errno.ENOTSUP, "the folder stands for another one of the layers under it")

@@ -34,6 +34,7 @@ class Watchdog(threading.Thread):
         self._end = end
         self._busy, self._idle = busy, idle
         self._wake = threading.Event()
+        self._ended = threading.Event()
         self._stopped = False
         self._running = 0
         self.tripped = 0
@@ -57,6 +58,7 @@ class Watchdog(threading.Thread):
     def stop(self) -> None:
         """End the thread; waits for a look that is under way, a few seconds at most."""
         self._stopped = True
+        self._ended.set()
         self._wake.set()
         if self.is_alive() and threading.current_thread() is not self:
             self.join(timeout=5)
@@ -70,7 +72,7 @@ class Watchdog(threading.Thread):
             if now >= most or (self._running and now >= least):
                 return
             if self._running:
-                time.sleep(min(0.2, least - now))
+                self._ended.wait(min(0.2, least - now))
             else:
                 self._wake.wait(most - now)
                 self._wake.clear()

@@ -168,7 +168,10 @@ def _by_channel(image: str, write: str, size: int) -> tuple[float, float, float]
 
         restore = _timed(restore_once)
         assert int(sandbox.exec("cat /testbed/f* | wc -c").output) == size
-        return snapshot, restore, _layer(sandbox._image, image)
+        written = sandbox._family._snapshots[snapshots[0]].written
+        if written is None:
+            return snapshot, restore, _layer(sandbox._image, image)
+        return snapshot, restore, sum(name.status.st_size for name in written.names if name.content) / 1e6
 
 
 def _by_line(image: str, write: str, size: int) -> tuple[float, float, float]:

@@ -274,9 +274,14 @@ def _disk(sandbox: Sandbox, names: set[str]) -> int:
     """Bytes that snapshots take besides what they stand on."""
     if isinstance(sandbox, LocalSandbox):
         return sum(used_bytes(sandbox._family.snapshots[name].folder) for name in names)
+    assert isinstance(sandbox, DockerSandbox)
+    snapshots = {name: sandbox._family._snapshots[name] for name in names}
+    copies = [it.written.folder for it in snapshots.values() if it.written is not None]
+    files = {at.stat().st_ino: at.stat().st_blocks * 512 for folder in copies for at in folder.iterdir()}
     client = connect()
     try:
-        return sum(int(client.api.history(f"{SNAPSHOTS}:{name}")[0]["Size"]) for name in names)
+        images = [f"{SNAPSHOTS}:{name}" for name, it in snapshots.items() if it.written is None]
+        return sum(files.values()) + sum(int(client.api.history(image)[0]["Size"]) for image in images)
     finally:
         client.close()
 

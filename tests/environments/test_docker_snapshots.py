@@ -15,6 +15,7 @@ import pytest
 from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream
 from environments.sandboxes.flat_image import make_flat
+from environments.sandboxes.frozen_layers import FrozenLayer
 from prchain.core.errors import SnapshotUnknown
 
 
@@ -73,6 +74,23 @@ class TestNeeded:
         assert removed_by(family) == []
         family.part()
         assert removed_by(family) == ["image-b", "image-c", "image-a"]
+
+    def test_what_was_written_stands_on_its_image_and_its_copy_goes_with_its_name(self, family: SnapshotFamily) -> None:
+        folders = [family.folder(name) for name in ("d", "e")]
+        for name, folder in zip("de", folders, strict=True):
+            folder.mkdir()
+            family.add_written(name, "image-c", FrozenLayer(folder, (), {}))
+        family.forget("c")
+        assert removed_by(family) == []
+        assert family.begin("d").written is not None
+        family.forget("d")
+        assert [folder.exists() for folder in folders] == [False, True]
+        family.forget("e")
+        assert removed_by(family) == []
+        family.leave("image-c")
+        assert removed_by(family) == ["image-c"]
+        family.part()
+        assert not folders[0].parent.exists()
 
     def test_what_could_not_be_removed_is_not_asked_for_twice_in_a_turn(self, family: SnapshotFamily) -> None:
         family.forget("b")

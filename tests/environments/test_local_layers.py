@@ -64,6 +64,36 @@ def test_a_snapshot_of_layers_holds_what_was_changed(sandbox: LocalSandbox) -> N
     assert sandbox.exec(_TOLD).output == expected
 
 
+def test_much_that_was_written_is_held_by_one_snapshot_alone(sandbox: LocalSandbox) -> None:
+    sandbox.exec("export A=b; cd a", session="s")
+    names = []
+    for turn in range(3):
+        names.append(sandbox.snapshot())
+        sandbox.exec(f"echo {turn} > turn")
+    sizes = [used_bytes(sandbox._family.snapshots[name].folder) for name in names]
+    assert sizes[0] > 9_000_000 and max(sizes[1:]) < 200_000 and len(sandbox._layers) == 1
+    assert sandbox.exec("pwd; echo $A", session="s").output == b"/testbed/a\nb\n"
+    with sandbox.branch(names[2]) as other:
+        assert other.exec("cat turn; wc -c < big").output == b"1\n9000000\n"
+    sandbox.restore(names[0])
+    assert sandbox.exec("ls turn; wc -c < big").text.endswith("\n9000000\n")
+
+
+def test_a_snapshot_ends_nothing_that_runs(sandbox: LocalSandbox) -> None:
+    sandbox.exec("sleep 60 >/dev/null 2>&1 &")
+    name = sandbox.snapshot()
+    assert sandbox.leftovers() == 1 and not sandbox._layers
+    stream = sandbox.stream("echo on; exec cat")
+    sandbox.snapshot()
+    stream.send(b"still\n")
+    said = b""
+    while b"still" not in said:
+        said += (stream.receive(5) or (False, b""))[1]
+    stream.close()
+    sandbox.restore(name)
+    assert sandbox.snapshot() and len(sandbox._layers) == 1
+
+
 def test_copies_are_as_layers_are(sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "layers_work", lambda: False)
     sandbox.restore(sandbox.snapshot())

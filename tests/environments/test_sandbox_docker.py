@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,9 +20,10 @@ import docker
 import pytest
 
 import environments.sandboxes.docker
+from environments.checkouts import listing
 from environments.checkouts.checkout import extract_tree, place_tree
 from environments.checkouts.tracking import Tracker
-from environments.sandboxes import flat_image, leftovers
+from environments.sandboxes import flat_image, frozen_layers, leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
@@ -83,6 +85,13 @@ def ours(client: Any) -> tuple[list[str], list[str]]:
     containers = client.api.containers(all=True, filters={"label": label})
     images = client.api.images(filters={"label": label})
     return [item["Id"] for item in containers], [item["Id"] for item in images]
+
+
+def _copies() -> list[Path]:
+    """The folders of this process that hold what sandboxes wrote."""
+    owner = str(this_process())
+    found = Path(tempfile.gettempdir()).glob(f"{leftovers.LOCAL_PREFIX}*/{leftovers.OWNER_FILE}")
+    return [path.parent for path in found if path.read_text(encoding="utf-8") == owner]
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +190,19 @@ class TestDocker(conformance.Conformance, StreamConformance):
                 make().start()
             gc.collect()
 
+    @pytest.fixture
+    def by_images(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Snapshots are images, as where the engine's layers cannot be read."""
+        monkeypatch.setattr(environments.sandboxes.docker, "reads_attributes", lambda _: False)
+
+    @pytest.fixture
+    def by_copies(self, make: Callable[..., DockerSandbox]) -> None:
+        """Snapshots are copies of what was written."""
+        with make() as sandbox:
+            if sandbox.upper_layer("/testbed") is None:
+                pytest.skip("the engine's layers cannot be read here")
+
+    @pytest.mark.usefixtures("by_images")
     def test_snapshots_go_with_their_family(self, make: Callable[..., DockerSandbox], client: Any) -> None:
         containers, images = (len(ids) for ids in ours(client))
         sandbox = make()
@@ -193,6 +215,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
         other.close()
         assert [len(ids) for ids in ours(client)] == [containers, images]
 
+    @pytest.mark.usefixtures("by_images")
     def test_the_engine_keeps_of_what_is_forgotten_only_what_something_stands_on(
         self, make: Callable[..., DockerSandbox], client: Any
     ) -> None:
@@ -222,6 +245,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
             assert kept() == 4
         assert kept() == 0
 
+    @pytest.mark.usefixtures("by_images")
     def test_what_the_engine_did_not_remove_is_removed_the_next_time(
         self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -239,6 +263,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
             box.forget("none")
             assert len(ours(client)[1]) == images
 
+    @pytest.mark.usefixtures("by_images")
     @pytest.mark.parametrize("most", [4, pytest.param(flat_image.MOST_LAYERS, marks=pytest.mark.whole)])
     def test_more_steps_than_an_image_can_have_layers(
         self, make: Callable[..., DockerSandbox], most: int, client: Any, monkeypatch: pytest.MonkeyPatch
@@ -264,7 +289,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
         with bare_image(client, IMAGE, MAKE_ODD) as image:
             yield image
 
-    def test_a_flat_snapshot_holds_what_a_commit_holds(
+    def test_a_flat_snapshot_and_a_copy_hold_what_a_commit_holds(
         self, make: Callable[..., DockerSandbox], client: Any, small: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         odd = ["PATH=/opt/own:/usr/bin:/bin", 'ODD=it\'s "$HOME" \\ \n end', "EMPTY="]
@@ -281,9 +306,13 @@ class TestDocker(conformance.Conformance, StreamConformance):
                 assert box.exec(MAKE_ODD_FILES).exit_code == 0
                 box.put("/testbed", _with_capability("able"))
                 seen = []
-                for most in (flat_image.MOST_LAYERS, 0):
-                    monkeypatch.setattr(environments.sandboxes.docker, "MOST_LAYERS", most)
-                    box.restore(box.snapshot())
+                copied = box.snapshot()
+                monkeypatch.setattr(environments.sandboxes.docker, "reads_attributes", lambda _: False)
+                box._looked_for_upper = False
+                by_commit = box.snapshot()
+                monkeypatch.setattr(environments.sandboxes.docker, "MOST_LAYERS", 0)
+                for snapshot in (copied, by_commit, box.snapshot()):
+                    box.restore(snapshot)
                     image = client.api.inspect_image(box._image)
                     stream, _ = client.api.get_archive(box.name, "/testbed/able")
                     with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as archive:
@@ -293,10 +322,12 @@ class TestDocker(conformance.Conformance, StreamConformance):
                         f"{listing}\\n' ! -type d -o -printf '%p %m %U %G\\n' | sort", output_limit=32 << 20
                     )
                     times = box.exec("stat -c '%n %s %h %Y' /testbed/* /usr/bin/*", output_limit=32 << 20)
-                    config = {key: image["Config"][key] for key in ("Env", "User", "WorkingDir", "Entrypoint", "Cmd")}
+                    runs = client.api.inspect_container(box.name)["Config"]
+                    config = {key: runs[key] for key in ("Env", "User", "WorkingDir", "Entrypoint", "Cmd")}
+                    config["Env"].sort()
                     seen.append((box.exec("env").output, config, files.output, times.output, able.pax_headers))
                 assert len(image["RootFS"]["Layers"]) == 1
-                assert seen[0] == seen[1]
+                assert seen[0] == seen[1] == seen[2]
                 assert odd[1].encode() in seen[1][0] and b"/testbed/d/own f 4750 12 34" in seen[1][2]
                 assert b"/usr/ls f" in seen[1][2] and b"/usr/share/doc" not in seen[1][2]
                 assert CAPABILITY in seen[1][4]
@@ -338,10 +369,17 @@ class TestDocker(conformance.Conformance, StreamConformance):
                 )
             assert trees[0] == trees[1] == start and len(set(trees)) == 6
 
-    @pytest.mark.parametrize("user", ["agent", "0"])
+    @pytest.mark.parametrize(("user", "most_names"), [("agent", 0), ("0", 0), ("agent", 2_000)])
     def test_trees_are_read_out_of_the_upper_layer_where_it_is_this_machines(
-        self, make: Callable[..., DockerSandbox], user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        make: Callable[..., DockerSandbox],
+        user: str,
+        most_names: int,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        """The tree lies under that layer, in an image, or in it."""
+        monkeypatch.setattr(frozen_layers, "_MOST_NAMES", most_names)
         store = new_store(tmp_path)
         with make(user=user) as sandbox:
             place_tree(sandbox, store, plant(store, START))
@@ -351,6 +389,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
             assert sandbox.exec("ls -A /tmp").output == b".prchain\n"
             assert listings_of_agents(sandbox, store, monkeypatch) < 4
 
+    @pytest.mark.usefixtures("by_images")
     def test_a_snapshot_pauses_a_container_in_which_something_runs_and_no_other(
         self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -371,6 +410,116 @@ class TestDocker(conformance.Conformance, StreamConformance):
             sandbox.exec("sleep 60 >/dev/null 2>&1 &")
             sandbox.snapshot()
             assert pauses == [False, True, False, True]
+
+    @pytest.mark.usefixtures("by_copies")
+    def test_little_that_was_written_is_kept_without_the_engine(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        images, layout = len(ours(client)[1]), "find . -printf '%p %y %m %U %G %l %T@\\n' | sort; ls /usr/share"
+        with make(user="0") as box:
+            monkeypatch.setattr(box._client.api, "commit", lambda *_, **__: pytest.fail("the engine made an image"))
+            box.exec(f"{MAKE_ODD_FILES}; export A=b; cd d", session="s")
+            expected, first = box.exec(layout).output, box.snapshot()
+            box.exec("rm -r ./* /usr/share/perl; mkdir -p d /usr/share/doc/new; echo two > d/own")
+            later, second = box.exec(layout).output, box.snapshot()
+            with box.branch(first) as other:
+                assert other.exec(layout).output == expected and b"doc\n" not in expected
+                assert other.exec("pwd; echo $A", session="s").output == b"/testbed/d\nb\n"
+                other.exec("rm -rf /testbed; cd /; echo more > /more", cwd="/")
+                with other.branch(other.snapshot()) as third:
+                    assert third.exec("cat /more; ls /testbed").output == b"more\n"
+                assert box.exec(layout).output == later
+                box.restore(second)
+                assert box.exec(layout).output == later != expected
+                box.forget(second)
+                box.close()
+                other.restore(first)
+                assert other.exec(layout).output == expected
+                assert len(ours(client)[1]) == images and len(_copies()) == 1
+        assert _copies() == []
+
+    @pytest.mark.usefixtures("by_copies")
+    @pytest.mark.parametrize("cause", ["it runs", "a stream", "too much", "another engine's layers"])
+    def test_the_engine_keeps_what_cannot_be_copied_as_it_is(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch, cause: str
+    ) -> None:
+        images = len(ours(client)[1])
+        with make() as box:
+            box.exec("echo one > file")
+            first = box.snapshot()
+            match cause:
+                case "it runs":
+                    box.exec("sleep 60 >/dev/null 2>&1 &")
+                case "a stream":
+                    box.stream("sleep 60")
+                case "too much":
+                    monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 1)
+                case _:
+                    box._family.layers_at, box._looked_for_upper = Path("/none"), False
+            second = box.snapshot()
+            assert len(ours(client)[1]) == images + 1 and len(os.listdir(_copies()[0])) == 2, "the owner and the first"
+            if cause == "another engine's layers":
+                with pytest.raises(EngineUnavailable, match="layers"):
+                    box.restore(first)
+            box.restore(second)
+            assert box.exec("cat file").output == b"one\n"
+
+    @pytest.mark.usefixtures("by_copies")
+    def test_what_is_too_much_twice_is_a_layer_under_the_sandbox_from_then_on(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(frozen_layers, "_MOST_BYTES", 1 << 20)
+        with make() as box:
+            images, names = len(ours(client)[1]), []
+            box.exec("head -c 2M /dev/urandom > much; export A=b", session="s")
+            for step in range(5):
+                box.exec(f"echo {step} > step")
+                names.append(box.snapshot())
+            assert len(ours(client)[1]) == images + 2
+            assert box.exec("cat step; wc -c < much; echo $A", session="s").output == b"4\n2097152\nb\n"
+            box.restore(names[3])
+            assert box.exec("cat step").output == b"3\n"
+
+    @pytest.mark.usefixtures("by_copies")
+    def test_a_branch_of_an_image_lists_no_file_again(
+        self, make: Callable[..., DockerSandbox], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = new_store(tmp_path)
+        start = plant(store, START)
+        with make() as box:
+            place_tree(box, store, start)
+            monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 0)
+            box.restore(box.snapshot())
+            tracker = Tracker(box, store, start_tree=start, ignore_rules_from=start)
+            tracker.take()
+            box.exec("rm -r d; mkdir d; echo new > d/new; rm a")
+            tree, known = tracker.take(), tracker.known()
+            with box.branch(box.snapshot()) as other:
+                assert len(other._family._snapshots) == 2 and known is not None
+                monkeypatch.setattr(listing, "list_files", lambda *_: pytest.fail("all files are listed"))
+                copied = Tracker(other, store, start_tree=start, ignore_rules_from=start)
+                copied.begin_as(known)
+                assert copied.take() == tree != start
+                other.exec("rm many/x")
+                assert copied.take() == extract_tree(other, store, start_tree=start, ignore_rules_from=start).tree
+
+    @pytest.mark.usefixtures("by_copies")
+    def test_a_restored_sandbox_never_leaves_its_image_to_nobody(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A kept place goes when no container stands on it, and others may look for that at any time."""
+        with make() as box:
+            snapshot, stop, stood = box.snapshot(), box._stop, []
+
+            def noted() -> None:
+                stop()
+                stood.append(len(client.api.containers(all=True, filters={"ancestor": box._image, "label": LABEL})))
+
+            before = len(client.api.containers(all=True, filters={"ancestor": box._image, "label": LABEL}))
+            monkeypatch.setattr(box, "_stop", noted)
+            box.restore(snapshot)
+            monkeypatch.undo()
+            assert stood == [before]
 
     @pytest.mark.parametrize("cause", ["driver", "place", "attributes", "mount"])
     def test_an_upper_layer_that_is_not_known_to_be_the_containers_is_none(
@@ -394,16 +543,19 @@ class TestDocker(conformance.Conformance, StreamConformance):
 def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(client: Any) -> None:
     code = (
         "import os, signal\nfrom tests.environments.test_sandbox_docker import make_docker\n"
-        "box = make_docker()\nbox.start()\nbox.snapshot()\nbox.branch(box.snapshot())\nprint(box.name, flush=True)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)"
+        "box = make_docker()\nbox.start()\nbox.branch(box.snapshot())\nprint(box.name, flush=True)\n"
+        "box.stream('sleep 60')\nbox.snapshot()\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == -9, ran.stderr
+    left = leftovers.clear_local()
+    assert all(left.values())
     with make_docker() as alive:
+        assert not alive.upper_layer("/") or left, "a copy of what was written"
         found = leftovers.find(client)
         assert ran.stdout.strip() in {item.name for item in found}
         assert [item.kind for item in found].count("container") >= 2
-        assert [item.kind for item in found].count("snapshot") >= 2
+        assert [item.kind for item in found].count("snapshot") >= 1
         assert alive.name not in {item.name for item in found}
         assert leftovers.remove(client, found) == []
         assert leftovers.find(client) == []

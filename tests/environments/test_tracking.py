@@ -495,6 +495,23 @@ def test_a_full_extraction_sets_the_tracker_right(scene: Scene) -> None:
     assert extraction.tree == scene.tracker.take() == scene.extracted()
 
 
+def test_what_is_there_only_while_all_is_extracted_is_in_no_later_tree(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.settle()
+
+    def meanwhile(*arguments: Any, **named: Any) -> Any:
+        (scene.folder / "passing").write_text("x")
+        found = extract_tree(*arguments, **named)
+        (scene.folder / "passing").unlink()
+        return found
+
+    monkeypatch.setattr("environments.checkouts.tracking.extract_tree", meanwhile)
+    assert b"passing" in scene.store.entries(scene.tracker.extract().tree)
+    monkeypatch.undo()
+    assert scene.tracker.take() == scene.extracted() == scene.start
+
+
 def test_folders_deeper_than_python_recurses(scene: Scene) -> None:
     deep = "n/" + "d/" * 1500
     try:

@@ -23,6 +23,7 @@ from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.local_layers import layers_work
 from environments.sandboxes.sandbox import ExecResult, LaidFolder, SandboxConfig
 from environments.sandboxes.upper_layers import TooMuchWritten, UpperLayer, are_nested, read_upper, reads_attributes
+from prchain.core.errors import ExtractionFailed
 from prchain.core.git.trees import TreeStore
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.environments.layered_trees import START, check_tree, listings_of_agents
@@ -292,6 +293,129 @@ def test_what_was_made_while_all_files_were_listed_is_not_taken_for_older(box: L
     assert again is not None and sorted(again.files) == [b"a", b"d/b", b"d/e/c"] and box.commands == 2
 
 
+def test_what_is_written_is_read_where_it_lies_and_what_is_not_by_a_command(
+    box: Layered, lister: FolderLister, layer: UpperLayer
+) -> None:
+    _write(layer, "d/new")
+    found = lister.list()
+    assert found is not None
+    read = {path: content.read() for path, content, _ in lister.read([found.files[b"d/new"]])}
+    assert read == {b"d/new": b"new"} and box.commands == 1
+    read = {path: content.read(size) for path, content, size in lister.read(list(found.files.values())[:2])}
+    assert read == {b"a": b"a", b"d/b": b"d/b"} and box.commands == 2
+
+
+@pytest.mark.parametrize("change", ["longer", "as long", "a link", "a link above", "a pipe", "gone"])
+def test_what_changes_after_the_listing_is_left_to_a_command(
+    box: Layered, lister: FolderLister, layer: UpperLayer, change: str
+) -> None:
+    _write(layer, "d/new")
+    time.sleep(_TICK)
+    found = lister.list()
+    assert found is not None
+    file = _folder(layer) / "d/new"
+    match change:
+        case "longer" | "as long":
+            file.write_text("NEW" if change == "as long" else "longer")
+        case "a link above":
+            (_folder(layer) / "d").rename(_folder(layer) / "e")
+            (_folder(layer) / "d").symlink_to("e")
+        case _:
+            file.unlink()
+    if change == "a link":
+        file.symlink_to("/etc/passwd")
+    if change == "a pipe":
+        os.mkfifo(file)
+    with pytest.raises(ExtractionFailed):  # of this box, which has no such file
+        list(lister.read([found.files[b"d/new"]]))
+    assert box.commands == 2
+
+
+@pytest.fixture
+def known(box: Layered, layer: UpperLayer) -> listing.SeenUnder:
+    """What a lister has seen of two layers, and what another one may begin with."""
+    assert box.layer is not None
+    box.layer = replace(box.layer, under=("two", "one"))
+    lister = FolderLister(box, str(box.folder))
+    lister.list()
+    assert lister.seen is not None and sorted(lister.seen.files) == [b"a", b"d/b", b"d/e/c"]
+    box.commands = 0
+    return lister.seen
+
+
+def test_what_was_seen_of_the_same_layers_is_not_listed_again(
+    box: Layered, layer: UpperLayer, known: listing.SeenUnder
+) -> None:
+    _write(layer, "d/b", "new")
+    found = FolderLister(box, str(box.folder), known).list()
+    assert found is not None and sorted(found.files) == [b"a", b"d/b", b"d/e/c", b"new"] and not box.commands
+    assert found.files[b"a"] is known.files[b"a"] and found.files[b"d/b"] is not known.files[b"d/b"]
+
+
+def test_of_a_layer_more_that_layer_alone_is_read(
+    box: Layered, layer: UpperLayer, known: listing.SeenUnder, tmp_path: Path
+) -> None:
+    more = replace(layer, root=tmp_path / "more")
+    _folder(more).mkdir(parents=True)
+    _write(more, "d/b", "n/x")
+    _whiteout(_folder(more) / "a")
+    _write(layer, "n/y")
+    assert box.layer is not None
+    box.layer = replace(box.layer, under=(str(more.root), "two", "one"))
+    lister = FolderLister(box, str(box.folder), known)
+    found = lister.list()
+    assert found is not None and sorted(found.files) == [b"d/b", b"d/e/c", b"n/x", b"n/y"] and not box.commands
+    assert lister.seen is not None and sorted(lister.seen.files) == [b"d/b", b"d/e/c", b"n/x"]
+
+
+def test_a_layer_more_under_the_same_sandbox_costs_no_command(
+    box: Layered, layer: UpperLayer, tmp_path: Path, known: listing.SeenUnder
+) -> None:
+    lister = FolderLister(box, str(box.folder), known)
+    _write(layer, "d/b")
+    before = lister.list()
+    (tmp_path / "own").mkdir()
+    assert box.layer is not None
+    box.layer = replace(box.layer, root=tmp_path / "own", under=(str(layer.root), "two", "one"))
+    after = lister.list()
+    assert before is not None and after is not None and not box.commands
+    assert after.files == before.files
+
+
+@pytest.mark.parametrize("cause", ["others", "unknown", "left out", "elsewhere", "two more", "too much", "names"])
+def test_all_files_are_listed_where_what_was_seen_is_of_other_layers(
+    box: Layered,
+    layer: UpperLayer,
+    known: listing.SeenUnder,
+    cause: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert box.layer is not None
+    more = replace(layer, root=tmp_path / "more")
+    left_out: tuple[bytes, ...] = ()
+    match cause:
+        case "others":
+            box.layer = replace(box.layer, under=("three", "one"))
+        case "unknown":
+            box.layer = replace(box.layer, under=())
+        case "left out":
+            left_out = (b"n",)
+        case "elsewhere":
+            known = replace(known, below=("other",))
+        case "two more":
+            box.layer = replace(box.layer, under=("four", "three", "two", "one"))
+        case _:
+            box.layer = replace(box.layer, under=(str(more.root), "two", "one"))
+            _folder(more).mkdir(parents=True)
+            _write(more, "x")
+            os.link(_folder(more) / "x", _folder(more) / "y")
+            if cause == "too much":
+                monkeypatch.setattr(upper_layers, "_MOST_WRITTEN", 1)
+    found = FolderLister(box, str(box.folder), known).list(left_out)
+    assert found is not None and sorted(found.files) == [b"a", b"d/b", b"d/e/c"] and box.commands == 1
+
+
 # ---- trees of a sandbox on an overlay
 
 
@@ -316,6 +440,23 @@ def test_every_tree_of_a_sandbox_on_an_overlay_is_that_of_an_extraction(
     store = new_store(tmp_path)
     with _on_a_layer(store, plant(store, START)) as sandbox:
         assert listings_of_agents(sandbox, store, monkeypatch) < 3
+
+
+@pytest.mark.usefixtures("overlaid")
+def test_trees_are_followed_where_too_much_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = new_store(tmp_path)
+    start = plant(store, START)
+    with _on_a_layer(store, start) as sandbox:
+        tracker = Tracker(sandbox, store, start_tree=start, ignore_rules_from=start)
+        trees = [tracker.take()]
+        for step in range(3):
+            sandbox.exec(f"echo {step} > a")
+            with monkeypatch.context() as patch:
+                patch.setattr(upper_layers, "_MOST_WRITTEN", 0 if step else 2_000)
+                patch.setattr("environments.checkouts.tracking.extract_tree", lambda *_, **__: pytest.fail("extracted"))
+                trees.append(tracker.take())
+            check_tree(sandbox, store, tracker, start, str(step))
+        assert len(set(trees)) == 4
 
 
 _SYSTEM_CALLS = """
