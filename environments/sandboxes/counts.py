@@ -9,7 +9,10 @@ from __future__ import annotations
 
 COUNTS = (
     "/proc/buddyinfo",
+    "/proc/cgroups",
     "/proc/diskstats",
+    "/proc/fs/ext4",
+    "/proc/fs/jbd2",
     "/proc/interrupts",
     "/proc/key-users",
     "/proc/locks",
@@ -41,5 +44,8 @@ OF_ENGINES = (
     "/proc/timer_stats",
     "/sys/devices/virtual/powercap",
     "/sys/firmware",
+    "/sys/devices/system/node/node0/numastat",
+    "/sys/devices/system/node/node0/vmstat",
+    "/sys/fs/ext4",
 )
-"""What an engine hides where nobody says what to hide."""
+"""What an engine hides where nobody says what to hide, and counts in a folder that bubblewrap does not show."""
