@@ -31,7 +31,7 @@ _DATED = re.compile(rb"([0-9]{1,12}\.[0-9]{9})[0-9]*\0")
 _CLEAN = "export LC_ALL=C PATH=/usr/bin:/bin\n"
 _LIST = (
     "find .git/index -printf '%T@\\0' && "
-    "find . -name .git -prune -o ! -type d -printf '%s %T@ %C@ %D %i %U %G\\0%P\\0' && printf 'end\\0'"
+    "find . -name .git -prune -o ! -type d -printf '%y %m %s %T@ %C@ %D %i %U %G\\0%P\\0' && printf 'end\\0'"
 )
 _WRITE = "cat > .git/index.lock && mv .git/index.lock .git/index"
 _CHANGED = (
@@ -43,6 +43,8 @@ _DATE_BACK = "touch -d @{} .git/index"
 
 
 class _Seen(NamedTuple):
+    mode: int
+    """As git has it."""
     size: int
     modified: int
     """Whole seconds."""
@@ -53,24 +55,24 @@ class _Seen(NamedTuple):
     """Device, inode, owner, group."""
 
 
-def tell_times(sandbox: Sandbox, workdir: str) -> None:
+def tell_times(sandbox: Sandbox, workdir: str) -> bool:
     """Write the times of the sandbox's files into the index of its repository; nobody but us may have used it, and git
     has looked at each file before it was copied.
 
-    That is done of files that have the size and the second of modification that git knows, if that second was over when
-    it wrote the index, and where the index is one of a plain kind. Others are left to git. Raises `SandboxError`.
+    That is done of files that have the mode, the size and the second of modification that git knows, if that second was
+    over when it wrote the index, and where the index is one of a plain kind. Others are left to git; whether there are
+    none. Raises `SandboxError`.
     """
     index = sandbox.exec(f"{_CLEAN}cat .git/index", cwd=workdir, timeout=_PATIENCE, output_limit=_MOST)
     listed = sandbox.exec(_CLEAN + _LIST, cwd=workdir, timeout=_PATIENCE, output_limit=_MOST)
     if index.exit_code or index.omitted or listed.exit_code or listed.omitted:
-        return
+        return False
     try:
         until, seen = _parsed(listed.output)
-        told = _with_times(index.output, until, seen)
+        told, are_all = _with_times(index.output, until, seen)
     except (ValueError, struct.error):
-        return
-    if told != index.output:
-        sandbox.exec(f"{_CLEAN}{_WRITE}", cwd=workdir, timeout=_PATIENCE, stdin=told)
+        return False
+    return sandbox.exec(f"{_CLEAN}{_WRITE}", cwd=workdir, timeout=_PATIENCE, stdin=told).exit_code == 0 and are_all
 
 
 @contextmanager
@@ -103,10 +105,12 @@ def _parsed(listed: bytes) -> tuple[int, Mapping[bytes, _Seen]]:
 
 
 def _seen(line: bytes) -> _Seen:
-    size, modified, changed, *numbers = line.split(b" ")
+    kind, mode, size, modified, changed, *numbers = line.split(b" ")
     device, inode, owner, group = map(int, numbers)
     second, rest = _time(modified)
-    return _Seen(int(size), second, _time(changed), rest, (device, inode, owner, group))
+    executable = int(mode, 8) & 0o100
+    mode_of_git = {b"f": 0o100755 if executable else 0o100644, b"l": 0o120000}.get(kind, 0)
+    return _Seen(mode_of_git, int(size), second, _time(changed), rest, (device, inode, owner, group))
 
 
 def _time(words: bytes) -> tuple[int, int]:
@@ -114,8 +118,9 @@ def _time(words: bytes) -> tuple[int, int]:
     return int(seconds), int(rest[:9] or 0)
 
 
-def _with_times(index: bytes, until: int, seen: Mapping[bytes, _Seen]) -> bytes:
-    """Raises `ValueError` for an index that may be of another kind, `struct.error` for one that is cut off."""
+def _with_times(index: bytes, until: int, seen: Mapping[bytes, _Seen]) -> tuple[bytes, bool]:
+    """The index, and whether it has the times of all its files. Raises `ValueError` for one that may be of another
+    kind, `struct.error` for one that is cut off."""
     sign, version, count = _HEAD.unpack_from(index)
     if sign != b"DIRC" or version not in (2, 3):
         raise ValueError("it is no such index")
@@ -123,17 +128,19 @@ def _with_times(index: bytes, until: int, seen: Mapping[bytes, _Seen]) -> bytes:
     if len(hashes) != 1:
         raise ValueError("its end is not the hash of the rest")
     told = bytearray(index[: -hashlib.new(hashes[0]).digest_size])
+    left = count
     for at, path in _entries(told, count, len(index) - len(told)):
         fields = _ENTRY.unpack_from(told, at)
         file = seen.get(path)
-        if file is None or fields[2] != file.modified & _WORD or fields[9] != file.size & _WORD:
+        if file is None or (fields[2], fields[6], fields[9]) != (file.modified & _WORD, file.mode, file.size & _WORD):
             continue
         if file.modified < until:
+            left -= 1
             device, inode, owner, group = (number & _WORD for number in file.numbers)
             changed, rest = file.changed
             times = (changed & _WORD, rest, fields[2], file.modified_rest)
             _ENTRY.pack_into(told, at, *times, device, inode, fields[6], owner, group, fields[9])
-    return bytes(told) + hashlib.new(hashes[0], told, usedforsecurity=False).digest()
+    return bytes(told) + hashlib.new(hashes[0], told, usedforsecurity=False).digest(), not left
 
 
 def _is_whole(index: bytes, name: str) -> bool:

@@ -41,7 +41,8 @@ def settle(sandbox: Sandbox) -> None:
     """Make the repository in the sandbox know its files' times, as they are here; git reads those alone that may not be
     as it knows them. Raises `PlacementFailed`, `SandboxError`."""
     workdir = sandbox.config.workdir
-    tell_times(sandbox, workdir)
+    if tell_times(sandbox, workdir):
+        return
     checked = sandbox.exec(_SETTLE, cwd=workdir, timeout=_PATIENCE)
     if checked.exit_code != 0:
         raise PlacementFailed(f"{workdir} does not hold what was put there: {checked.text.strip()[:300]}")
