@@ -9,7 +9,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from environments.checkouts.checkout import place_by_git, place_tree
-from environments.checkouts.index_times import vouched
 from environments.checkouts.placed import move_placed, settle
 from environments.readiness import Readiness, readiness
 from environments.sandboxes.sandbox import Begin, KeepsPlace, Sandbox
@@ -104,8 +103,7 @@ class KeptBase:
         place_by_git(sandbox, trees, self._base)
         try:
             if workplace.make_ready(sandbox):
-                with vouched(sandbox, sandbox.config.workdir, trees.entries(self._base).keys()):
-                    sandbox.keep_place(settled=False)
+                sandbox.keep_place(settled=False)
         except RefreshFailed:
             if trees.tree_of(tree) == self._base:
                 raise

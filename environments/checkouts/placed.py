@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from environments.checkouts.checkout import move_tree, owner_of, start_commit
-from environments.checkouts.index_times import tell_times
 from prchain.core.errors import PlacementFailed
 
 if TYPE_CHECKING:
@@ -38,11 +37,9 @@ rm -f .git/ORIG_HEAD .git/FETCH_HEAD
 
 
 def settle(sandbox: Sandbox) -> None:
-    """Make the repository in the sandbox know its files' times, as they are here; git reads those alone that may not be
-    as it knows them. Raises `PlacementFailed`, `SandboxError`."""
+    """Make the repository in the sandbox know its files' times, as they are here. Raises `PlacementFailed`,
+    `SandboxError`."""
     workdir = sandbox.config.workdir
-    if tell_times(sandbox, workdir):
-        return
     checked = sandbox.exec(_SETTLE, cwd=workdir, timeout=_PATIENCE)
     if checked.exit_code != 0:
         raise PlacementFailed(f"{workdir} does not hold what was put there: {checked.text.strip()[:300]}")
