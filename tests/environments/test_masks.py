@@ -252,6 +252,39 @@ assert unittest.TextTestRunner().run(Case("test_it")).wasSuccessful()
     assert told(report.read_text()) == {0: {'="<p>one</p>"'}, 1: {'=b"two"'}}
 
 
+def test_the_class_of_an_exception_is_told_with_those_above_it(tmp_path: Path) -> None:
+    """Work raised the class that pytest had shown when a test began to wait for it."""
+    text = """
+import unittest
+
+class Own(KeyError):
+    pass
+
+class Case(unittest.TestCase):
+    def test_it(self):
+        with self.assertRaises(KeyError) as caught:
+            raise Own("one")
+        self.assertEqual(caught.exception.args, ("one",))
+        with self.assertRaises(Exception):
+            raise Own("two")
+        with self.assertRaises(SystemExit):
+            raise SystemExit
+        with self.assertRaises(errors[0]):
+            raise Own("three")
+
+errors = [Own]
+assert unittest.TextTestRunner().run(Case("test_it")).wasSuccessful()
+"""
+    report = tmp_path / "report"
+    made = mask_python(text, Masking(str(report), 0, lambda name: None))
+    assert made.literals == {"test_it": ("'KeyError'", '"one"')}
+    subprocess.run([sys.executable, "-I", "-c", made.text], check=True, capture_output=True)
+    found = told(report.read_text())
+    assert found[0] == {'~["Own", "KeyError", "LookupError", "Exception", "BaseException", "object"]'}
+    assert (wanted := to_tell("'KeyError'", found[0])) is not None and agrees(wanted, {'~["KeyError", "object"]'})
+    assert not agrees(wanted, {'~["ValueError", "KeyErrors", "object"]'}) and not agrees(wanted, ())
+
+
 class Strict(str):
     """Equals texts, and knows nothing of what is no text."""
 

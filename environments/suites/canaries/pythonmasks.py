@@ -2,9 +2,9 @@
 
 Masked is what an assertion asks for: in ``assert a == [1, "x"]`` each literal of the list, also where it stands in
 ``assertEqual``, in a call that asserts, in a name that assertions alone read, or among the parameters of pytest's
-``parametrize`` or the rows that a loop walks through; ``"x" in a``, ``a.startswith("x")``, ``a is None``; the ``match``
-of an exception. What literals alone make (``dedent("x")``, ``"x" + "y"``, a set) has one mask. What a condition says by
-itself (``assert a``) cannot be masked.
+``parametrize`` or the rows that a loop walks through; ``"x" in a``, ``a.startswith("x")``, ``a is None``; the class of
+an exception, or its ``match``. What literals alone make (``dedent("x")``, ``"x" + "y"``, a set) has one mask. What a
+condition says by itself (``assert a``) cannot be masked.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _EQUALITIES = frozenset(
 _HOLDING = frozenset({"assertIn"})
 _FINDING = frozenset({"assertRegex", "assertRegexpMatches"})
 _RAISING = frozenset({"raises", "assertRaisesRegex", "assertRaisesRegexp"})
+_CATCHING = frozenset({"raises", "assertRaises"})
+_NO_EXCEPTIONS = frozenset({"Exception", "BaseException", "SystemExit", "KeyboardInterrupt", "GeneratorExit"})
+"""Caught with `Exception` each, or not at all."""
 _BEGINNING = frozenset({"startswith", "endswith"})
 _ASSERTING = ("assert", "check", "expect")
 """Begin the names of helpers that assert."""
@@ -130,6 +133,12 @@ class _PrchainMask(object):
 
     def raised(self, waiting):
         self.waiting = waiting
+        self.is_class = False
+        return self
+
+    def caught(self, waiting):
+        self.waiting = waiting
+        self.is_class = True
         return self
 
     def __enter__(self):
@@ -137,7 +146,9 @@ class _PrchainMask(object):
 
     def __exit__(self, kind, error, trace):
         taken = self.waiting.__exit__(kind, error, trace)
-        if error is not None:
+        if error is not None and self.is_class:
+            self.tell("~", __import__("json").dumps([it.__name__ for it in type(error).__mro__]))
+        elif error is not None:
             self.found(error)
         return taken
 
@@ -318,6 +329,12 @@ class _MaskedFile:
                 begin, end = self._span(waiting)
                 plain = f"{self._text(waiting.func)}({self._text(kind)})"
                 yield _MaskedPlace(begin, end, f"{_NAME}({{}}).raised({plain})", self._text(text))
+            case ast.Call(args=[ast.Name() | ast.Attribute() as kind], keywords=[]) if (
+                called(waiting) in _CATCHING and called(kind) not in _NO_EXCEPTIONS
+            ):
+                begin, end = self._span(waiting)
+                plain = f"{self._text(waiting.func)}(Exception)"
+                yield _MaskedPlace(begin, end, f"{_NAME}({{}}).caught({plain})", repr(called(kind)))
             case ast.Call(args=[kind, ast.Constant(value=str()) as text], func=ast.Attribute(attr=name)) if (
                 name in _RAISING and name.endswith(("Regex", "Regexp"))
             ):
