@@ -720,6 +720,7 @@ PLAUSIBLE = [
     ("assert isinstance(first, Tea)", r"assert isinstance\(first, Cup\)", "another class of the file"),
     ("assert 'Tea' in page()", r"assert '(?!Tea')\w+' in page\(\)", "another text"),
     ("assert page() is True", r"assert page\(\) is False", "yes and no"),
+    ("assert first == (page.a < page.b)", r"assert first == \(page\.a >= page\.b\)", "the truth of a comparison"),
     ("self.assertEqual(first.size, 4)", r"self.assertEqual\(first.size, [0-9]\)", "methods"),
     ("assert 'warm' == page()", r"assert '(?!warm')\w+' == page\(\)", "whatever stands first"),
 ]

@@ -38,6 +38,8 @@ _FIRST_PLAUSIBLE = 7
 _FIRST_OF_SIGNS = 16
 """By seeds from this one on a false text differs, where the true one has letters that are no ASCII, in these, and in
 blanks and marks where it has several words; and lines that B_t has, too, stay."""
+_FIRST_OF_TURNS = 22
+"""By seeds from this one on a comparison that a test of Python asks for is turned round."""
 _OF_MASKS = 4
 """Values of a stored row that are about masks."""
 _TURNS = 3
@@ -100,7 +102,11 @@ def dice(secret: str, file: str, name: str, seed: int, known: frozenset[str] = f
         place, turn = divmod(seed - _FIRST_PLAUSIBLE, _TURNS)
         is_new = seed >= _FIRST_OF_SIGNS
         return PlausibleDice(
-            f"{secret} {file} {name} place {place}", turn, signs=is_new, known=known if is_new else frozenset()
+            f"{secret} {file} {name} place {place}",
+            turn,
+            signs=is_new,
+            turns=seed >= _FIRST_OF_TURNS,
+            known=known if is_new else frozenset(),
         )
     kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random
     return kind(f"{secret} {file} {name} {seed}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-_OPPOSITES: dict[type[ast.cmpop], str] = {
+OPPOSITES: dict[type[ast.cmpop], str] = {
     ast.Eq: "!=",
     ast.NotEq: "==",
     ast.Is: "is not",
@@ -84,13 +84,23 @@ class PlausibleDice(ValueDice):
     one `place` ask for another value in the same place of a test, and those with another `turn` for another one: of
     falsehoods that differ in different places the true test would be the middle. With `signs` the letters that are no
     ASCII are looked at, too, and of a text of several words one value has its letters. Lines that are `known` (without
-    blanks around) stand in B_t, too, where everybody reads how they are when they are true."""
+    blanks around) stand in B_t, too, where everybody reads how they are when they are true. With `turns` a comparison
+    that is asked for is turned round."""
 
-    def __init__(self, secret: str, turn: int, *, signs: bool = False, known: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        secret: str,
+        turn: int,
+        *,
+        signs: bool = False,
+        turns: bool = False,
+        known: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(f"{secret} {turn}")
         self.place = Random(secret)
         self.turn = turn
         self.signs = signs
+        self.turns = turns
         self.known = known
 
     def taken(self, found: Sequence[_Option]) -> _Option:
@@ -321,7 +331,7 @@ def _opposite(
             if by_value and isinstance(op, ast.Eq):
                 return [Patch(wanted.lineno, wanted.col_offset, wanted.end_col_offset or 0, other)]
             begin, end = source.operator(value, wanted)
-            return [Patch(wanted.lineno, begin, end, _OPPOSITES[type(op)])]
+            return [Patch(wanted.lineno, begin, end, OPPOSITES[type(op)])]
         case ast.UnaryOp(op=ast.Not(), operand=inner) if inner.lineno == test.lineno:
             return [Patch(test.lineno, test.col_offset, inner.col_offset, "")]
     last = test.end_lineno or test.lineno

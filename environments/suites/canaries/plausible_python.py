@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 from environments.suites.canaries.falsify import (
+    OPPOSITES,
     FirstAssertion,
     LiteralText,
     Patch,
@@ -87,7 +88,7 @@ class PlausibleFile:
         places: list[tuple[ast.expr | ast.stmt, Callable[[], list[_Option]]]] = [
             (it, partial(self._values, node, literals, it, order)) for it in literals
         ]
-        ways: list[Callable[[FirstAssertion], list[_Option]]] = [self._orders, self._truths]
+        ways: list[Callable[[FirstAssertion], list[_Option]]] = [self._orders, partial(self._truths, order)]
         places += [(it.statement, partial(way, it)) for way in ways for it in known if way(it)]
         for way in (partial(self._names, node), self._answers):
             places = places or [(it.statement, partial(way, it)) for it in known if way(it)]
@@ -137,10 +138,16 @@ class PlausibleFile:
         less = [[Patch(last.lineno, before.end_col_offset or 0, last.end_col_offset or 0, "")]] if is_list else []
         return [*swapped, *twice, *less]
 
-    def _truths(self, asserted: FirstAssertion) -> list[_Option]:
+    def _truths(self, order: PlausibleDice, asserted: FirstAssertion) -> list[_Option]:
         match asserted.wanted:
             case ast.Constant(value=bool(value)) as wanted:
                 return [[_in_place(wanted, repr(not value))]]
+        sides = (asserted.wanted, asserted.value) if order.turns and asserted.is_equality else ()
+        for side in sides:
+            match side:
+                case ast.Compare(left=left, ops=[op], comparators=[right]) if left.end_lineno == right.lineno:
+                    begin, end = self.source.operator(left, right)
+                    return [[Patch(right.lineno, begin, end, OPPOSITES[type(op)])]]
         return []
 
     def _names(self, node: Function, asserted: FirstAssertion) -> list[_Option]:
