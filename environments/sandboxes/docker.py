@@ -462,9 +462,14 @@ class DockerSandbox(ChannelledSandbox):
                 )["Id"]
                 below = self._image
         self._family.add(name, image, below)
-        if self._too_much > 1 and is_idle and self._companion is None:
+        if self._too_much > 1 and is_idle and self._companion is None and self._is_all_on_disk():
             self.restore(name)  # or each snapshot to come would hold all of it once more
         return name
+
+    def _is_all_on_disk(self) -> bool:
+        """Whether no file is kept in memory, where a snapshot does not reach."""
+        found = self.exec("PATH=/usr/bin:/bin; ls -A /dev/shm", cwd="/")
+        return found.exit_code == 0 and not found.output
 
     def restore(self, snapshot: str) -> None:
         """See `Sandbox.restore`: a new container in place of the old one."""

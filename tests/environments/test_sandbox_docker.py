@@ -477,6 +477,8 @@ class TestDocker(conformance.Conformance, StreamConformance):
                 names.append(box.snapshot())
             assert len(ours(client)[1]) == images + 2
             assert box.exec("cat step; wc -c < much; echo $A", session="s").output == b"4\n2097152\nb\n"
+            box.exec("head -c 2M /dev/urandom > more; echo kept > /dev/shm/it")
+            assert len({box.snapshot() for _ in range(3)}) == 3 and box.exec("cat /dev/shm/it").output == b"kept\n"
             box.restore(names[3])
             assert box.exec("cat step").output == b"3\n"
 
