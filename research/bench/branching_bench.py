@@ -6,11 +6,10 @@ In containers and in namespaces. Needs Docker and bubblewrap.
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,8 +17,10 @@ from statistics import median
 from typing import TypeVar
 
 from environments.checkouts.checkout import move_tree
-from environments.sandboxes.engine import connect, disk_usage
-from environments.sandboxes.leftovers import LOCAL_PREFIX
+from environments.sandboxes.docker import SNAPSHOTS as IMAGES
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.engine import connect
+from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.local_files import used_bytes
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.workplace import Workplace
@@ -43,10 +44,10 @@ def run(image: str, *, files: Mapping[str, int] | None = None, turns: int = TURN
     with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder:
         for name, count in (files or FILES).items():
             trees = generated(Path(folder) / name, count)
-            for backend, disk in (("docker", _layers), ("local", _used)):
+            for backend in ("docker", "local"):
                 bench = f"a search in {backend} on a {name} tree of {count:,} files, median of {turns}"
                 with keeping(image, trees, _LIMITS, backend) as place:
-                    measures += _search(bench, partial(_placed, place, trees), disk, trees, turns)
+                    measures += _search(bench, partial(_placed, place, trees), trees, turns)
     return measures
 
 
@@ -61,7 +62,6 @@ def _placed(place: Workplace, trees: BenchTrees) -> Iterator[Sandbox]:
 def _search(
     bench: str,
     make: Callable[[], AbstractContextManager[Sandbox]],
-    disk: Callable[[], int],
     trees: BenchTrees,
     turns: int,
 ) -> list[Measure]:
@@ -78,14 +78,13 @@ def _search(
     with make() as sandbox:
         names = [sandbox.snapshot()]
         sandbox.restore(names[0])
-        before = disk()
         for turn in range(turns):
             assert sandbox.exec(f"echo {turn} > step{turn}").exit_code == 0
             names.append(timed("snapshot", sandbox.snapshot))
             with timed("branch", lambda: sandbox.branch(names[-1])) as other:
                 assert other.exec(f"cat step{turn}").output == b"%d\n" % turn
             timed("restore", lambda: sandbox.restore(names[-1]))
-        chained = disk() - before
+        chained = snapshot_bytes(sandbox, names[1:])
         with ExitStack() as alive:
             others = timed(
                 f"{ALIVE} branches of one snapshot, alive at once",
@@ -104,12 +103,12 @@ def _search(
             ("a placed sandbox", contextlib.nullcontext(sandbox)),
         ):
             with unrestored as box:
-                before = disk()
+                taken = []
                 for turn in range(turns):
                     # An engine keeps equal layers once.
                     assert box.exec(f"echo {what} {turn} > step{turn}").exit_code == 0
-                    timed(f"snapshot of {what}, never restored", box.snapshot)
-                disks[what] = disk() - before
+                    taken.append(timed(f"snapshot of {what}, never restored", box.snapshot))
+                disks[what] = snapshot_bytes(box, taken)
     scale = SNAPSHOTS / turns / 1e6
     return [
         *(Measure(bench, name, median(values), "s") for name, values in seconds.items()),
@@ -119,27 +118,17 @@ def _search(
     ]
 
 
-def _layers() -> int:
-    """Bytes of all layers in the engine, and of what sandboxes wrote that is kept without it."""
+def snapshot_bytes(sandbox: Sandbox, names: Collection[str]) -> int:
+    """Bytes that snapshots take besides what they stand on."""
+    if isinstance(sandbox, LocalSandbox):
+        return sum(used_bytes(sandbox._family.snapshots[name].folder) for name in names)
+    assert isinstance(sandbox, DockerSandbox)
+    snapshots = {name: sandbox._family._snapshots[name] for name in names}
+    copies = [it.written.folder for it in snapshots.values() if it.written is not None]
+    files = {at.stat().st_ino: at.stat().st_blocks * 512 for folder in copies for at in folder.iterdir()}
     client = connect()
     try:
-        return int(disk_usage(client)["LayersSize"]) + copied_bytes()
+        images = [f"{IMAGES}:{name}" for name, it in snapshots.items() if it.written is None]
+        return sum(files.values()) + sum(int(client.api.history(image)[0]["Size"]) for image in images)
     finally:
         client.close()
-
-
-def copied_bytes() -> int:
-    """Bytes of the files below the temporary folders of sandboxes, each once however many names it has."""
-    found = {}
-    for folder in Path(tempfile.gettempdir()).glob(f"{LOCAL_PREFIX}*"):
-        for above, _, names in os.walk(folder):
-            for name in names:
-                with contextlib.suppress(OSError):
-                    status = os.lstat(os.path.join(above, name))
-                    found[status.st_ino] = status.st_blocks * 512
-    return sum(found.values())
-
-
-def _used() -> int:
-    """Bytes that files take below the temporary folder's local sandboxes."""
-    return sum(used_bytes(folder) for folder in Path(tempfile.gettempdir()).glob(f"{LOCAL_PREFIX}*"))

@@ -24,15 +24,14 @@ from weakref import WeakSet
 
 from environments.checkouts.checkout import place_tree
 from environments.checkouts.tracking import Tracker
-from environments.sandboxes.docker import SNAPSHOTS, DockerSandbox
-from environments.sandboxes.engine import connect
+from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.local import LocalSandbox
-from environments.sandboxes.local_files import used_bytes
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
 from prchain.core.errors import EngineUnavailable, ImageMissing
 from prchain.core.llm.gateway import Gateway, Route
 from prchain.core.llm.model import Reply, Request, ToolCall, Usage
 from prchain.core.llm.price import Price
+from research.bench.branching_bench import snapshot_bytes
 from research.bench.measures import Measure
 from research.bench.placing_bench import BenchTrees, generated
 from research.bench.rollout_bench import begin_rows
@@ -246,7 +245,7 @@ def _window(title: str, backend: str, image: str, trees: BenchTrees, database: P
         once = perf_counter() - started
         sandbox.restore(whole_tree)
         stage = _stage(store, sandbox, trees, clock)
-        stage.disk = functools.partial(_disk, sandbox)
+        stage.disk = functools.partial(snapshot_bytes, sandbox)
         with _watched(kind, clock):
             stage.run()
     own, calls = clock.seconds[COMMANDS], clock.calls
@@ -268,22 +267,6 @@ def _window(title: str, backend: str, image: str, trees: BenchTrees, database: P
         Measure(title, "snapshots of a window", stage.bytes / 1e6, "MB", note=f"{stage.taken} of them"),
         Measure(title, f"snapshots of {CANDIDATES} candidates", scaled, "MB", note=f"scaled from these; {forgets}"),
     ], overhead
-
-
-def _disk(sandbox: Sandbox, names: set[str]) -> int:
-    """Bytes that snapshots take besides what they stand on."""
-    if isinstance(sandbox, LocalSandbox):
-        return sum(used_bytes(sandbox._family.snapshots[name].folder) for name in names)
-    assert isinstance(sandbox, DockerSandbox)
-    snapshots = {name: sandbox._family._snapshots[name] for name in names}
-    copies = [it.written.folder for it in snapshots.values() if it.written is not None]
-    files = {at.stat().st_ino: at.stat().st_blocks * 512 for folder in copies for at in folder.iterdir()}
-    client = connect()
-    try:
-        images = [f"{SNAPSHOTS}:{name}" for name, it in snapshots.items() if it.written is None]
-        return sum(files.values()) + sum(int(client.api.history(image)[0]["Size"]) for image in images)
-    finally:
-        client.close()
 
 
 # ---- a stage, and models that answer at once
