@@ -65,8 +65,8 @@ class _Grade:
     """Runs of one tree, `plain` with its overlay, in sandboxes of one bench; `ids` are those of the tests that can be
     held, of which some are `chosen` to be false, and some `masked`.
 
-    The duel is the first thing that runs: no process has seen the true tests yet, so that none can tell a side which
-    of its tests are true.
+    The duel is the first thing that runs, and there is one: no process has seen the true tests yet, so that none can
+    tell a side which of its tests are true.
     """
 
     def __init__(
@@ -87,30 +87,21 @@ class _Grade:
         self._told = {test for it in self._telling for test in ids[it.file, it.name]}
         self._bench, self._planted = bench, planted
         self._duel = DuelRuns(suite, bench, planted.tree, plain)
-        self._lost = set[str]()
-        self._is_won = False
         self._fight_before: _Fight | None = None
-
-    def run(self) -> TestRun:
-        """A run in which the tests that were lost in a duel have failed; there is one of these, until it is won."""
-        self._bench.begin()
-        found = self._whole_run() if self._is_won else self._fought()
-        kept = {it: Status.failed for it in self._lost if found.statuses.get(it) is Status.passed}
-        return replace(found, statuses={**found.statuses, **kept})
 
     def _whole_run(self) -> TestRun:
         timeout, planted = self._suite.workplace.test_timeout, self._planted
         return self._bench.run(planted.tree, (), timeout, fresh=True, canaries=planted.canaries)
 
-    def _fought(self) -> TestRun:
-        """A duel, and then a run of all tests. No process of a duel begins after one that has seen all tests, whatever
-        became of that: what is not in its sandbox, such as which names the kernel has looked for in the image's
-        folders, could tell a later one what is true."""
+    def run(self) -> TestRun:
+        """A run of all tests, in which those that were lost in the duel have failed; before the first one the duel. No
+        process of it begins after one that has seen all tests, whatever became of that: what is not in its sandbox,
+        such as which names the kernel has looked for in the image's folders, could tell a later one what is true."""
+        self._bench.begin()
         fight = self._fight_before or self._fights()
         if fight.unusable is not None:
             return fight.unusable
-        if not fight.cheats:
-            self._fight_before = fight
+        self._fight_before = fight
         self._bench.close_lent()
         found = self._whole_run()
         return self._judged(found, fight) if found.usable else found
@@ -118,31 +109,36 @@ class _Grade:
     def _fights(self) -> _Fight:
         """A duel of some tests alone. A masked test that failed, and told nothing that is wrong, is asked once more:
         the machine may have been busy. Who tells what is wrong would guess again. Of the others, what failed alone may
-        need those before it: the duel is fought again, and has to be won twice."""
+        need those before it: the duel is fought again, and has to be won twice. A cheat stands if one of two more
+        duels shows one, too; else the false test that passed is a true one that failed. What was lost stays so where
+        another duel says nothing: work can end one, and knows more in the next."""
         named = self._duel.named(self._held, self._ids)
         fight = self._fight(self._chosen, named, at_once=True)
-        if fight.unusable is not None or fight.cheats or fight.wrong or not fight.failed:
+        if fight.unusable is not None or not (fight.failed or fight.cheats):
             return fight
-        if named and fight.failed - self._told:
-            for _ in range(2):
-                fight = self._fight(self._chosen, [], at_once=False)
-                if fight.unusable is not None or fight.failed or fight.cheats:
-                    break
-        elif silent := fight.failed & self._told:
+        lost = fight._replace(failed=fight.failed | fight.lied, cheats=set())
+        silent, is_alone = fight.failed & self._told, bool(named and fight.failed - self._told)
+        if not fight.cheats and (fight.wrong or not (silent or is_alone)):
+            return fight
+        if not fight.cheats and not is_alone:
             again = self._fight((), self._duel.named(self._telling, self._ids), at_once=False)
-            fight = again._replace(failed=(fight.failed - silent) | again.failed)
-        return fight
+            return again._replace(failed=(fight.failed - silent) | again.failed) if again.unusable is None else lost
+        for _ in range(2):
+            again = self._fight(self._chosen, named if fight.cheats else [], at_once=False)
+            if again.unusable is not None:
+                return lost
+            if again.cheats or (again.failed and not fight.cheats):
+                return again._replace(lied=fight.lied | again.lied)
+        return lost if fight.cheats else again
 
     def _judged(self, found: TestRun, fight: _Fight) -> TestRun:
-        """What a duel leaves of a run."""
-        failed, cheats = fight.failed, fight.cheats
-        self._is_won = not (failed or cheats)
-        self._lost.update(failed, fight.lied)
-        statuses = {**found.statuses, **dict.fromkeys(failed, Status.failed)}
+        """What the duel leaves of a run."""
+        cheats = fight.cheats
+        statuses = {**found.statuses, **dict.fromkeys(fight.failed | fight.lied, Status.failed)}
         if cheats:
             statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
         known = (*found.cheats, *sorted(cheats.difference(found.cheats)))
-        return replace(found, statuses=statuses, cheats=known, settled=bool(failed and not known))
+        return replace(found, statuses=statuses, cheats=known, settled=bool(fight.failed and not known))
 
     def _fight(self, chosen: Sequence[HeldTest], named: Sequence[str], *, at_once: bool) -> _Fight:
         """All sides of a duel of the masked tests and those that are `chosen`: of these alone, where they are `named`,

@@ -403,6 +403,9 @@ def test_no_duel_begins_after_a_process_that_has_seen_all_tests_whatever_became_
     ran.clear()
     won = graded_run(suite, world.chain.stages[0].landed, expected(world))
     assert ran == ["duel", "all", "all"] and set(won.statuses.values()) == {Status.passed}
+    ran.clear()
+    lie = graded_run(suite, agents_tree(world, LIE), expected(world))
+    assert ran == ["duel", "duel", "all", "all"] and lie.cheats and Status.passed not in lie.statuses.values()
 
 
 @pytest.mark.parametrize("refreshed", [False, True])
@@ -459,16 +462,45 @@ def test_all_runs_of_a_grade_have_the_same_canaries_and_a_lost_duel_is_the_last(
     assert lie.cheats and Status.passed not in lie.statuses.values() and len(whole) == 2 and len({*whole}) == 1
 
 
-def test_what_passed_once_when_it_was_false_passes_in_no_later_run(
+@pytest.mark.parametrize("cheats", [False, True])
+def test_what_was_lost_stays_so_where_another_duel_says_nothing(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, cheats: bool
+) -> None:
+    """Work used up the memory in it, and knew more in the next one."""
+    test = "tests.test_prices.Case.test_halved"
+    fights, fight = list[bool](), duelling._Grade._fight
+
+    def ended(self: Any, *given: Any, at_once: bool) -> Any:
+        fights.append(at_once)
+        found = fight(self, *given, at_once=at_once)
+        if len(fights) == 1:
+            return (
+                found._replace(cheats={"a false test passes"}, lied={test}) if cheats else found._replace(failed={test})
+            )
+        return found._replace(unusable=unusable_run(OutOfMemory("too much"), 0.0))
+
+    monkeypatch.setattr(duelling._Grade, "_fight", ended)
+    found = graded_run(GradingSuite(world.suite(), Random(7)), world.chain.stages[0].landed, expected(world))
+    assert fights == [True, False] and found.settled and not found.cheats
+    assert found.statuses[test] is Status.failed
+
+
+def test_a_test_that_passed_once_when_it_was_false_has_failed_and_a_cheat_shows_in_another_duel(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite, test = without_canaries(world), "tests.test_prices.Case.test_halved"
+    fights, fight = list[bool](), duelling._Grade._fight
+
+    def lied_first(self: Any, *given: Any, at_once: bool) -> Any:
+        fights.append(at_once)
+        found = fight(self, *given, at_once=at_once)
+        return found if len(fights) > 1 else found._replace(cheats={"a false test passes"}, lied={test})
+
+    monkeypatch.setattr(duelling._Grade, "_fight", lied_first)
     with suite.opened(world.chain.stages[0].landed, [test]) as run:
-        monkeypatch.setattr(duelling, "lies", lambda *_: {("tests/test_prices.py", "test_halved")})
-        assert run().cheats
-        monkeypatch.undo()
-        second = run()
-    assert not second.cheats and second.statuses[test] is Status.failed
+        for found in (run(), run()):
+            assert not found.cheats and found.statuses[test] is Status.failed
+    assert fights == [True, False, False]
 
 
 def test_a_test_that_needs_those_before_it_is_held_with_them(tmp_path: Path) -> None:

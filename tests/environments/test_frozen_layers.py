@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.sandboxes import frozen_layers
+from environments.sandboxes import frozen_layers, upper_layers
 from environments.sandboxes.frozen_layers import FrozenLayer, freeze, thaw
 from environments.sandboxes.upper_layers import TooMuchWritten
 
@@ -116,7 +116,8 @@ def test_what_an_engine_has_made_there_gives_way(layer: Path, other: Path) -> No
 
 
 def _grown_old() -> None:
-    time.sleep(0.08)
+    """The kernel's clock for files has ticked since."""
+    time.sleep(upper_layers.TICK + 0.03)
 
 
 def _inodes(frozen: FrozenLayer) -> dict[bytes, int]:

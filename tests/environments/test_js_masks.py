@@ -161,6 +161,12 @@ def test_what_rows_that_tests_walk_through_ask_for_is_found(text: str) -> None:
     assert [*masked(text).literals.get(COMPUTED, ())] == TABLES[text]
 
 
+def test_a_name_that_is_declared_by_its_type_alone_has_no_value() -> None:
+    """Who looked for its value came back to where it began, and never ended."""
+    text = "it('a', () => {\n  let b: string\n  f((x) => { g(x) })\n  assert.equal(a, b)\n})\n"
+    assert masked(text).literals == {}
+
+
 def test_rows_of_a_loop_in_a_test_are_its_own() -> None:
     text = "it('all', () => { for (const [a, b] of [[1, 'x'], [2, 'y']]) { assert.equal(f(a), b) } })"
     assert masked(text).literals == {"all": ("'x'", "'y'")}
@@ -198,7 +204,7 @@ def test_a_value_that_is_nested_deeply_does_no_harm() -> None:
 
 _PIECES = """it( test( 'a' , () => { } ) assert.equal( expect( ).toBe( .to. .should. [ ] ` ${ / /x/ " ' === && : ; .
 12 x \n const wanted = await new // /* */ { __proto__ throws( .expect( t. true -
-for( of .each( .forEach( Object.entries( => a function async"""
+for( of .each( .forEach( Object.entries( => a function async let b ="""
 PIECES = st.sampled_from(re.split(r"[ ]|(?<=\.)\n", _PIECES))
 
 

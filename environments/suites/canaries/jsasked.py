@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from environments.suites.canaries.jstables import JsColumn, JsTables
-from environments.suites.canaries.jstokens import JsToken, JsTokens, TokenRange
+from environments.suites.canaries.jstokens import DECLARING, TESTS, JsToken, JsTokens, TokenRange
 from environments.suites.canaries.masks import COMPUTED
 
 
@@ -53,7 +53,6 @@ _SUBJECT_STAYS = _words("a an instanceof instanceOf include contain match ok abo
 """Calls of a chain after which it is still about the same value."""
 _WAITING = _words("resolves rejects eventually")
 _CONSTANTS = _words("true false null")
-_TESTS = _words("it test specify")
 _MODIFIERS = _words("only serial concurrent")
 _NO_CALLEES = _words("await return typeof new delete void yield in of throw case")
 _NO_STATEMENT = _words("( , [ = + - * / % ? . ?. ! & | ^ < > == === != !== <= >= ... ${")
@@ -120,6 +119,7 @@ class JsFile:
 
     def __init__(self, text: str, tokens: JsTokens) -> None:
         self._text = text
+        self._tokens = tokens
         self._all = tokens.all
         self._partner = tokens.partner
         self._tables = JsTables(tokens)
@@ -157,7 +157,7 @@ class JsFile:
 
     def _tests(self) -> Iterator[JsTest]:
         for number, word in enumerate(self._all[:-3]):
-            if word.text not in _TESTS or word.kind != "word":
+            if word.text not in TESTS or word.kind != "word":
                 continue
             before = self._all[number - 1].text if number else ""
             # A test of tests, `t.test`, has a name of its own; what else ends so is no test.
@@ -195,26 +195,9 @@ class JsFile:
 
     # Calls
 
-    def _outer(self, part: TokenRange) -> Iterator[int]:
-        """The tokens of a part that are in no group of it; of a group the first and the last one."""
-        number = part.begin
-        while number < part.end:
-            yield number
-            partner = self._partner.get(number, number)
-            number = partner if number < partner < part.end else number + 1
-
-    def _parted(self, part: TokenRange) -> list[TokenRange]:
-        """A part by its commas; an empty one is none."""
-        commas = [it for it in self._outer(part) if self._all[it].text == ","]
-        found = [
-            TokenRange(begin, end)
-            for begin, end in zip([part.begin, *(it + 1 for it in commas)], [*commas, part.end], strict=True)
-        ]
-        return [it for it in found if it.begin < it.end]
-
     def _arguments(self, opening: int) -> list[TokenRange]:
         """The arguments of a call; none where one is spread."""
-        found = self._parted(TokenRange(opening + 1, self._partner[opening]))
+        found = self._tokens.parted(self._tokens.inside(opening))
         return [] if any(self._all[it.begin].text == "..." for it in found) else found
 
     def _call(self, number: int) -> Iterator[JsAsked]:
@@ -300,7 +283,7 @@ class JsFile:
 
     def _conditions(self, asked: TokenRange) -> Iterator[JsAsked]:
         """The comparisons of a condition, all of which have to hold."""
-        outer = [it for it in self._outer(asked) if self._all[it].kind == "sign"]
+        outer = [it for it in self._tokens.outer(asked) if self._all[it].kind == "sign"]
         if any(self._all[it].text in _IMPRECISE for it in outer):
             return
         ands = [it for it in outer if self._all[it].text == "&&"]
@@ -518,7 +501,7 @@ class JsFile:
         while end - begin > 2 and self._all[begin].text == "(" and self._partner.get(begin) == end - 1:
             begin, end = begin + 1, end - 1
         # A type of TypeScript stands behind a value.
-        types = (it for it in self._outer(TokenRange(begin, end)) if self._all[it].text in ("as", "satisfies"))
+        types = (it for it in self._tokens.outer(TokenRange(begin, end)) if self._all[it].text in ("as", "satisfies"))
         end = next((it for it in types if begin < it < end - 1 and self._all[it].kind == "word"), end)
         if begin >= end:
             return
@@ -539,7 +522,7 @@ class JsFile:
 
     def _entries(self, opening: int) -> Iterator[TokenRange]:
         """The values of a list or an object that is written out."""
-        for entry in self._parted(TokenRange(opening + 1, self._partner[opening])):
+        for entry in self._tokens.parted(self._tokens.inside(opening)):
             if self._all[opening].text == "[":
                 yield entry
                 continue
@@ -574,7 +557,7 @@ class JsFile:
         if first.text == "[":
             after = self._partner[begin] + 1
             return [it.text for it in self._all[after : after + 2]] == [".", "join"]
-        return all(self._all[it].text != "," for it in self._outer(TokenRange(begin, end)))
+        return all(self._all[it].text != "," for it in self._tokens.outer(TokenRange(begin, end)))
 
     # Names
 
@@ -608,17 +591,12 @@ class JsFile:
 
     def _first_value(self, name: str) -> list[AskedPlace]:
         """The literals of what a name of the test is declared to be."""
-        declared = [it for it in self._said(name, self._test) if self._all[it - 1].text in ("const", "let", "var")]
+        declared = [it for it in self._said(name, self._test) if self._all[it - 1].text in DECLARING]
         if len(declared) != 1:
             return []
-        begin = declared[0] + 1
-        if self._all[begin].text == ":":
-            # A type of TypeScript.
-            while begin < self._test.end and self._all[begin].text not in ("=", ";"):
-                begin = self._partner.get(begin, begin) + 1
-        if self._all[begin].text != "=":
+        begin = self._tokens.declared_value(declared[0], self._test.end)
+        if begin is None:
             return []
-        begin += 1
         end = self._partner.get(begin, begin) + 1
         while end < self._test.end and not self._ends(end):
             end = max(self._partner.get(end, end), end) + 1
@@ -641,6 +619,4 @@ class JsFile:
 
     def _is_asked_alone(self, name: str, test: JsTest) -> bool:
         """Whether a name stands in a test where it is declared and in assertions that ask for it, alone."""
-        return all(
-            it in test.named or self._all[it - 1].text in ("const", "let", "var") for it in self._said(name, test)
-        )
+        return all(it in test.named or self._all[it - 1].text in DECLARING for it in self._said(name, test))

@@ -4,16 +4,16 @@ them, and ``test.each``. Pure."""
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from environments.suites.canaries.jstokens import JsToken, JsTokens, TokenRange
+from environments.suites.canaries.jstokens import DECLARING, TESTS, JsToken, JsTokens, TokenRange
 
-_TESTS = frozenset({"it", "test", "specify"})
 _WALKING = frozenset({"forEach", "map"})
-_DECLARING = frozenset({"const", "let", "var"})
 _AHEAD = 8
+"""Tokens that are looked at behind one."""
 _SHOWN = re.compile(r"%[sdifjopO]")
 """What shows an argument in a title of ``test.each``, one after the other."""
 
@@ -49,15 +49,18 @@ class JsTables:
 
     def __init__(self, tokens: JsTokens) -> None:
         # What is looked at behind the last token is none.
-        self._all = [*tokens.all, *[JsToken("", 0, "")] * _AHEAD]
-        self._partner = tokens.partner
+        self._tokens = JsTokens([*tokens.all, *[JsToken("", 0, "")] * _AHEAD], tokens.partner)
+        self._all, self._partner = self._tokens
         self._block: list[int] = []
         """By token: the number of the brace that opens the innermost block around it, or -1."""
+        self._declared = defaultdict[str, list[int]](list)
         opened = [-1]
         for number, it in enumerate(self._all):
             if it.text == "}" and len(opened) > 1:
                 opened.pop()
             self._block.append(opened[-1])
+            if number and self._all[number - 1].text in DECLARING:
+                self._declared[it.text].append(number)
             if it.text == "{" and it.kind == "sign":
                 opened.append(number)
         self._walks = [walk for number in range(len(self._all) - 1) for walk in self._walk(number)]
@@ -118,14 +121,14 @@ class JsTables:
             rows = self._rows(self._ending(number - 2), number)
             if function is not None and rows is not None:
                 yield self._made(TokenRange(number, self._partner[number + 1]), function[:1], *rows)
-        elif word.text == "each" and after.text == "(" and before == "." and self._all[number - 2].text in _TESTS:
+        elif word.text == "each" and after.text == "(" and before == "." and self._all[number - 2].text in TESTS:
             yield from self._each(number)
 
     def _for(self, number: int) -> Iterator[_Walk]:
         opening = number + 1
         closing = self._partner[opening]
-        of = next((it for it in self._outer(opening) if self._all[it].text == "of"), None)
-        if of is None or self._all[opening + 1].text not in _DECLARING or closing + 2 >= len(self._all):
+        of = next((it for it in self._tokens.outer(self._tokens.inside(opening)) if self._all[it].text == "of"), None)
+        if of is None or self._all[opening + 1].text not in DECLARING or closing + 2 >= len(self._all):
             return
         rows = self._rows(TokenRange(of + 1, closing), number)
         first = closing + 1
@@ -179,7 +182,7 @@ class JsTables:
             while self._all[number].text != "(" and number + 1 < len(self._all):
                 number += 1
         if self._all[number].text == "(":
-            return self._parted(number)
+            return self._inside(number)
         is_arrow = self._all[number].kind == "word" and self._all[number + 1].text == "=>"
         return [TokenRange(number, number + 1)] if is_arrow else None
 
@@ -189,13 +192,13 @@ class JsTables:
         if first.kind == "word":
             yield part.begin, path
         elif first.text == "[":
-            for place, it in enumerate(self._parted(part.begin)):
+            for place, it in enumerate(self._inside(part.begin)):
                 yield from self._bound(it, (*path, place))
         elif first.text == "{":
-            for it in self._parted(part.begin):
+            for it in self._inside(part.begin):
                 key = self._all[it.begin]
-                if key.kind == "word" and it.end > it.begin + 2 and self._all[it.begin + 1].text == ":":
-                    yield from self._bound(TokenRange(it.begin + 2, it.end), (*path, key.text))
+                if key.kind == "word" and (bound := self._written(it)) is not None:
+                    yield from self._bound(bound, (*path, key.text))
                 elif key.kind == "word":
                     yield it.begin, (*path, key.text)
 
@@ -204,7 +207,7 @@ class JsTables:
     def _ending(self, number: int) -> TokenRange:
         """The expression that ends with a token: a name, a list, or a call of ``Object.entries``."""
         begin = self._partner.get(number, number)
-        while begin and self._all[number].text == ")" and self._all[begin - 1].kind in ("word",):
+        while begin and self._all[number].text == ")" and self._all[begin - 1].kind == "word":
             begin -= 1
             if self._all[begin - 1].text != ".":
                 break
@@ -221,9 +224,11 @@ class JsTables:
         texts = [it.text for it in self._all[begin : begin + 4]]
         if texts == ["Object", ".", "entries", "("]:
             value = self._value(begin + 4, number)
-            return (self._parted_values(value), True) if value is not None and self._all[value].text == "{" else None
+            if value is None or self._all[value].text != "{":
+                return None
+            return [written for it in self._inside(value) if (written := self._written(it)) is not None], True
         opening = self._value(begin, number)
-        return (self._parted(opening), False) if opening is not None and self._all[opening].text == "[" else None
+        return (self._inside(opening), False) if opening is not None and self._all[opening].text == "[" else None
 
     def _value(self, begin: int, number: int) -> int | None:
         """The first token of a list or an object that is written at a token, or that the name there was declared to
@@ -232,25 +237,22 @@ class JsTables:
             return begin
         found = [
             it
-            for it in range(1, number)
-            if self._all[it].text == self._all[begin].text
-            and self._all[it - 1].text in _DECLARING
-            and (self._block[it] == -1 or self._block[it] < number < self._partner[self._block[it]])
+            for it in self._declared.get(self._all[begin].text, ())
+            if it < number and (self._block[it] == -1 or number < self._partner[self._block[it]])
         ]
         if not found or self._all[begin].kind != "word":
             return None
-        at = found[-1] + 1
-        if self._all[at].text == ":":  # a type of TypeScript
-            while at < number and self._all[at].text not in ("=", ";"):
-                at = max(self._partner.get(at, at), at) + 1
-        return at + 1 if self._all[at].text == "=" and self._all[at + 1].text in ("[", "{") else None
+        value = self._tokens.declared_value(found[-1], number)
+        return value if value is not None and self._all[value].text in ("[", "{") else None
 
-    def _parted_values(self, opening: int) -> list[TokenRange]:
-        return [
-            TokenRange(it.begin + 2, it.end)
-            for it in self._parted(opening)
-            if it.end > it.begin + 2 and self._all[it.begin + 1].text == ":"
-        ]
+    def _inside(self, opening: int) -> list[TokenRange]:
+        """What commas part in a group."""
+        return self._tokens.parted(self._tokens.inside(opening))
+
+    def _written(self, part: TokenRange) -> TokenRange | None:
+        """The value of an entry of an object, behind its key."""
+        begin, end = part
+        return TokenRange(begin + 2, end) if end > begin + 2 and self._all[begin + 1].text == ":" else None
 
     def _at(self, row: TokenRange, path: Path) -> TokenRange | None:
         """The part of a row to which a path leads, where it is written out."""
@@ -258,12 +260,11 @@ class JsTables:
             opening = "[" if isinstance(step, int) else "{"
             if self._all[row.begin].text != opening or self._partner[row.begin] != row.end - 1:
                 return None
-            parts = self._parted(row.begin)
+            parts = self._inside(row.begin)
             if isinstance(step, int):
                 found = parts[step] if step < len(parts) else None
             else:
-                named = (it for it in parts if it.end > it.begin + 2 and self._all[it.begin + 1].text == ":")
-                found = next((TokenRange(it.begin + 2, it.end) for it in named if self._key(it.begin) == step), None)
+                found = next((self._written(it) for it in parts if self._key(it.begin) == step), None)
             if found is None:
                 return None
             row = found
@@ -272,18 +273,3 @@ class JsTables:
     def _key(self, number: int) -> str:
         it = self._all[number]
         return it.text[1:-1] if it.kind == "text" else it.text
-
-    def _outer(self, opening: int) -> Iterator[int]:
-        """The tokens of a group that are in no group of it; of a group in it the first and the last one."""
-        number, end = opening + 1, self._partner[opening]
-        while number < end:
-            yield number
-            partner = self._partner.get(number, number)
-            number = partner if number < partner < end else number + 1
-
-    def _parted(self, opening: int) -> list[TokenRange]:
-        """What commas part in a group."""
-        commas = [it for it in self._outer(opening) if self._all[it].text == ","]
-        ends = [*commas, self._partner[opening]]
-        found = zip([opening + 1, *(it + 1 for it in commas)], ends, strict=True)
-        return [TokenRange(begin, end) for begin, end in found if begin < end]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+DECLARING = frozenset({"const", "let", "var"})
+TESTS = frozenset({"it", "test", "specify"})
+"""Functions that make a test."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n\r\u2028\u2029]*|/\*[\s\S]*?\*/|\A\#![^\n]*)
@@ -49,6 +53,33 @@ class JsTokens(NamedTuple):
 
     all: Sequence[JsToken]
     partner: dict[int, int]
+
+    def inside(self, opening: int) -> TokenRange:
+        """What a group holds that opens there."""
+        return TokenRange(opening + 1, self.partner[opening])
+
+    def outer(self, part: TokenRange) -> Iterator[int]:
+        """The tokens of a part that are in no group of it; of a group the first and the last one."""
+        number = part.begin
+        while number < part.end:
+            yield number
+            partner = self.partner.get(number, number)
+            number = partner if number < partner < part.end else number + 1
+
+    def parted(self, part: TokenRange) -> list[TokenRange]:
+        """A part by its commas; an empty one is none."""
+        commas = [it for it in self.outer(part) if self.all[it].text == ","]
+        found = zip([part.begin, *(it + 1 for it in commas)], [*commas, part.end], strict=True)
+        return [TokenRange(begin, end) for begin, end in found if begin < end]
+
+    def declared_value(self, name: int, end: int) -> int | None:
+        """Where the value begins, before the token `end`, that a name is declared to be, which stands there; behind it
+        may be a type of TypeScript."""
+        number = name + 1
+        if self.all[number].text == ":":
+            while number < end and self.all[number].text not in ("=", ";"):
+                number = max(self.partner.get(number, number), number) + 1
+        return number + 1 if number < end and self.all[number].text == "=" else None
 
 
 def tokens_of(text: str) -> JsTokens | None:
