@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import stat
 import time
 from collections.abc import Callable, Mapping
@@ -91,9 +90,8 @@ def test_what_tells_nothing_of_what_is_seen_is_left_out(layer: Path, other: Path
     os.setxattr(layer / "d", f"{OWN}impure", b"y")
     os.setxattr(layer / "f", f"{OWN}origin", b"\0\xfb")
     os.setxattr(layer / "f", "trusted.other", b"x")
-    with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(str(layer / "socket"))
-        thaw(_frozen(layer), other)
+    os.mknod(layer / "socket", stat.S_IFSOCK | 0o600)  # bind(2) takes paths of up to 107 bytes
+    thaw(_frozen(layer), other)
     assert sorted(os.listdir(other)) == ["d", "f"]
     assert not os.listxattr(other / "d") and not os.listxattr(other / "f")
 
