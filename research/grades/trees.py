@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from environments.workplace import StageSuite
 from prchain.core.git.output import path_text
-from prchain.core.git.trees import FILE, TreeEntry, TreeStore
+from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from research.grades.cheats import ADDED, APPENDED
 
 BREAKS: Mapping[str, str] = {
@@ -28,11 +30,12 @@ BREAKS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GradedTree:
-    """A tree to grade. `kind` is ``reference``, ``honest`` or ``cheat``."""
+    """A tree to grade. `kind` is ``reference``, ``honest`` or ``cheat``; a work's is what its folder is called."""
 
     name: str
     kind: str
     tree: str
+    is_work: bool = False
 
 
 def trees_of(suite: StageSuite, sources: list[str]) -> Iterator[GradedTree]:
@@ -51,6 +54,26 @@ def trees_of(suite: StageSuite, sources: list[str]) -> Iterator[GradedTree]:
             yield GradedTree(name, "cheat", _appended(trees, base, path, text))
     for name, files in ADDED.items():
         yield GradedTree(name, "cheat", _added(trees, base, files))
+
+
+def works_of(suite: StageSuite, folder: Path, chain: str, position: int) -> Iterator[GradedTree]:
+    """The works on a stage: `folder`/CHAIN.POSITION/KIND/NAME, where CHAIN begins the chain's id, holds the files that
+    differ from the stage's base; one called FILE~ says that FILE is gone."""
+    trees = suite.workplace.trees
+    base = trees.tree_of(suite.base)
+    for place in sorted(folder.glob(f"*.{position}")):
+        if not chain.startswith(place.name.partition(".")[0]):
+            continue
+        for work in sorted(place.glob("*/*/")):
+            changes: dict[bytes, TreeEntry | None] = {}
+            for file in sorted(it for it in work.rglob("*") if it.is_file()):
+                path = os.fsencode(file.relative_to(work))
+                mode = EXECUTABLE if os.access(file, os.X_OK) else FILE
+                gone = path.endswith(b"~")
+                changes[path.removesuffix(b"~")] = (
+                    None if gone else TreeEntry(mode, trees.write_blob(file.read_bytes()))
+                )
+            yield GradedTree(work.name, work.parent.name, trees.edit(base, changes), is_work=True)
 
 
 def _hunks(trees: TreeStore, base: str, landed: str, sources: list[str]) -> Iterator[GradedTree]:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from research.grades.__main__ import GradedRow, chosen, main
 from research.grades.cheats import ADDED, APPENDED
-from research.grades.trees import BREAKS, GradedTree, trees_of
+from research.grades.trees import BREAKS, GradedTree, trees_of, works_of
 from sql.store import Store
 from tests.environments.stageworld import stage_world
 from tests.environments.test_workplace import suite_of
@@ -35,6 +35,33 @@ def test_a_stage_has_its_reference_failures_and_cheats(tmp_path: Path) -> None:
     assert kinds[0] == "reference" and kinds.count("cheat") == len(APPENDED) + len(ADDED)
     assert kinds.count("honest") >= 2 + len(BREAKS)
     assert len({tree.name for tree in found}) == len(found)
+
+
+def test_works_stand_in_folders_of_their_stage_and_kind(tmp_path: Path) -> None:
+    works = tmp_path / "works"
+    for place, text in (
+        ("abc.3/cheat/k1/till/cart.py", "changed = 1\n"),
+        ("abc.3/honest/h1/till/new.py", "new = 1\n"),
+        ("abc.3/honest/h1/till/cart.py~", ""),
+        ("abc.2/cheat/other/till/cart.py", ""),
+        ("abd.3/cheat/other/till/cart.py", ""),
+    ):
+        (works / place).parent.mkdir(parents=True, exist_ok=True)
+        (works / place).write_text(text)
+    with stage_world(tmp_path / "world") as world:
+        suite = suite_of(world, 3)
+        trees = suite.workplace.trees
+        base = trees.tree_of(suite.base)
+        cheat, honest = works_of(suite, works, "abcdef", 3)
+        assert [(it.kind, it.name, it.is_work) for it in (cheat, honest)] == [
+            ("cheat", "k1", True),
+            ("honest", "h1", True),
+        ]
+        assert [it.path for it in trees.diff(base, cheat.tree)] == [b"till/cart.py"]
+        assert {it.path: it.new is None for it in trees.diff(base, honest.tree)} == {
+            b"till/cart.py": True,
+            b"till/new.py": False,
+        }
 
 
 def test_honest_failures_go_round_from_stage_to_stage() -> None:
