@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from environments.edited_trees import AT_ONCE, EditedTrees
 from environments.suites.canaries.duels import HeldTest, Side, dice, function_of
+from environments.suites.canaries.jsmasks import snapshot_file
 from environments.suites.canaries.masks import COMPUTED, MOST_MASKS, Masked, Masking, told
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun
@@ -81,6 +82,8 @@ class DuelRuns:
         for file, masked in made.items():
             path, entry = self._texts.entry(file)
             changes[path] = entry._replace(blob=trees.write_blob(masked.text.encode("utf-8", "surrogateescape")))
+            if masked.without_snapshots and (snapshots := self._texts.snapshots(file)):
+                changes[snapshots] = None
         tree = trees.edit(self._plain, changes) if changes else self._plain
         paths = [*self._changed, *(path_text(path) for path in changes)]
         given = [*dict.fromkeys(files)]
@@ -133,6 +136,11 @@ class SideTexts:
 
     def entry(self, file: str) -> tuple[bytes, TreeEntry]:
         return self._entries[file]
+
+    def snapshots(self, file: str) -> bytes | None:
+        """The path of the file's snapshots, if M_t has them."""
+        path = snapshot_file(file)
+        return self._entries[path][0] if path in self._entries else None
 
     def place(self, file: str, name: str) -> int:
         """Where a test's name first stands in a file; -1 for nowhere."""

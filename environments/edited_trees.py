@@ -14,6 +14,7 @@ from environments.sandboxes.sandbox import Sandbox, SharesFiles
 from environments.sandboxes.shared_files import read_shared
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary
+from environments.suites.canaries.jsmasks import snapshot_file
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import MOST_LOSSES, Workplace, unusable_run
@@ -30,7 +31,7 @@ from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
 log = logging.getLogger(__name__)
 
-_JAVASCRIPT = tuple(f".{way}{kind}" for way in ("", "c", "m") for kind in ("js", "ts", "jsx", "tsx"))
+_JAVASCRIPT = (".snap", *(f".{way}{kind}" for way in ("", "c", "m") for kind in ("js", "ts", "jsx", "tsx")))
 AT_ONCE = 2
 """Sandboxes that begin, or are used, at the same time beside the first: more take each other the processors."""
 _UNCHANGED = "git update-index --assume-unchanged -z --stdin"
@@ -292,8 +293,8 @@ class EditedTrees:
         return made
 
     def _emptied(self, tree: str) -> dict[bytes, TreeEntry | None]:
-        """The changes that make the test files empty."""
-        trees, files = self._workplace.trees, {*self._files}
+        """The changes that make the test files empty, and their files of snapshots."""
+        trees, files = self._workplace.trees, {*self._files, *map(snapshot_file, self._files)}
         empty = trees.write_blob(b"")
         return {
             path: entry._replace(blob=empty)

@@ -22,7 +22,7 @@ from environments.suites.canaries.duels import (
     lies,
     sides,
 )
-from environments.suites.canaries.masks import ENOUGH, agrees, class_told, to_tell, weight
+from environments.suites.canaries.masks import ENOUGH, SNAPSHOT, agrees, class_told, to_tell, weight
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -118,8 +118,9 @@ def _masked(
     for test in trial:
         literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
         words[test] = {place: text for place in sorted(said) if (text := to_tell(literals[place], said[place]))}
-        weights = {place: weight(literals[place], beside) for place in words[test]}
-        of_values = {literals[place]: it for place, it in weights.items()}
+        values = {place: _value_of(literals[place], said[place]) for place in words[test]}
+        weights = {place: weight(value, beside) for place, value in values.items()}
+        of_values = {values[place]: it for place, it in weights.items()}
         heavy[test] = {place for place, it in weights.items() if it} if sum(of_values.values()) >= ENOUGH else set()
     other = dict[Test, set[int]]()
     if any(words.values()):
@@ -140,6 +141,11 @@ def _masked(
         for test, it in trial.items()
     }
     return masked, {test for test, places in other.items() if places}
+
+
+def _value_of(literal: str, texts: Collection[str]) -> str:
+    """What stands at a place: its literal, or of a file's snapshots what was told."""
+    return " ".join(it[1:] for it in sorted(texts)) if literal == SNAPSHOT else literal
 
 
 def _with_masks(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from environments.duel_runs import ids_of
 from environments.suites.canaries.jsmasks import mask_javascript
 from environments.suites.canaries.jstokens import tokens_of
-from environments.suites.canaries.masks import COMPUTED, Masked, Masking
+from environments.suites.canaries.masks import COMPUTED, SNAPSHOT, Masked, Masking
 from prchain.core.git.trees import EXECUTABLE, TreeEntry
 
 FILE = """const test = require('node:test');
@@ -83,6 +83,18 @@ FOUND = {
     "expect(a).toContain('x')": ["'x'"],
     "expect(a).toThrow('x')": ["'x'"],
     "expect(a).toThrow(new Error('x'))": ["'x'"],
+    "expect(a).toThrow(new F('x', 'y', [1]))": ["'x'"],
+    "expect(a).toThrow(new F(b, 'x'))": [],
+    "expect(a).toMatchInlineSnapshot(`x ${'y'}`)": [],
+    "expect(a).toMatchInlineSnapshot(`\\n x\\n`)": ["`\\n x\\n`"],
+    "expect(a).toMatchInlineSnapshot(' true')": ["true"],
+    "await expect(a).resolves.toMatchInlineSnapshot('x')": ["'x'"],
+    "expect(a).toMatchInlineSnapshot()": [],
+    "expect(a).toMatchInlineSnapshot({ b: c }, 'x')": [],
+    "expect(a).toMatchSnapshot()": [SNAPSHOT],
+    "expect(a).toMatchSnapshot('of a')": [SNAPSHOT],
+    "expect(a).toMatchSnapshot({ b: c })": [],
+    "expect(a).not.toMatchSnapshot()": [],
     "expect(a).toThrow(/x/i)": ["'(?i)x'"],
     "expect(a).toThrow(/x(?=y)/)": [],
     "expect(a)\n .to.be.a('string')\n .and.equal('x')": ["'x'"],
@@ -153,6 +165,20 @@ TABLES = {
     "const all = make(); for (const t of all) it(t.a, () => t.is(g(t.a), t.b))": [],
     "for (const t of [...others, {b: 'x'}]) it(f(t.a), () => assert.equal(g(t.a), t.b))": ["'x'"],
     "for (const t in [{b: 'x'}]) it(f(t.a), () => assert.equal(g(t.a), t.b))": [],
+    "const all = {a: 'x', b: 'y'}; for (const t in all) it(t, () => assert.equal(g(t), all[t]))": ["'x'", "'y'"],
+    "const all = {a: {b: 'x', c: 1}}; for (const t in all) { it(t, () => t.is(g(all[t].c), all[t].b)) }": ["'x'"],
+    "const all = {a: 'x'}; for (const t of Object.keys(all)) it(t, () => { t.is(g(t), all[t as keyof typeof all]) })":
+        ["'x'"],
+    "const all = {a: 'x'}\nObject.keys(all).forEach((t) => { it(t, () => t.is(g(t), all[t])) })": ["'x'"],
+    "const all = {a: 'x'}; for (const t in all) it(all[t], () => assert.equal(g(t), all[t]))": [],
+    "const all = {a: 'x'}; for (const t in all) it(t, () => assert.equal(g(t), all[u]))": [],
+    "function check(a, b) { it(f(a), () => { expect(g(a)).toBe(b) }) }\ncheck(1, 'x'); check(2, ['y'])": ["'x'", "'y'"],
+    "const check = (a: A, {b}: B): void => { it(f(a), () => t.is(g(a), b)) }; check(1, {b: 'x'})": ["'x'"],
+    "const check = async function (a, b) { it(f(a), () => t.is(g(a), b)) }; check(1, 'x')": ["'x'"],
+    "function check(a, b) { it(b, () => { expect(g(a)).toBe(b) }) }\ncheck(1, 'x')": [],
+    "function check(a, b) { it(f(a), () => { expect(g(a)).toBe(b) }) }\nall.check(1, 'x')": [],
+    "function check(all) { for (const [a, b] of all) it(f(a), () => { t.is(g(a), b) }) }\ncheck([[1, 'x']])": ["'x'"],
+    "function check(all) { Object.keys(all).map((a) => it(a, () => t.is(g(a), all[a]))) }\ncheck({a: 'x'})": ["'x'"],
 }  # fmt: skip
 
 
@@ -165,6 +191,29 @@ def test_a_name_that_is_declared_by_its_type_alone_has_no_value() -> None:
     """Who looked for its value came back to where it began, and never ended."""
     text = "it('a', () => {\n  let b: string\n  f((x) => { g(x) })\n  assert.equal(a, b)\n})\n"
     assert masked(text).literals == {}
+
+
+def test_what_a_function_asks_for_is_asked_for_by_the_tests_that_call_it() -> None:
+    text = """
+function check(given, wanted) { assert.equal(words(given), wanted) }
+describe('words', () => {
+  it('one', () => { check('a', 'x'); check('b', 'y') })
+  it('other', () => { it('inner', () => check('c', 'z')) })
+  check('d', 'v')
+})
+"""
+    found = masked(text)
+    assert found.literals == {"one": ("'x'", "'y'"), "inner": ("'z'",)}
+    assert "assert.equal(..._masked_args([words(given), wanted]))" in found.text
+    assert "check('a', _masked(0)); check('b', _masked(1))" in found.text and "check('d', 'v')" in found.text
+
+
+@pytest.mark.parametrize(("text", "is_without"), [("toMatchSnapshot()", True), ("toMatchSnapshot({ b })", False)])
+def test_a_file_that_asks_for_no_snapshot_of_its_file_any_more_says_so(text: str, is_without: bool) -> None:
+    found = masked(f"it('a', () => {{ expect(a).toMatchSnapshot(); expect(b).{text} }})\n")
+    assert found.without_snapshots is is_without
+    assert "expect(_masked_see(a)).toEqual(_masked_want(_masked(0)))" in found.text
+    assert not masked("it('a', () => { expect(a).toMatchInlineSnapshot('x') })").without_snapshots
 
 
 def test_rows_of_a_loop_in_a_test_are_its_own() -> None:
@@ -204,7 +253,8 @@ def test_a_value_that_is_nested_deeply_does_no_harm() -> None:
 
 _PIECES = """it( test( 'a' , () => { } ) assert.equal( expect( ).toBe( .to. .should. [ ] ` ${ / /x/ " ' === && : ; .
 12 x \n const wanted = await new // /* */ { __proto__ throws( .expect( t. true -
-for( of .each( .forEach( Object.entries( => a function async let b ="""
+for( of .each( .forEach( Object.entries( => a function async let b =
+function f( f( for( in of Object.keys( a[b] typeof .toMatchSnapshot( .toMatchInlineSnapshot( new F( ,"""
 PIECES = st.sampled_from(re.split(r"[ ]|(?<=\.)\n", _PIECES))
 
 
@@ -262,6 +312,27 @@ def test_masks_tell_what_a_wrong_value_is(tmp_path: Path) -> None:
     assert not failed
     assert told[2] == '2 ="b\\n"'
     assert told[6] == '6 ="\\u2028no none"'
+
+
+SNAPSHOTS = """const assert = require('node:assert');
+const it = (title, run) => run();
+const expect = (value) => ({ toEqual: (it) => assert.strictEqual(value, it) });
+const check = (given, wanted) => { assert.equal(given.join(''), wanted) };
+class Own {}
+it('snapshots', () => {
+  check(['a', 'b'], 'ab');
+  expect({ b: [1, null], a: { c: 'd' } }).toMatchInlineSnapshot('x');
+  expect('words').toMatchSnapshot();
+  expect([new Own()]).toMatchSnapshot();
+});
+"""
+
+
+def test_snapshots_tell_the_parts_of_plain_values_in_one_order(tmp_path: Path) -> None:
+    assert run(tmp_path, "snapshots.js", SNAPSHOTS) == (
+        "",
+        ['0 ="ab"', '1 ={"a":{"c":"d"},"b":[1,null]}', '2 ="words"', "3 =[object]"],
+    )
 
 
 CHAINS = """const assert = require('node:assert');

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from environments.suites.canaries.jstables import JsColumn, JsTables
 from environments.suites.canaries.jstokens import DECLARING, TESTS, JsToken, JsTokens, TokenRange
-from environments.suites.canaries.masks import COMPUTED
+from environments.suites.canaries.masks import COMPUTED, SNAPSHOT
 
 
 def _words(text: str) -> frozenset[str]:
@@ -49,6 +51,8 @@ _CALLS = _words(
 """Compare with calls of a mock: their masks are asymmetric matchers."""
 _CONTAINING = _words("toContain toMatch include includes contain contains")
 _ERRORS = _words("toThrow toThrowError throw throws rejectedWith")
+_SNAPSHOTS = _words("toMatchInlineSnapshot toMatchSnapshot")
+"""Compare that value with a text that stands there, or in a file beside the test's."""
 _SUBJECT_STAYS = _words("a an instanceof instanceOf include contain match ok above below")
 """Calls of a chain after which it is still about the same value."""
 _WAITING = _words("resolves rejects eventually")
@@ -105,13 +109,27 @@ class JsAsked:
 @dataclass(slots=True)
 class JsTest:
     """A test: its title, its first and last token, and what it asks for; the first tokens of the names that it asks
-    for are `named`."""
+    for are `named`. A function that tests may call is one without a title."""
 
     title: str
     begin: int
     end: int
     asked: list[JsAsked] = field(default_factory=list)
     named: set[int] = field(default_factory=set)
+
+
+def _innermost(tokens: int, spans: Iterable[JsTest]) -> Iterator[JsTest | None]:
+    """By token: the innermost test around it, or the innermost function, which has no title, where it is in no test."""
+    around: tuple[list[JsTest], list[JsTest]] = ([], [])
+    coming = deque(sorted(spans, key=lambda it: it.begin))
+    for number in range(tokens):
+        while coming and coming[0].begin <= number:
+            span = coming.popleft()
+            around[not span.title].append(span)
+        for opened in around:
+            while opened and opened[-1].end < number:
+                opened.pop()
+        yield next((opened[-1] for opened in around if opened), None)
 
 
 class JsFile:
@@ -134,26 +152,33 @@ class JsFile:
     def tests(self) -> list[JsTest]:
         """The tests with all that they ask for. Of tests inside another one the inner one asks."""
         spans = [*self._tests()]
-        around: list[JsTest] = []
-        coming = iter(spans)
-        following = next(coming, None)
-        for number in range(len(self._all) - 1):
-            while following is not None and following.begin <= number:
-                around.append(following)
-                following = next(coming, None)
-            while around and around[-1].end < number:
-                around.pop()
-            if around and around[-1].title and self._all[number].kind == "word":
-                self._test = around[-1]
-                around[-1].asked += [it for it in self._asked(number) if it.places]
+        functions = [JsTest("", it.begin, it.end) for it in self._tables.functions()]
+        owners = [*_innermost(len(self._all) - 1, [*spans, *functions])]
+        for number, test in enumerate(owners):
+            if test is not None and self._all[number].kind == "word":
+                self._test = test
+                test.asked += [it for it in self._asked(number) if it.places]
         found = [it for it in spans if it.title]
-        named = {it for test in found for it in test.named}
+        self._give_to_callers(functions, owners)
+        named = {it for test in (*found, *functions) for it in test.named}
         tables = {it.column for test in found for it in test.asked if it.column is not None}
         whole = {it for it in tables if self._tables.is_asked_alone(it, named)}
         for test in found:
             alone = {it for it in {one.name for one in test.asked} if not it or self._is_asked_alone(it, test)}
             test.asked = [it for it in test.asked if it.name in alone and (it.column is None or it.column in whole)]
         return found
+
+    def _give_to_callers(self, functions: Iterable[JsTest], owners: Sequence[JsTest | None]) -> None:
+        """What functions outside of tests ask for of their arguments is asked for by the tests that call them."""
+        begins = [it.begin for it in self._all[: len(owners)]]
+        for asked in [it for function in functions for it in function.asked if it.column is not None]:
+            given: dict[int, tuple[JsTest, list[AskedPlace]]] = {}
+            for place in asked.places:
+                test = owners[bisect_left(begins, place.begin)]
+                if test is not None and test.title:
+                    given.setdefault(test.begin, (test, []))[1].append(place)
+            for test, places in given.values():
+                test.asked.append(replace(asked, places=places))
 
     def _tests(self) -> Iterator[JsTest]:
         for number, word in enumerate(self._all[:-3]):
@@ -370,11 +395,30 @@ class JsFile:
             if number >= len(self._all) or self._all[number].text != "(":
                 continue
             given = self._arguments(number)
+            if word.text in _SNAPSHOTS:
+                yield from self._snapshot(number, given, seeing, waits=waits)
+                return
             number = self._partner[number] + 1
             if given:
                 yield from self._matched(word, given, seeing, waits=waits)
             if word.text not in _VALUE and word.text not in _SIZES and word.text not in _SUBJECT_STAYS:
                 return
+
+    def _snapshot(
+        self, opening: int, given: Sequence[TokenRange], seeing: Sequence[TextEdit], *, waits: bool
+    ) -> Iterator[JsAsked]:
+        """``toMatchInlineSnapshot('x')``, ``toMatchSnapshot()``, without matchers for some properties."""
+        word, begin, end = self._all[opening - 1], self._all[opening].end, self._all[self._partner[opening]].begin
+        texts = [self._all[it.begin].text for it in given if it.end == it.begin + 1]
+        is_inline = word.text == "toMatchInlineSnapshot"
+        if len(texts) != len(given) or len(given) > 1 or (is_inline and not given) or (not given and end > begin):
+            return
+        literal = SNAPSHOT
+        if is_inline:
+            content = texts[0][1:-1].strip()
+            literal = content if content in _CONSTANTS else texts[0]
+        place = AskedPlace(begin, end, "@({})" if waits else "@_want(@({}))", literal)
+        yield JsAsked([place], [*([] if waits else seeing), TextEdit(word.begin, word.end, "toEqual")])
 
     def _matched(
         self, word: JsToken, given: Sequence[TokenRange], seeing: Sequence[TextEdit], *, waits: bool
@@ -407,8 +451,10 @@ class JsFile:
         elif name in _ERRORS:
             for argument in given:
                 texts = [it.text for it in self._all[argument.begin : argument.end]]
-                if len(texts) == 5 and texts[0] == "new" and self._all[argument.begin + 3].kind == "text":
-                    new, text, last = (self._all[argument.begin + it] for it in (0, 3, 4))
+                is_new = len(texts) > 4 and texts[0] == "new" and texts[2] == "(" and texts[4] in (",", ")")
+                if is_new and self._all[argument.begin + 3].kind == "text" and texts[-1] == ")":
+                    new, text = (self._all[argument.begin + it] for it in (0, 3))
+                    last = self._all[argument.end - 1]
                     around = [TextEdit(new.begin, text.begin, ""), TextEdit(text.end, last.end, "")]
                     yield JsAsked([AskedPlace(text.begin, text.end, "@_regexp({})")], around)
                     return

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 from environments.suites.canaries.jsasked import AskedPlace, JsFile, TextEdit
 from environments.suites.canaries.jsrecorder import recorder
 from environments.suites.canaries.jstokens import JsTokens, tokens_of
-from environments.suites.canaries.masks import MOST_MASKS, Masked, Masking
+from environments.suites.canaries.masks import MOST_MASKS, SNAPSHOT, Masked, Masking
 
 _LONGEST = 1 << 20
+_OF_FILE = "toMatchSnapshot"
 _SETTINGS = re.compile(r"\ufeff?(?:#!.*\n|\s*/\*[\s\S]*?\*/[ \t]*\n?)?")
 
 
@@ -55,7 +57,14 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
     edited = _edited(text, (it._replace(text=it.text.replace("@", name)) for it in edits))
     is_module = _is_module(tokens)
     made = edited + recorder(name, masking.report, is_module=is_module)
-    return Masked(_unchecked(made) if is_module else made, literals)
+    is_without = SNAPSHOT in chain.from_iterable(literals.values()) and _OF_FILE not in edited
+    return Masked(_unchecked(made) if is_module else made, literals, without_snapshots=is_without)
+
+
+def snapshot_file(path: str) -> str:
+    """The file in which jest and vitest keep the snapshots of a test file."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}__snapshots__/{name}.snap"
 
 
 def _unchecked(text: str) -> str:

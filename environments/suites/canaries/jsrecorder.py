@@ -28,6 +28,20 @@ function NAME_regexp(number, kind) {
 function NAME_is_mask(it) {
   return it !== null && typeof it === 'object' && it.NAME === true;
 }
+function NAME_whole(value, depth) {
+  // The parts of plain lists and objects; others have no text of their own.
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'function' || typeof value === 'symbol' || depth > 40) throw value;
+  if (value === null || typeof value !== 'object') return String(value);
+  if (Array.isArray(value)) {
+    return '[' + value.map(function (it) { return NAME_whole(it, depth + 1); }).join() + ']';
+  }
+  var proto = Object.getPrototypeOf(value);
+  if (proto !== null && Object.getPrototypeOf(proto) !== null) throw value;
+  return '{' + Object.keys(value).sort().map(function (key) {
+    return JSON.stringify(key) + ':' + NAME_whole(value[key], depth + 1);
+  }).join() + '}';
+}
 function NAME_text(value, kind) {
   if (kind !== '=' && value !== null && typeof value === 'object') {
     if (Array.isArray(value)) {
@@ -41,7 +55,9 @@ function NAME_text(value, kind) {
   }
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'bigint') return String(value) + 'n';
-  if (value !== null && (typeof value === 'object' || typeof value === 'function')) return '[object]';
+  if (value !== null && (typeof value === 'object' || typeof value === 'function')) {
+    try { return NAME_whole(value, 0); } catch (error) { return '[object]'; }
+  }
   // Equality that is not strict takes both.
   return value === undefined ? 'null' : String(value);
 }

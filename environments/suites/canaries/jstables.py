@@ -1,5 +1,5 @@
 """The rows that tests of JavaScript and TypeScript walk through, by the tokens of a file: loops around tests and in
-them, and ``test.each``. Pure."""
+them, ``test.each``, and what functions of the file are called with. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import NamedTuple
 from environments.suites.canaries.jstokens import DECLARING, TESTS, JsToken, JsTokens, TokenRange
 
 _WALKING = frozenset({"forEach", "map"})
+_KEYS = 6
+"""Tokens of ``Object.keys(a)``."""
 _AHEAD = 8
 """Tokens that are looked at behind one."""
 _SHOWN = re.compile(r"%[sdifjopO]")
@@ -34,7 +36,8 @@ class JsColumn(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Walk:
     """A loop: where its names mean a row, which part of one each means, where they are declared, and the rows. Of
-    ``Object.entries`` a row is the value of a pair."""
+    ``Object.entries`` a row is the value of a pair. Where names walk through the keys of an object the object's own
+    name means a row, where such a `key` stands in brackets behind it. A function's rows are its calls."""
 
     scope: TokenRange
     names: dict[str, Path]
@@ -42,10 +45,12 @@ class _Walk:
     rows: Sequence[TokenRange]
     title: str = ""
     are_pairs: bool = False
+    key: str = ""
+    is_function: bool = False
 
 
 class JsTables:
-    """The loops of a file."""
+    """The loops and the functions of a file."""
 
     def __init__(self, tokens: JsTokens) -> None:
         # What is looked at behind the last token is none.
@@ -54,6 +59,8 @@ class JsTables:
         self._block: list[int] = []
         """By token: the number of the brace that opens the innermost block around it, or -1."""
         self._declared = defaultdict[str, list[int]](list)
+        self._calls = defaultdict[str, list[int]](list)
+        """By the name of a function: its calls' opening parentheses."""
         opened = [-1]
         for number, it in enumerate(self._all):
             if it.text == "}" and len(opened) > 1:
@@ -63,7 +70,14 @@ class JsTables:
                 self._declared[it.text].append(number)
             if it.text == "{" and it.kind == "sign":
                 opened.append(number)
-        self._walks = [walk for number in range(len(self._all) - 1) for walk in self._walk(number)]
+            if it.text == "(" and number and self._all[number - 1].kind == "word":
+                before = self._all[number - 2].text if number > 1 else ""
+                if before not in (".", "?.", "function", "new"):
+                    self._calls[self._all[number - 1].text].append(number)
+        self._walks: list[_Walk] = []
+        for number in range(len(self._all) - 1):
+            # A loop in a function may walk through what that is called with.
+            self._walks.extend(self._walk(number))
 
     def column(self, part: TokenRange) -> JsColumn | None:
         """The column that the name at the beginning of a part means there, with the key behind it."""
@@ -73,7 +87,13 @@ class JsTables:
             return None
         walk = max(around, key=lambda it: it.scope.begin)
         path, key = walk.names[name], ""
-        after = [it.text for it in self._all[part.begin + 1 : min(part.begin + 3, part.end)]]
+        first = part.begin + 1
+        if walk.key:
+            within = [it.text for it in self._all[first : min(first + 3, part.end)]]
+            if within[:2] != ["[", walk.key] or within[2:] not in (["]"], ["as"]):
+                return None
+            first = self._partner[first] + 1
+        after = [it.text for it in self._all[first : min(first + 2, part.end)]]
         if after[:1] == ["."] and len(after) > 1:
             key = after[1]
             path = (*path, key)
@@ -92,12 +112,19 @@ class JsTables:
             it = self._all[number]
             if it.text != column.name or it.kind != "word" or number in asked or number in walk.declared:
                 continue
-            if self._all[number - 1].text in (".", "?."):
+            if self._all[number - 1].text in (".", "?.", "typeof"):  # ``as keyof typeof a`` is a type
                 continue
-            is_member = self._all[number + 1].text == "." and self._all[number + 2].kind == "word"
-            if not (column.key and is_member and self._all[number + 2].text != column.key):
+            after = number + 1
+            if walk.key and self._all[after].text == "[":
+                after = self._partner[after] + 1
+            is_member = self._all[after].text == "." and self._all[after + 1].kind == "word"
+            if not (column.key and is_member and self._all[after + 1].text != column.key):
                 return False
         return True
+
+    def functions(self) -> Iterator[TokenRange]:
+        """Where the file's functions stand that are called in it."""
+        return (it.scope for it in self._walks if it.is_function)
 
     def _is_shown(self, walk: _Walk, path: Path) -> bool:
         """Whether a title shows a part of its row."""
@@ -116,27 +143,72 @@ class JsTables:
             return
         if word.text == "for" and after.text == "(":
             yield from self._for(number)
+        elif number and self._all[number - 1].text in (*DECLARING, "function"):
+            yield from self._called(number)
         elif word.text in _WALKING and after.text == "(" and before == "." and number > 1:
             function = self._function(number + 2)
-            rows = self._rows(self._ending(number - 2), number)
+            walked = self._ending(number - 2)
+            rows = self._rows(walked, number)
+            scope = TokenRange(number, self._partner[number + 1])
             if function is not None and rows is not None:
-                yield self._made(TokenRange(number, self._partner[number + 1]), function[:1], *rows)
+                yield self._made(scope, function[:1], *rows)
+            elif function and self._all[function[0].begin].kind == "word" and walked.end - walked.begin == _KEYS:
+                yield from self._by_keys(scope, self._all[function[0].begin].text, walked, number)
         elif word.text == "each" and after.text == "(" and before == "." and self._all[number - 2].text in TESTS:
             yield from self._each(number)
 
     def _for(self, number: int) -> Iterator[_Walk]:
         opening = number + 1
         closing = self._partner[opening]
-        of = next((it for it in self._tokens.outer(self._tokens.inside(opening)) if self._all[it].text == "of"), None)
+        words = (it for it in self._tokens.outer(self._tokens.inside(opening)) if self._all[it].text in ("of", "in"))
+        of = next(words, None)
         if of is None or self._all[opening + 1].text not in DECLARING or closing + 2 >= len(self._all):
             return
-        rows = self._rows(TokenRange(of + 1, closing), number)
         first = closing + 1
         while first < len(self._all) - 1 and first not in self._partner:
             first += 1
-        if rows is not None and self._partner.get(first, 0) > first:
-            scope = TokenRange(number, self._partner[first])
+        if self._partner.get(first, 0) <= first:
+            return
+        scope, walked = TokenRange(number, self._partner[first]), TokenRange(of + 1, closing)
+        rows = self._rows(walked, number) if self._all[of].text == "of" else None
+        if rows is not None:
             yield self._made(scope, [TokenRange(opening + 2, of)], *rows)
+        elif of == opening + 3:
+            yield from self._by_keys(scope, self._all[opening + 2].text, walked, number)
+
+    def _by_keys(self, scope: TokenRange, key: str, walked: TokenRange, number: int) -> Iterator[_Walk]:
+        """A loop at a token through the keys of what is `walked`: an object's name, or ``Object.keys`` of it."""
+        begin = walked.begin
+        if [it.text for it in self._all[begin : begin + 4]] == ["Object", ".", "keys", "("]:
+            begin += 4
+        is_name = self._all[begin].kind == "word" and self._all[begin + 1].text == ")"
+        rows = self._entries(self._values(begin, number)) if is_name else []
+        if rows:
+            yield _Walk(scope, {self._all[begin].text: ()}, frozenset({begin}), rows, key=key)
+
+    def _called(self, number: int) -> Iterator[_Walk]:
+        """``function check(a, wanted) {..}``, ``const check = (a, wanted) => {..}``: its rows are its calls."""
+        calls = self._calls[self._all[number].text]
+        if self._all[number - 1].text == "function":
+            opening = number + 1
+        elif self._all[number + 1].text == "=":
+            opening = number + 2
+            while self._all[opening].text in ("async", "function"):
+                opening += 1
+        else:
+            return
+        if not calls or self._all[opening].text != "(":
+            return
+        body = self._partner[opening] + 1
+        # Between parameters and body may be a type of TypeScript.
+        while body + 1 < len(self._all) and self._all[body].text not in ("{", "=>", ";"):
+            body = max(self._partner.get(body, body), body) + 1
+        if self._all[body].text == "=>":
+            body += 1
+        if self._all[body].text == "{":
+            scope = TokenRange(opening, self._partner[body])
+            rows = [TokenRange(it, self._partner[it] + 1) for it in calls if it != opening]
+            yield self._made(scope, self._inside(opening), rows, False, are_columns=True, is_function=True)
 
     def _each(self, number: int) -> Iterator[_Walk]:
         """``test.each([[1, 2]])('title', (a, b) => ..)``."""
@@ -164,6 +236,7 @@ class JsTables:
         *,
         title: str = "",
         are_columns: bool = False,
+        is_function: bool = False,
     ) -> _Walk:
         names: dict[str, Path] = {}
         declared = set[int]()
@@ -171,7 +244,7 @@ class JsTables:
             for number, path in self._bound(part, (place,) if are_columns else ()):
                 names[self._all[number].text] = path
                 declared.add(number)
-        return _Walk(scope, names, frozenset(declared), rows, title, are_pairs)
+        return _Walk(scope, names, frozenset(declared), rows, title, are_pairs, is_function=is_function)
 
     def _function(self, number: int) -> list[TokenRange] | None:
         """The parameters of a function that begins there; None where none does."""
@@ -223,27 +296,41 @@ class JsTables:
             return None
         texts = [it.text for it in self._all[begin : begin + 4]]
         if texts == ["Object", ".", "entries", "("]:
-            value = self._value(begin + 4, number)
-            if value is None or self._all[value].text != "{":
-                return None
-            return [written for it in self._inside(value) if (written := self._written(it)) is not None], True
-        opening = self._value(begin, number)
-        return (self._inside(opening), False) if opening is not None and self._all[opening].text == "[" else None
+            entries = self._entries(self._values(begin + 4, number))
+            return (entries, True) if entries else None
+        found = [it for it in self._values(begin, number) if self._all[it].text == "["]
+        return ([row for it in found for row in self._inside(it)], False) if found else None
 
-    def _value(self, begin: int, number: int) -> int | None:
-        """The first token of a list or an object that is written at a token, or that the name there was declared to
-        be, where a loop sees it."""
+    def _entries(self, objects: Sequence[int]) -> list[TokenRange]:
+        """The values of the objects among these."""
+        found = [part for it in objects if self._all[it].text == "{" for part in self._inside(it)]
+        return [written for it in found if (written := self._written(it)) is not None]
+
+    def _values(self, begin: int, number: int) -> Sequence[int]:
+        """The first tokens of the lists and objects that are written at a token, or that the name there was declared to
+        be, where a loop sees it, or that its function is called with."""
         if self._all[begin].text in ("[", "{"):
-            return begin
+            return [begin]
+        name = self._all[begin]
+        if name.kind != "word":
+            return []
         found = [
             it
-            for it in self._declared.get(self._all[begin].text, ())
+            for it in self._declared.get(name.text, ())
             if it < number and (self._block[it] == -1 or number < self._partner[self._block[it]])
         ]
-        if not found or self._all[begin].kind != "word":
-            return None
-        value = self._tokens.declared_value(found[-1], number)
-        return value if value is not None and self._all[value].text in ("[", "{") else None
+        if found:
+            value = self._tokens.declared_value(found[-1], number)
+            given = [] if value is None else [value]
+        else:
+            around = [
+                it
+                for it in self._walks
+                if it.is_function and it.scope.begin < number < it.scope.end and name.text in it.names
+            ]
+            parts = [self._at(row, it.names[name.text]) for it in around[-1:] for row in it.rows]
+            given = [it.begin for it in parts if it is not None]
+        return [it for it in given if self._all[it].text in ("[", "{")]
 
     def _inside(self, opening: int) -> list[TokenRange]:
         """What commas part in a group."""
@@ -257,8 +344,8 @@ class JsTables:
     def _at(self, row: TokenRange, path: Path) -> TokenRange | None:
         """The part of a row to which a path leads, where it is written out."""
         for step in path:
-            opening = "[" if isinstance(step, int) else "{"
-            if self._all[row.begin].text != opening or self._partner[row.begin] != row.end - 1:
+            opening = ("[", "(") if isinstance(step, int) else ("{",)
+            if self._all[row.begin].text not in opening or self._partner.get(row.begin) != row.end - 1:
                 return None
             parts = self._inside(row.begin)
             if isinstance(step, int):

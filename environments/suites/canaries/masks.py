@@ -24,18 +24,20 @@ EQUAL, HOLDS, MATCHES = "=", "~", "%"
 in which what is asked for, a regular expression, has to be found."""
 TOLD_LIMIT = 1 << 20
 """Bytes of a report of masks that are read."""
-RULES = 2
+RULES = 3
 """The version of the rules that say which places of a test are masked, and how these are told: a place is known by its
 number alone, so that what a proof by other rules has stored says nothing."""
 COMPUTED = "*"
 """The name of all tests of a file whose titles are not written out there."""
+SNAPSHOT = "a snapshot"
+"""Stands for a literal that is in a file of snapshots."""
 MOST_MASKS = 5_000
 """Masks of a file; one that could have more has none."""
 _LONGEST = 96
 """Characters of a told text that a proof keeps; of a longer one it keeps a hash."""
 _LINE = re.compile(r"(?P<number>[0-9]{1,9}) (?P<text>[=~%].*)")
 _OF_CLASS = re.compile(r"=object (\w+) ")
-_MOST_TOLD = 64
+_MOST_TOLD = 500
 """Different texts of one mask that are looked at."""
 _ROOM = 200
 """Letters that a text may have beside twice those of M_t: a longer one could hold all that may be asked for."""
@@ -61,11 +63,13 @@ class Masking:
 class Masked(NamedTuple):
     """A test file's text with masks, and by the name of each test that has places for them the literals that stand
     there, as they are written. The masks of a file are numbered in the order of this mapping, masked or not. What the
-    ids of tests hold in the place of a literal is `shown`, with the literal's own text in ids."""
+    ids of tests hold in the place of a literal is `shown`, with the literal's own text in ids. A text that asked for
+    some of a file of snapshots, and asks for none any more, is `without_snapshots`."""
 
     text: str
     literals: Mapping[str, Sequence[str]]
     shown: Mapping[str, str] = MappingProxyType({})
+    without_snapshots: bool = False
 
     def numbers(self, first: int) -> dict[int, tuple[str, int]]:
         """The test and its place by a mask's number."""
