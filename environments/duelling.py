@@ -151,12 +151,13 @@ class _Grade:
         runs = [it.run for it in ran]
         if unusable := next((run for run in runs if not run.usable), None):
             return _Fight(set(), set(), set(), unusable)  # only then are there fewer runs than forms
-        failed = {it for side, run in zip(forms, runs, strict=True) for it in missed(ids, side, run.statuses)}
-        silent = {test for it in ran for test in _untold(it.told, self._masked)}
-        failed |= {it for test in silent for it in ids[test]}
-        is_wrong = any(_told_wrong(it.told, self._masked) for it in ran)
+        no_pass = {it for side, run in zip(forms, runs, strict=True) for it in missed(ids, side, run.statuses)}
+        masks = [(it.told, side.masked) for side, it in zip(forms, ran, strict=True)]
+        silent = {test for told, masked in masks for test in _untold(told, masked)}
+        failed = no_pass | {it for test in silent for it in ids[test]}
+        is_wrong = any(_told_wrong(told, masked) for told, masked in masks)
         told = {it for side, run in zip(forms, runs, strict=True) for it in lies(ids, side, run.statuses)}
-        believed = {it for it in told if not (named and failed.intersection(ids[it]))}
+        believed = {it for it in told if not (named and no_pass.intersection(ids[it]))}
         cheats = {it for run in runs for it in run.cheats}
         cheats |= {f"a test that was made false passes: {file}:{name}" for file, name in believed}
         lied = {it for test in believed for it in ids[test]}

@@ -22,7 +22,7 @@ from environments.suites.canaries.duels import (
     lies,
     sides,
 )
-from environments.suites.canaries.masks import ENOUGH, SNAPSHOT, agrees, class_told, to_tell, weight
+from environments.suites.canaries.masks import ENOUGH, UNWRITTEN, agrees, class_told, to_tell, weight
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -144,8 +144,8 @@ def _masked(
 
 
 def _value_of(literal: str, texts: Collection[str]) -> str:
-    """What stands at a place: its literal, or of a file's snapshots what was told."""
-    return " ".join(it[1:] for it in sorted(texts)) if literal == SNAPSHOT else literal
+    """What stands at a place: its literal, or what was told where none is written."""
+    return " ".join(it[1:] for it in sorted(texts)) if literal == UNWRITTEN else literal
 
 
 def _with_masks(

@@ -32,6 +32,7 @@ from environments.suites.canaries.duels import (
     fitting,
     lies,
     missed,
+    processes,
     sides,
     sides_of,
 )
@@ -180,6 +181,29 @@ def test_of_fewer_tests_than_three_each_is_false_in_several_processes_and_true_i
         assert {*forms["two"]} == {7, None}
 
 
+def shown(sides: Sequence[Side], name: str) -> list[str]:
+    """What a test is on each side."""
+    masked = [name in {it.name for it in side.masked} for side in sides]
+    return [
+        "masked" if is_masked else "false" if ("a", name) in side.false else "true"
+        for side, is_masked in zip(sides, masked, strict=True)
+    ]
+
+
+def test_one_that_can_be_masked_has_a_mask_in_the_place_of_any_of_its_forms() -> None:
+    """Code that read what its caller asks for, and gave it where that was likely, was believed."""
+    tests = [HeldTest("a", str(number), (7, 8, 9), ((0, "=1"),)) for number in range(MOST)]
+    other = HeldTest("a", "telling", (), ((0, '="words"'),), (), True)
+    found = [sides_of(tests, [other], Random(seed)) for seed in range(30)]
+    assert all(len(sides) == 2 and shown(sides, "telling") == ["masked"] * 2 for sides in found)
+    pairs = {tuple(sorted(shown(sides, str(number)))) for sides in found for number in range(MOST)}
+    assert pairs == {("false", "true"), ("false", "masked"), ("masked", "true")}
+    for seeds, known in (((7, 8, 9), ["false", "false", "masked", "true"]), ((7,), ["false", "masked", "true"])):
+        alone = HeldTest("a", "alone", seeds, ((0, "=1"),))
+        assert sorted(shown(sides_of([alone], [], Random(3)), "alone")) == known
+        assert processes([alone], []) == len(known)
+
+
 # What equals everything, in four lines, without a look at tests.
 EQUAL = "class Any(float):\n    def __eq__(self, other): return True\n    __hash__ = None\n"
 
@@ -241,7 +265,7 @@ def test_both_sides_run_at_once_where_there_can_be_two_sandboxes_and_else_one_af
     monkeypatch.setattr(EditedTrees, "_run", run)
     suite, landed = GradingSuite(world.suite(), Random(7)), world.chain.stages[0].landed
     assert set(suite.run(landed, expected(world)).statuses.values()) == {Status.passed} and max(most) == 2
-    sides = 1 + len(suite.suite.baseline.held[0].seeds)
+    sides = processes(suite.suite.baseline.held, [])
     assert named == [*[["tests.test_prices.Case.test_halved"]] * sides, ()], "of the held test alone, and first of all"
 
     monkeypatch.setattr(LocalSandbox, "branch", refused)
@@ -371,10 +395,13 @@ def test_what_fails_alone_and_passes_among_all_has_to_win_two_more_duels(
     right = graded_run(suite, world.chain.stages[0].landed, expected(world))
     assert set(right.statuses.values()) == {Status.passed} and fights == [True, False, False] and len(whole) == 1
     fights.clear()
-    wrong = agents_tree(world, "def halved(amount):\n    return 'half'\n")
+    wrong = agents_tree(world, "def halved(amount):\n    raise ValueError(amount)\n")
     found = graded_run(suite, wrong, expected(world))
     assert found.settled and Status.passed not in found.statuses.values() and not found.cheats
     assert fights == [True, False] and len(whole) == 2, "what fails alone and with its file is known to fail"
+    fights[:] = [False]
+    told = graded_run(suite, agents_tree(world, "def halved(amount):\n    return 'half'\n"), expected(world))
+    assert told.settled and fights == [False, True], "what told a mask something else would guess again"
 
 
 def test_no_duel_begins_after_a_process_that_has_seen_all_tests_whatever_became_of_that(
@@ -396,7 +423,7 @@ def test_no_duel_begins_after_a_process_that_has_seen_all_tests_whatever_became_
     monkeypatch.setattr(duelling._Grade, "_whole_run", ended)
     suite, wrong = (
         GradingSuite(world.suite(), Random(7)),
-        agents_tree(world, "def halved(amount):\n    return 'half'\n"),
+        agents_tree(world, "def halved(amount):\n    raise ValueError(amount)\n"),
     )
     lost = graded_run(suite, wrong, expected(world))
     assert ran == ["duel", "duel", "all", "all"] and Status.passed not in lost.statuses.values()

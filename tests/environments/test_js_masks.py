@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from environments.duel_runs import ids_of
 from environments.suites.canaries.jsmasks import mask_javascript
 from environments.suites.canaries.jstokens import tokens_of
-from environments.suites.canaries.masks import COMPUTED, SNAPSHOT, Masked, Masking
+from environments.suites.canaries.masks import COMPUTED, UNWRITTEN, Masked, Masking
 from prchain.core.git.trees import EXECUTABLE, TreeEntry
 
 FILE = """const test = require('node:test');
@@ -91,8 +91,8 @@ FOUND = {
     "await expect(a).resolves.toMatchInlineSnapshot('x')": ["'x'"],
     "expect(a).toMatchInlineSnapshot()": [],
     "expect(a).toMatchInlineSnapshot({ b: c }, 'x')": [],
-    "expect(a).toMatchSnapshot()": [SNAPSHOT],
-    "expect(a).toMatchSnapshot('of a')": [SNAPSHOT],
+    "expect(a).toMatchSnapshot()": [UNWRITTEN],
+    "expect(a).toMatchSnapshot('of a')": [UNWRITTEN],
     "expect(a).toMatchSnapshot({ b: c })": [],
     "expect(a).not.toMatchSnapshot()": [],
     "expect(a).toThrow(/x/i)": ["'(?i)x'"],

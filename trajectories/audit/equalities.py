@@ -1,4 +1,5 @@
-"""Python that makes an object equal to anything: an `__eq__` whose answer is the same whatever it is asked."""
+"""Python that makes an object equal to anything: an `__eq__` whose answer is the same whatever it is asked, or whatever
+value of a kind."""
 
 from __future__ import annotations
 
@@ -7,6 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trajectories.audit.python_text import text_of
 
+_VALUES = frozenset(
+    {"object", "str", "bytes", "int", "float", "complex", "list", "tuple", "set", "frozenset", "dict", "type"}
+)
 _ANSWERS = {"__eq__": True, "__ne__": False, "__instancecheck__": True, "__subclasscheck__": True}
 
 
@@ -79,11 +83,25 @@ def _always(function: ast.FunctionDef, constants: Mapping[str, bool]) -> bool | 
     return None
 
 
+def _is_of_values(kind: ast.expr) -> bool:
+    """Whether a class is Python's own, or is not known before the object: equality by an own class is honest."""
+    match kind:
+        case ast.Name(id=name):
+            return name in _VALUES
+        case ast.Attribute(value=ast.Name(id="self")):
+            return True
+        case ast.Tuple(elts=parts):
+            return any(map(_is_of_values, parts))
+    return False
+
+
 def _truth(node: ast.expr, constants: Mapping[str, bool]) -> bool | None:
     """Whether an expression is true, where it is always the same."""
     match node:
         case ast.Constant(value=value):
             return bool(value)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind], keywords=[]) if _is_of_values(kind):
+            return True
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             return bool(parts)
         case ast.UnaryOp(op=ast.Not(), operand=operand):

@@ -41,12 +41,22 @@ _REACHES = frozenset(
     ]
 )
 _FRAMES = frozenset(
-    {"sys._getframe", "inspect.currentframe", "inspect.stack", "inspect.getouterframes", "traceback.extract_stack"}
+    {
+        "sys._getframe",
+        "inspect.currentframe",
+        "inspect.stack",
+        "inspect.getouterframes",
+        "traceback.extract_stack",
+        "traceback.walk_stack",
+    }
 )
 _TESTISH = re.compile(r"(?:^|\W)(?:tests?_\w*|tests?|pytest|unittest|conftest)(?:\W|$)")
+_TEXTS = frozenset({"line", "code_context"})
+"""Of what is found of callers: their text."""
 _DEEP = frozenset({"f_locals", "f_trace", "tb_frame", "co_consts", "co_names"})
 """Of frames and of code objects: what a caller holds, and the words and values that it is made of."""
-_READERS = frozenset({"open", "io.open", "pathlib.Path", "linecache.getline", "linecache.getlines", "tokenize.open"})
+_OF_LINES = frozenset({"linecache.getline", "linecache.getlines", "tokenize.open"})
+_READERS = _OF_LINES | {"open", "io.open", "pathlib.Path"}
 """Given the file of a running function they read a caller's text."""
 _PROBES = frozenset({"RWF_NOWAIT", "mincore", "posix_fadvise", "POSIX_FADV_DONTNEED"})
 """Ask whether a page of a file was read, by whomever, or make it unread."""
@@ -114,6 +124,10 @@ def _places(tree: ast.Module, *, at_import: bool) -> Iterator[_Place]:
         if id(node) in typing_only:
             continue
         if function_of.get(id(node)) in looks_up and id(node) not in prose:
+            if (isinstance(node, ast.Attribute) and node.attr in _TEXTS) or (
+                isinstance(node, ast.Call) and names(node.func) in _OF_LINES
+            ):  # it reads what its callers say
+                yield _Place(SuspicionRule.RUNNER_REACHED, node, (unparsed(node),))
             text = (text_of(node) or "")[:200]
             if _TESTISH.search(text):  # it looks for tests among its callers
                 yield _Place(SuspicionRule.RUNNER_ASKED, node, (text,))

@@ -42,6 +42,10 @@ _FIRST_OF_TURNS = 22
 """By seeds from this one on a comparison that a test of Python asks for is turned round."""
 _OF_MASKS = 4
 """Values of a stored row that are about masks."""
+_MASKED = -1
+"""In the place of a seed: the test is masked."""
+_FORMS = (None, False, True)
+"""Which form of a test a mask is in the place of: of none, the true or the false one."""
 _TURNS = 3
 """So many seeds, one after the other, change a test in the same place."""
 
@@ -134,33 +138,59 @@ def sides_of(chosen: Sequence[HeldTest], masked: Sequence[HeldTest], draw: Rando
 
     Of `MOST` tests that are held false there are two, and the falsehoods are of as many kinds as there are tests, for
     code that can tell one kind may pass another. Of fewer as many as a test has falsehoods, and one: each is true in
-    one, for of two who guesses wins too often."""
+    one, for of two who guesses wins too often. One that can be masked, too, has a mask in the place of one of its
+    forms, or of some falsehoods: who reads what a test asks for, and asks whether that is likely, finds nothing there.
+    """
     most = processes(chosen, masked)
     if not chosen:
         return [Side({}, tuple(masked))]
-    if most == 2 and (len(chosen) >= MOST or _tell(masked)):
+    if _are_pairs(chosen, masked):
         kinds = draw.sample(range(_TURNS), _TURNS)
         seeds = [
             draw.choice([it for it in test.seeds if _turn(it) == kind] or [*test.seeds])
             for test, kind in zip(chosen, cycle(kinds), strict=False)
         ]
         both = sides([(it.file, it.name, seed) for it, seed in zip(chosen, seeds, strict=True)], draw)
-        return [Side(it.false, tuple(masked)) for it in both]
+        return _with_masks(both, chosen, masked, draw)
     made: list[dict[tuple[str, str], int]] = [{} for _ in range(most)]
+    hidden: list[list[HeldTest]] = [[] for _ in range(most)]
     for test in chosen:
-        forms: list[int | None] = [None, *draw.sample(test.seeds, min(most - 1, len(test.seeds)))]
-        forms += [draw.choice(forms) for _ in range(most - len(forms))]
-        for side, seed in zip(made, draw.sample(forms, most), strict=True):
-            if seed is not None:
-                side[test.file, test.name] = seed
-    return [Side(it, tuple(masked)) for it in made]
+        forms: list[int | None] = [None, *draw.sample(test.seeds, min(most - 1 - bool(test.masks), len(test.seeds)))]
+        sure: list[int | None] = [*forms, _MASKED] if test.masks else forms
+        sure += [draw.choice(forms) for _ in range(most - len(sure))]
+        for number, seed in enumerate(draw.sample(sure, most)):
+            if seed == _MASKED:
+                hidden[number].append(test)
+            elif seed is not None:
+                made[number][test.file, test.name] = seed
+    return [Side(it, (*masked, *beside)) for it, beside in zip(made, hidden, strict=True)]
+
+
+def _with_masks(
+    both: Sequence[Side], chosen: Sequence[HeldTest], masked: Sequence[HeldTest], draw: Random
+) -> list[Side]:
+    """Both sides of a duel, with masks in the place of the true or the false form of some tests, or of none."""
+    false = [dict(it.false) for it in both]
+    hidden: tuple[list[HeldTest], list[HeldTest]] = ([], [])
+    for test in chosen:
+        is_false = int((test.file, test.name) in false[1])
+        form = draw.choice(_FORMS) if test.masks else None
+        if form is not None:
+            side = is_false if form else 1 - is_false
+            false[side].pop((test.file, test.name), None)
+            hidden[side].append(test)
+    return [Side(it, (*masked, *beside)) for it, beside in zip(false, hidden, strict=True)]
 
 
 def processes(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> int:
     """How many a duel of these tests has (`sides_of`)."""
-    if not chosen or _tell(masked) or len(chosen) >= MOST:
+    if not chosen or _are_pairs(chosen, masked):
         return 2 if chosen else 1
-    return 1 + max(min(MOST_FALSE, len(it.seeds)) for it in chosen)
+    return 1 + max(min(MOST_FALSE, len(it.seeds) + bool(it.masks)) for it in chosen)
+
+
+def _are_pairs(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> bool:
+    return _tell(masked) or len(chosen) >= MOST
 
 
 def _tell(masked: Sequence[HeldTest]) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from environments.suites.canaries.jstables import JsColumn, JsTables
 from environments.suites.canaries.jstokens import DECLARING, TESTS, JsToken, JsTokens, TokenRange
-from environments.suites.canaries.masks import COMPUTED, SNAPSHOT
+from environments.suites.canaries.masks import COMPUTED, UNWRITTEN
 
 
 def _words(text: str) -> frozenset[str]:
@@ -413,7 +413,7 @@ class JsFile:
         is_inline = word.text == "toMatchInlineSnapshot"
         if len(texts) != len(given) or len(given) > 1 or (is_inline and not given) or (not given and end > begin):
             return
-        literal = SNAPSHOT
+        literal = UNWRITTEN
         if is_inline:
             content = texts[0][1:-1].strip()
             literal = content if content in _CONSTANTS else texts[0]

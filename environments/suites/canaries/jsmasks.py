@@ -17,7 +17,7 @@ from itertools import chain
 from environments.suites.canaries.jsasked import AskedPlace, JsFile, TextEdit
 from environments.suites.canaries.jsrecorder import recorder
 from environments.suites.canaries.jstokens import JsTokens, tokens_of
-from environments.suites.canaries.masks import MOST_MASKS, SNAPSHOT, Masked, Masking
+from environments.suites.canaries.masks import MOST_MASKS, UNWRITTEN, Masked, Masking
 
 _LONGEST = 1 << 20
 _OF_FILE = "toMatchSnapshot"
@@ -57,7 +57,7 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
     edited = _edited(text, (it._replace(text=it.text.replace("@", name)) for it in edits))
     is_module = _is_module(tokens)
     made = edited + recorder(name, masking.report, is_module=is_module)
-    is_without = SNAPSHOT in chain.from_iterable(literals.values()) and _OF_FILE not in edited
+    is_without = UNWRITTEN in chain.from_iterable(literals.values()) and _OF_FILE not in edited
     return Masked(_unchecked(made) if is_module else made, literals, without_snapshots=is_without)
 
 

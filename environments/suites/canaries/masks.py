@@ -29,8 +29,8 @@ RULES = 3
 number alone, so that what a proof by other rules has stored says nothing."""
 COMPUTED = "*"
 """The name of all tests of a file whose titles are not written out there."""
-SNAPSHOT = "a snapshot"
-"""Stands for a literal that is in a file of snapshots."""
+UNWRITTEN = "*"
+"""Stands for a literal that the test does not hold: a file has it as a snapshot, or masked values make it."""
 MOST_MASKS = 5_000
 """Masks of a file; one that could have more has none."""
 _LONGEST = 96

@@ -3,8 +3,9 @@
 Masked is what an assertion asks for: in ``assert a == [1, "x"]`` each literal of the list, also where it stands in
 ``assertEqual``, in a call that asserts, in a name that assertions alone read, or among the parameters of pytest's
 ``parametrize`` or the rows that a loop walks through; ``"x" in a``, ``a.startswith("x")``, ``a is None``; the class of
-an exception, or its ``match``. What literals alone make (``dedent("x")``, ``"x" + "y"``, a set) has one mask. What a
-condition says by itself (``assert a``) cannot be masked.
+an exception, or its ``match``. What literals alone make (``dedent("x")``, ``"x" + "y"``, a set) has one mask, and so
+has a text that is woven from masked values (``"-" + a``). What a condition says by itself (``assert a``) cannot be
+masked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from environments.suites.canaries.falsify import OPPOSITE_METHODS
-from environments.suites.canaries.masks import MOST_MASKS, Masked, Masking
+from environments.suites.canaries.masks import MOST_MASKS, UNWRITTEN, Masked, Masking
 from environments.suites.canaries.pythontests import Function, called, statements, tests_of
 from prchain.core.code.syntax_trees import syntax_tree
 
@@ -223,6 +224,8 @@ class _MaskedFile:
 
     def __init__(self, text: str) -> None:
         self._bytes = text.encode("utf-8", "surrogatepass")
+        self._hidden: Collection[str] = frozenset()
+        """The names of the test that is looked at whose values are masked."""
         self._starts = [0, *accumulate(map(len, self._bytes.splitlines(keepends=True)))]
 
     def edited(self, made: Sequence[tuple[int, int, str]]) -> str:
@@ -265,18 +268,26 @@ class _MaskedFile:
 
     def places(self, node: Function) -> list[_MaskedPlace]:
         """What can be masked in a test, in the order of the text, none inside another."""
-        found = [*self._in_body(node)]
-        read = Counter(it.id for one in _asked(node.body) for it in _names(one))
+        asked = [*_asked(node.body)]
+        read = Counter(it.id for one in asked for it in _names(one))
         loads = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load))
         names = {name for name, times in read.items() if times == loads[name]}
-        found += self._kept(node, names)
-        found += self._parameters(node, names)
-        found += self._walked(node, names)
+        woven = [{it.id for it in _names(one)} for one in asked if _is_woven(one)]
+        for parts in woven:
+            # A text that is woven from what is not written out may say another thing in every run.
+            if not all(it in names and self._bound(node, {it}) for it in parts):
+                names -= parts
+        self._hidden = {it for it in names if any(it in one for one in woven)}
+        found = [*self._in_body(node), *self._bound(node, names)]
         made: list[_MaskedPlace] = []
         for it in sorted(found, key=lambda it: (it.begin, -it.end)):
             if not made or it.begin >= made[-1].end:
                 made.append(it)
         return made
+
+    def _bound(self, node: Function, names: Collection[str]) -> list[_MaskedPlace]:
+        """What can be masked of the values that names of a test are given."""
+        return [*self._kept(node, names), *self._parameters(node, names), *self._walked(node, names)]
 
     def _in_body(self, node: Function) -> Iterator[_MaskedPlace]:
         for statement in statements(node.body):
@@ -368,6 +379,8 @@ class _MaskedFile:
             case ast.BinOp(left=ast.List() as first, op=ast.Add(), right=ast.List() as second):
                 yield from self._values(first)
                 yield from self._values(second)
+            case _ if _is_woven(wanted) and all(it.id in self._hidden for it in _names(wanted)):
+                yield self._literal(wanted, is_parameter=False)._replace(literal=UNWRITTEN)
             # What ids of parameters say of these is not known.
             case _ if _is_made(wanted) and not is_parameter:
                 yield self._literal(wanted, is_parameter=False)
@@ -503,11 +516,37 @@ def _given_to_helper(call: ast.Call) -> Iterator[ast.expr]:
         yield from (it.value for it in call.keywords if (it.arg or "").startswith(_EXPECTED))
 
 
+def _is_woven(node: ast.expr) -> bool:
+    """Whether a text is made of literals and of names: ``"x" + a``, ``f"{a}x"``, ``"{}x".format(a)``, ``"%s" % a``."""
+
+    def is_part(part: ast.AST) -> bool:
+        match part:
+            case ast.Constant(value=value):
+                return value is not Ellipsis
+            case ast.Name() | ast.JoinedStr():
+                return True
+            case ast.FormattedValue(value=value, format_spec=spec):
+                return is_part(value) and (spec is None or is_part(spec))
+            case ast.BinOp(left=left, op=ast.Add() | ast.Mod() | ast.Mult(), right=right):
+                return is_part(left) and is_part(right)
+            case ast.Tuple(elts=parts):
+                return all(map(is_part, parts))
+            case ast.Call(func=ast.Attribute(value=value, attr=name), args=parts, keywords=[]):
+                return name in _MAKING and all(map(is_part, [value, *parts]))
+        return False
+
+    is_whole = isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call) and any(
+        isinstance(it, ast.Name) for it in ast.walk(node)
+    )
+    parts = [it for it in ast.walk(node) if isinstance(it, ast.JoinedStr)]
+    return is_whole and is_part(node) and all(is_part(it) for one in parts for it in one.values)
+
+
 def _names(node: ast.expr) -> Iterator[ast.Name]:
     """The names in a value that is written out."""
     if isinstance(node, ast.Name):
         yield node
-    elif isinstance(node, ast.List | ast.Tuple | ast.Dict):
+    elif isinstance(node, ast.List | ast.Tuple | ast.Dict) or _is_woven(node):
         yield from (it for it in ast.walk(node) if isinstance(it, ast.Name))
 
 
