@@ -158,6 +158,12 @@ class SideTexts:
         maskable = self._with_masks(file, self.text(file), Masking("", 0, lambda _: ())).literals
         return frozenset(maskable).union(*(names for _, names in made))
 
+    def is_new(self, file: str, literal: str) -> bool:
+        """Whether a literal stands in a line that B_t's file has not."""
+        known = self._known(file)
+        part = max((it.strip() for it in literal.splitlines()), key=len, default="")
+        return not known or any(part in it for it in self.text(file).splitlines() if it.strip() not in known)
+
     def of(self, side: Side, report: str) -> dict[str, Masked]:
         """The files that a side has otherwise, in the order in which their masks are numbered."""
         masked = {(it.file, it.name): it for it in side.masked if it.masks is not None}

@@ -114,14 +114,25 @@ class EditedTrees:
         """Remove the sandbox alone: those beside it may be in use."""
         sandbox, self._sandbox, self._is_fresh = self._sandbox, None, False
         if sandbox is not None:
-            self._let_go(sandbox)
+            self._let_go(sandbox, has_run=True)
 
-    def _let_go(self, sandbox: Sandbox) -> None:
+    def _let_go(self, sandbox: Sandbox, *, has_run: bool) -> None:
         """Close a sandbox, where there are threads for that, while others are used."""
-        if self._pool is not None:
-            self._pool.submit(sandbox.close)
-        else:
+
+        def close() -> None:
+            if has_run:
+                self._forget(sandbox)
             sandbox.close()
+
+        if self._pool is not None:
+            self._pool.submit(close)
+        else:
+            close()
+
+    def _forget(self, sandbox: Sandbox) -> None:
+        """Have nothing left in the kernel by which a run of a later grade could be told what was seen here."""
+        if self._secret and isinstance(sandbox, SharesFiles):
+            sandbox.forget_names()
 
     def begin(self) -> None:
         """Have a sandbox with the first tree made ready, where nothing of an earlier run is left, and in memory all
@@ -139,7 +150,7 @@ class EditedTrees:
                         sandbox = self._ready(fresh=True)
                     finally:
                         if reader := reading.result():
-                            self._let_go(reader)
+                            self._let_go(reader, has_run=False)
                 if reader is None:
                     read_shared(sandbox)
         except (RefreshFailed, PlacementFailed):
@@ -259,6 +270,7 @@ class EditedTrees:
         elif self._sandbox is None:
             self._make()
         elif fresh:
+            self._forget(self._sandbox)
             self._sandbox.restore(self._snapshot)
         else:
             return self._sandbox

@@ -62,7 +62,7 @@ def held_tests(
         before = DuelRuns(suite, bench, landed, suite.with_overlay(suite.base))
         most = [*order.sample(known, min(MASKED, len(known)))]
         beside = [texts.text(file) for file in suite.files if file not in files]
-        masked, weak = _masked(duel, before, {it: ids[it] for it in sorted(most)}, beside, old, tell)
+        masked, weak = _masked(duel, before, {it: ids[it] for it in sorted(most)}, beside, old, texts.is_new, tell)
         fits: dict[Test, list[int]] = {}
         if sum(it.tells for it in masked.values()) < MOST and runner.falsify is not None:
             others = [it for it in known if it not in masked or not masked[it].tells]
@@ -106,12 +106,13 @@ def _masked(
     asked: Mapping[Test, Sequence[str]],
     others: Sequence[str],
     is_old: Callable[[Test], bool],
+    is_new: Callable[[str, str], bool],
     tell: Tell,
 ) -> tuple[dict[Test, HeldTest], set[Test]]:
     """Of these tests, each with its ids, those that can be masked, and what they tell on M_t, by the duel on it. Only
     what is told in another way `before`, on B_t, says that a test tells; nor does an old one beside new ones, for
     everybody knows what it asks for. And those that tell something else there, however little. `others` are the texts
-    of the stage's test files that hold none of these tests."""
+    of the stage's test files that hold none of these tests; a literal of a file `is_new` where B_t has not its line."""
     trial, ran = _with_masks(duel, asked, tell)
     beside = "\n".join([*ran.texts.values(), *others])
     words, heavy = dict[Test, dict[int, str]](), dict[Test, set[int]]()
@@ -119,7 +120,11 @@ def _masked(
         literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
         words[test] = {place: text for place in sorted(said) if (text := to_tell(literals[place], said[place]))}
         values = {place: _value_of(literals[place], said[place]) for place in words[test]}
-        weights = {place: weight(value, beside) for place, value in values.items()}
+        weights = {
+            # What a line of B_t asks for is known, and says nothing of what was to be done.
+            place: weight(value, beside) if literals[place] == UNWRITTEN or is_new(test[0], literals[place]) else 0
+            for place, value in values.items()
+        }
         of_values = {values[place]: it for place, it in weights.items()}
         heavy[test] = {place for place, it in weights.items() if it} if sum(of_values.values()) >= ENOUGH else set()
     other = dict[Test, set[int]]()

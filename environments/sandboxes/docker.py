@@ -25,6 +25,7 @@ from environments.sandboxes.engine import connect, engine_failures
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
 from environments.sandboxes.frozen_layers import Facts, FrozenLayer, freeze, thaw
 from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_place, keep_place, place_name
+from environments.sandboxes.kernel_names import forget_names
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
 from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
@@ -413,6 +414,13 @@ class DockerSandbox(ChannelledSandbox):
         with engine_errors("asking for the disk use"):
             found = self._client.api.containers(all=True, size=True, filters={"id": container.id})
         return int(found[0].get("SizeRw") or 0) if found else 0
+
+    def forget_names(self) -> None:
+        """See `SharesFiles.forget_names`."""
+        if self._container is not None:
+            with contextlib.suppress(SandboxError), engine_errors("looking for the sandbox"):
+                state = self._client.api.inspect_container(self._container.id)["State"]
+                forget_names(state["Pid"], self._container.id)
 
     def put(self, folder: str, archive: BinaryIO | bytes) -> None:
         """See `Sandbox.put`; the engine unpacks it, as root, with the owners that it names."""

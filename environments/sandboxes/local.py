@@ -148,6 +148,9 @@ class LocalSandbox(ChannelledSandbox):
             return ("/",)
         return (self.config.workdir, "/tmp", _HOME, "/dev/shm") if self._layers else ()
 
+    def forget_names(self) -> None:
+        """See `SharesFiles.forget_names`: it has no control group of its own."""
+
     @property
     def stands_on(self) -> Sequence[Path]:
         """See `OnLayers`."""

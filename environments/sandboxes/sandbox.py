@@ -255,6 +255,9 @@ class SharesFiles(Sandbox, Protocol):
     def shared(self) -> tuple[str, ...]:
         """The folders of these files, perhaps none."""
 
+    def forget_names(self) -> None:
+        """Have the kernel forget which names were looked for in it, where this process may tell it to. Never fails."""
+
 
 @runtime_checkable
 class HasUpperLayer(Sandbox, Protocol):

@@ -32,7 +32,20 @@ class BlockLiterals:
         """Those places whose line stands nowhere else, and is not `known`, for such a line is seen to be true; all,
         where there is none."""
         alone = [it for it in places if self._counts[self._lines[it[0]].strip()] == 1]
-        return [it for it in alone if self._lines[it[0]].strip() not in known] or alone or places
+        return [it for it in alone if not self.is_known(it, known)] or alone or places
+
+    def is_known(self, place: _Place, known: Collection[str]) -> bool:
+        """Whether a place's line is one of these."""
+        return self._lines[place[0]].strip() in known
+
+    def news(self, block: range, known: Collection[str]) -> Sequence[_Place]:
+        """All literals of a block's lines that stand nowhere else and are not `known`; none where nothing is known."""
+        return [
+            (line, it.start(), it.end())
+            for line in block
+            for it in _found(self._lines[line])
+            if known and self._counts[self._lines[line].strip()] == 1 and self._lines[line].strip() not in known
+        ]
 
     def other(self, block: range, asked: Collection[_Place], place: _Place, order: PlausibleDice) -> str:
         """Another literal for the one in a place of a block; `asked` are the places of all that the block asks for."""
@@ -62,8 +75,12 @@ class BlockLiterals:
 
 def _literals(line: str) -> Iterator[tuple[int, object]]:
     """Where literals begin, and their values."""
-    for it in _LITERAL.finditer(line) if len(line) <= _LONGEST else ():
+    for it in _found(line):
         yield it.start(), int(it["number"]) if it["number"] else it["text"]
+
+
+def _found(line: str) -> Iterator[re.Match[str]]:
+    return _LITERAL.finditer(line) if len(line) <= _LONGEST else iter(())
 
 
 def _fits(text: str, quote: str) -> bool:

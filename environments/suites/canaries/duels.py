@@ -40,6 +40,8 @@ _FIRST_OF_SIGNS = 16
 blanks and marks where it has several words; and lines that B_t has, too, stay."""
 _FIRST_OF_TURNS = 22
 """By seeds from this one on a comparison that a test of Python asks for is turned round."""
+_FIRST_OF_NEWS = 28
+"""By seeds from this one on a falsehood is in a line that B_t has not, if a test has one, whatever it asks there."""
 _OF_MASKS = 4
 """Values of a stored row that are about masks."""
 _MASKED = -1
@@ -110,6 +112,7 @@ def dice(secret: str, file: str, name: str, seed: int, known: frozenset[str] = f
             turn,
             signs=is_new,
             turns=seed >= _FIRST_OF_TURNS,
+            news=seed >= _FIRST_OF_NEWS,
             known=known if is_new else frozenset(),
         )
     kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random
@@ -155,7 +158,8 @@ def sides_of(chosen: Sequence[HeldTest], masked: Sequence[HeldTest], draw: Rando
     made: list[dict[tuple[str, str], int]] = [{} for _ in range(most)]
     hidden: list[list[HeldTest]] = [[] for _ in range(most)]
     for test in chosen:
-        forms: list[int | None] = [None, *draw.sample(test.seeds, min(most - 1 - bool(test.masks), len(test.seeds)))]
+        alike = _of_one_place(test.seeds)
+        forms: list[int | None] = [None, *draw.sample(alike, min(most - 1 - bool(test.masks), len(alike)))]
         sure: list[int | None] = [*forms, _MASKED] if test.masks else forms
         sure += [draw.choice(forms) for _ in range(most - len(sure))]
         for number, seed in enumerate(draw.sample(sure, most)):
@@ -186,7 +190,7 @@ def processes(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> int:
     """How many a duel of these tests has (`sides_of`)."""
     if not chosen or _are_pairs(chosen, masked):
         return 2 if chosen else 1
-    return 1 + max(min(MOST_FALSE, len(it.seeds) + bool(it.masks)) for it in chosen)
+    return 1 + max(min(MOST_FALSE, len(_of_one_place(it.seeds)) + bool(it.masks)) for it in chosen)
 
 
 def _are_pairs(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> bool:
@@ -195,6 +199,14 @@ def _are_pairs(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> bool:
 
 def _tell(masked: Sequence[HeldTest]) -> bool:
     return any(it.tells for it in masked)
+
+
+def _of_one_place(seeds: Sequence[int]) -> Sequence[int]:
+    """Those whose falsehoods are in one place of a test: where there are several, the true test would be the one that
+    has most in common with all others."""
+    places = [(it - _FIRST_PLAUSIBLE) // _TURNS if it >= _FIRST_PLAUSIBLE else -1 for it in seeds]
+    most = max(places, key=places.count, default=-1)
+    return [seed for seed, place in zip(seeds, places, strict=True) if place == most]
 
 
 def _turn(seed: int) -> int:

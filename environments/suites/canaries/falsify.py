@@ -85,7 +85,8 @@ class PlausibleDice(ValueDice):
     falsehoods that differ in different places the true test would be the middle. With `signs` the letters that are no
     ASCII are looked at, too, and of a text of several words one value has its letters. Lines that are `known` (without
     blanks around) stand in B_t, too, where everybody reads how they are when they are true. With `turns` a comparison
-    that is asked for is turned round."""
+    that is asked for is turned round. With `news` a test is changed in other lines than these, if it has one.
+    """
 
     def __init__(
         self,
@@ -94,6 +95,7 @@ class PlausibleDice(ValueDice):
         *,
         signs: bool = False,
         turns: bool = False,
+        news: bool = False,
         known: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(f"{secret} {turn}")
@@ -101,6 +103,7 @@ class PlausibleDice(ValueDice):
         self.turn = turn
         self.signs = signs
         self.turns = turns
+        self.news = news
         self.known = known
 
     def taken(self, found: Sequence[_Option]) -> _Option:

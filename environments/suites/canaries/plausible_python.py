@@ -23,6 +23,8 @@ from environments.suites.canaries.plausible import Around, known_words
 from environments.suites.canaries.pythontests import Function, called
 
 _Option = list[Patch]
+_Place = tuple[ast.expr | ast.stmt, Callable[[], list[_Option]]]
+"""What a falsehood changes, and the ways in which it can."""
 _TRUTH = re.compile(r"(?:is|has|can|should|was|needs)_?\w*|callable|issubclass|any|all|exists|startswith|endswith")
 """Names of what answers yes or no."""
 _ASKING = frozenset({"startswith", "endswith"})
@@ -85,22 +87,33 @@ class PlausibleFile:
         literals = [
             it for it in (*(one for found in known for one in _asked(found)), *by_helpers) if self.source.is_simple(it)
         ]
-        places: list[tuple[ast.expr | ast.stmt, Callable[[], list[_Option]]]] = [
-            (it, partial(self._values, node, literals, it, order)) for it in literals
-        ]
+        places: list[_Place] = [(it, partial(self._values, node, literals, it, order)) for it in literals]
         ways: list[Callable[[FirstAssertion], list[_Option]]] = [self._orders, partial(self._truths, order)]
         places += [(it.statement, partial(way, it)) for way in ways for it in known if way(it)]
-        for way in (partial(self._names, node), self._answers):
-            places = places or [(it.statement, partial(way, it)) for it in known if way(it)]
-        # A line that stands elsewhere, too, is seen to be true.
-        alone = [it for it in places if self.lines[self.source.line(it[0])] == 1]
-        new = [it for it in alone if self.source.line(it[0]).strip() not in order.known]
-        if not places:
+        names, answers = (
+            [(it.statement, partial(way, it)) for it in known if way(it)]
+            for way in (partial(self._names, node), partial(self._answers, order))
+        )
+        kinds = [it for it in (places, names, answers) if it]
+        if not kinds:
             return []
-        place, found = order.place.choice(new or alone or places)
+        place, found = order.place.choice(self._chosen(kinds, order))
         options = found()
         is_ordered = order.signs and isinstance(place, ast.Constant)
         return order.taken(options if is_ordered else order.place.sample(options, len(options)))
+
+    def _chosen(self, kinds: Sequence[Sequence[_Place]], order: PlausibleDice) -> Sequence[_Place]:
+        """The places among which one is drawn, of the first of some kinds that has some; with `news` of all kinds, in
+        lines that B_t has not. A line that stands elsewhere, too, is seen to be true."""
+
+        def line(place: _Place) -> str:
+            return self.source.line(place[0])
+
+        alone = [[it for it in kind if self.lines[line(it)] == 1] for kind in kinds]
+        new = [[it for it in kind if line(it).strip() not in order.known] for kind in alone]
+        if order.news and any(new):
+            return [it for kind in new for it in kind]
+        return new[0] or alone[0] or kinds[0]
 
     def _values(
         self, node: Function, literals: Sequence[ast.Constant], literal: ast.Constant, order: PlausibleDice
@@ -161,14 +174,19 @@ class PlausibleFile:
         own = {it.id for it in (wanted, asserted.value) if isinstance(it, ast.Name)}
         return [[_in_place(wanted, it)] for it in dict.fromkeys(kept) if it not in own]
 
-    def _answers(self, asserted: FirstAssertion) -> list[_Option]:
-        """A yes where there was a no, and another class for an instance."""
+    def _answers(self, order: PlausibleDice, asserted: FirstAssertion) -> list[_Option]:
+        """A yes where there was a no, or the other way round, and another class for an instance."""
         test = asserted.statement.test if isinstance(asserted.statement, ast.Assert) else None
         match test:
             case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Name(id=name) as kind]):
                 if others := [[_in_place(kind, it)] for it in self.kinds if it != name]:
                     return others
-        if isinstance(test, ast.Call | ast.Attribute | ast.Name) and _TRUTH.fullmatch(called(test)):
+        if order.news:
+            match test:
+                case ast.UnaryOp(op=ast.Not(), operand=value) if test.lineno == value.lineno:
+                    return [[Patch(test.lineno, test.col_offset, value.col_offset, "")]]
+        is_plain = isinstance(test, ast.Call | ast.Attribute | ast.Name)
+        if test is not None and is_plain and (order.news or _TRUTH.fullmatch(called(test))):
             return [[Patch(test.lineno, test.col_offset, test.col_offset, "not ")]]
         return []
 
