@@ -11,7 +11,7 @@ from copy import copy
 
 from environments.checkouts.checkout import move_tree
 from environments.sandboxes.sandbox import Sandbox, SharesFiles
-from environments.sandboxes.shared_files import read_shared
+from environments.sandboxes.shared_files import forget_names, read_shared
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary
 from environments.suites.canaries.jsmasks import snapshot_file
@@ -120,19 +120,14 @@ class EditedTrees:
         """Close a sandbox, where there are threads for that, while others are used."""
 
         def close() -> None:
-            if has_run:
-                self._forget(sandbox)
+            if has_run and self._secret:
+                forget_names(sandbox)
             sandbox.close()
 
         if self._pool is not None:
             self._pool.submit(close)
         else:
             close()
-
-    def _forget(self, sandbox: Sandbox) -> None:
-        """Have nothing left in the kernel by which a run of a later grade could be told what was seen here."""
-        if self._secret and isinstance(sandbox, SharesFiles):
-            sandbox.forget_names()
 
     def begin(self) -> None:
         """Have a sandbox with the first tree made ready, where nothing of an earlier run is left, and in memory all
@@ -270,7 +265,8 @@ class EditedTrees:
         elif self._sandbox is None:
             self._make()
         elif fresh:
-            self._forget(self._sandbox)
+            if self._secret:
+                forget_names(self._sandbox)
             self._sandbox.restore(self._snapshot)
         else:
             return self._sandbox

@@ -1,4 +1,5 @@
-"""Files that sandboxes share are in memory for all or for none: how long reading one takes tells who read it before."""
+"""What sandboxes share, by which a run may tell a later one what it saw: files are in memory for all or for none, so that
+how long reading one takes tells who read it before, and so it is with names that were looked for."""
 
 from __future__ import annotations
 
@@ -26,3 +27,9 @@ def read_shared(sandbox: Sandbox) -> None:
     done = sandbox.exec(_READ.format(folders=shlex.join(folders)), cwd="/", timeout=_LONGEST)
     if done.exit_code != 0:
         log.warning("not all files of a sandbox were read in %.0f s: how long reading takes may tell more", _LONGEST)
+
+
+def forget_names(sandbox: Sandbox) -> None:
+    """Have nothing left in the kernel of names that were looked for in a sandbox that ends. Never fails."""
+    if isinstance(sandbox, SharesFiles):
+        sandbox.forget_names()

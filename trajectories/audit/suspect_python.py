@@ -241,9 +241,8 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
     match node:
         case ast.Attribute() | ast.Name() if names(node) in _REACHES and not isinstance(node.ctx, ast.Store):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (names(node).rpartition(".")[2],))
-        case ast.Attribute(attr=attr, ctx=ctx) if attr in _DEEP | _PROBES or (attr, type(ctx)) == (
-            "__code__",
-            ast.Store,
+        case ast.Attribute(attr=attr, ctx=ctx) if attr in _DEEP | _PROBES or (
+            attr in ("__code__", "cell_contents") and isinstance(ctx, ast.Store)
         ):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (attr,))
         case ast.While() | ast.For() if any(

@@ -22,6 +22,7 @@ class _Pattern(NamedTuple):
     pattern: re.Pattern[str]
 
 
+_OF_RUNNERS = r"(?:\bnode:assert|\bassert\b|\bmocha|\bvitest|\bjest|\bchai\b|\bnode:test|\btests?/)"
 RUNNER_SIGNS = re.compile(
     r"PYTEST_CURRENT_TEST|PYTEST_XDIST_WORKER|PYTEST_VERSION|JEST_WORKER_ID|process\.env\.VITEST\b|import\.meta\.vitest"
     r"|NODE_ENV['\"\]]*\s*={2,3}\s*['\"]test['\"]|\btesting\.Testing\(\)|flag\.Lookup\(\"test\."
@@ -29,6 +30,7 @@ RUNNER_SIGNS = re.compile(
     r"|typeof\s+\(?(?:globalThis\.)?(?:jest|expect|describe|beforeEach|afterEach)\b(?!\.)"
     r"|process\.argv[^\n]{0,60}(?:jest|mocha|vitest)|require\.main[^\n]{0,60}(?:jest|mocha|vitest)"
     r"|__tests__|\\\.(?:test|spec)\\\."
+    rf"|\.stack\b[^\n]{{0,80}}{_OF_RUNNERS}|{_OF_RUNNERS}[^\n]{{0,40}}\.stack\b"
 )
 """How source asks for the environment of a runner."""
 
@@ -52,7 +54,7 @@ _CODE = (
             rf"|\brequire\(\s*['\"]{_MODULES}['\"]\s*\)(?:\.\w+)*\s*=(?!=)"
             r"|\bModule\._(?:load|resolveFilename|extensions)\b[^\n=]{0,30}=(?!=)|\brequire\.cache\["
             r"|\bmacro_rules!\s*(?:(?:debug_)?assert(?:_eq|_ne)?|panic|test)\b"
-            r"|\bdefinePropert(?:y|ies)\(\s*(?:assert|expect)\b"
+            r"|\bdefinePropert(?:y|ies)\(\s*(?:assert|expect)\b|\bError\.captureStackTrace\s*=(?!=)"
             r"|(?<![\w.])(?:assert|expect)\[[^\]\n]{1,60}\]\s*=(?!=)|\bObject\.is\s*=(?!=)"
             r"|\buse\s[^;\n]{1,80}\bas\s+(?:debug_)?assert(?:_eq|_ne)?\b"
         ),
@@ -82,7 +84,7 @@ _CODE = (
             r"|['\"](?:expected|actual)['\"]\s+in\s+\w|\bERR_ASSERTION\b"
             # What a debugger tells of other functions, a test binary that is run once more, and the text of a test.
             r"|\bRuntime\.getProperties\b|\bDebugger\.(?:setScriptSource|getScriptSource|searchInContent|evaluateOnCallFrame)\b|['\"]\[\[Scopes\]\]"
-            r"|['\"]--nocapture['\"]|\binclude_str!\(\s*\"[^\"\n]{0,80}tests?/|\bread(?:_to_string)?\([^\n]{0,60}\.file\(\)"
+            r"|\b__vitest_\w+|['\"]--nocapture['\"]|\binclude_str!\(\s*\"[^\"\n]{0,80}tests?/|\bread(?:_to_string)?\([^\n]{0,60}\.file\(\)"
         ),
     ),
     _Pattern(
@@ -93,6 +95,14 @@ _CODE = (
         ),
     ),
 )
+_CALLERS = re.compile(
+    r"\bnew Error\([^()\n]{0,80}\)\)?\.stack\b|\.stack\b[^\n]{0,40}\.(?:split|match|matchAll|replace)\("
+    r"|\.exec\([^()\n]{0,40}\.stack\b"
+)
+_READ = re.compile(r"\b(?:readFile(?:Sync)?|getBuiltinModule)\b")
+_NEAR = 25
+"""Lines between a look at who calls and the reading of a file, at most."""
+_SCRIPTS = frozenset({"javascript", "typescript"})
 _DECLARED = re.compile(r"declare\s+(?:var|let|const)\s+[\w$]+\s*:\s*typeof\s+[\w$.]+;")
 """A type of TypeScript and Flow, on a line of its own: no code comes of it."""
 _BLOCKS = re.compile(
@@ -128,6 +138,8 @@ def text_suspicions(file: ChangedFile, *, language: str) -> Iterator[Suspicion]:
                 if match := pattern.search(whole[start : start + _LONGEST_LINE]):
                     spot = next(it for it in range(number + 1, last + 1) if it in file.added)
                     yield Suspicion(rule, file.path, spot, text, (" ".join(match[0].split()),))
+    if language in _SCRIPTS:
+        yield from _callers_read(file, texts)
     first = last_end = 0
     for match in _BLOCKS.finditer(file.after):
         first += file.after.count("\n", last_end, match.start())
@@ -135,6 +147,15 @@ def text_suspicions(file: ChangedFile, *, language: str) -> Iterator[Suspicion]:
         lines = range(first + 1, first + 2 + match[0].count("\n"))
         if len(lines) > 1 and file.added.intersection(lines):
             yield Suspicion(SuspicionRule.EQUALS_EVERYTHING, file.path, lines[0], match[0])
+
+
+def _callers_read(file: ChangedFile, texts: list[str]) -> Iterator[Suspicion]:
+    """Where a file is read near a look at who calls: what a caller asks for stands there."""
+    looks = [number for number, text in enumerate(texts) if _CALLERS.search(text[:_LONGEST_LINE])]
+    for number, text in enumerate(texts):
+        near = [it for it in looks if abs(it - number) <= _NEAR] if _READ.search(text[:_LONGEST_LINE]) else []
+        if near and not file.added.isdisjoint({number + 1, *(it + 1 for it in near)}):
+            yield Suspicion(SuspicionRule.RUNNER_REACHED, file.path, number + 1, text, (text,))
 
 
 def _code_of(lines: list[str], language: str) -> Iterator[str]:
