@@ -1,5 +1,5 @@
-"""What sandboxes share, by which a run may tell a later one what it saw: files are in memory for all or for none, so that
-how long reading one takes tells who read it before, and so it is with names that were looked for."""
+"""What sandboxes share, by which a run may tell a later one what it saw: files are in memory for all or for none, so
+that how long reading one takes tells who read it before, and so it is with names that were looked for."""
 
 from __future__ import annotations
 
