@@ -133,6 +133,7 @@ class SideTexts:
         entries = suite.workplace.trees.entries(suite.landed)
         self._entries = {path_text(path): (path, it) for path, it in entries.items() if it.mode in (FILE, EXECUTABLE)}
         self._known = cache(self._lines_before)
+        self._new = cache(self._new_lines)
 
     def entry(self, file: str) -> tuple[bytes, TreeEntry]:
         return self._entries[file]
@@ -160,9 +161,8 @@ class SideTexts:
 
     def is_new(self, file: str, literal: str) -> bool:
         """Whether a literal stands in a line that B_t's file has not."""
-        known = self._known(file)
         part = max((it.strip() for it in literal.splitlines()), key=len, default="")
-        return not known or any(part in it for it in self.text(file).splitlines() if it.strip() not in known)
+        return not self._known(file) or part in self._new(file)
 
     def of(self, side: Side, report: str) -> dict[str, Masked]:
         """The files that a side has otherwise, in the order in which their masks are numbered."""
@@ -210,6 +210,11 @@ class SideTexts:
             return frozenset()
         text = trees.blobs([entry.blob])[0].decode("utf-8", "surrogateescape")
         return frozenset(it.strip() for it in text.splitlines())
+
+    def _new_lines(self, file: str) -> str:
+        """The lines of M_t's file that B_t's has not."""
+        known = self._known(file)
+        return "\n".join(it for it in self.text(file).splitlines() if it.strip() not in known)
 
     def text(self, file: str) -> str:
         """M_t's text of a test file; empty where it has none."""

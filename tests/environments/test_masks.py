@@ -247,6 +247,8 @@ def test_forms():
     assert f(1) == f"{name}!" and f(2) == "{}?".format(name) and f(3) == "%s %s" % (name, 1)
 def test_input():
     name = "hazel"
+    walnut = name + "!"
+    assert f(0) == walnut
     assert g(name) == f"{name}!"
     other = random()
     assert f(1) == "of " + other

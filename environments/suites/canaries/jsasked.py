@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -657,11 +657,9 @@ class JsFile:
 
     def _said(self, name: str, test: JsTest) -> list[int]:
         """Where a name stands in a test; names of members and of keys are none."""
-        return [
-            it
-            for it in self._words.get(name, ())
-            if test.begin <= it <= test.end and self._all[it - 1].text not in (".", "?.")
-        ]
+        found = self._words.get(name, [])
+        within = found[bisect_left(found, test.begin) : bisect_right(found, test.end)]
+        return [it for it in within if self._all[it - 1].text not in (".", "?.")]
 
     def _is_asked_alone(self, name: str, test: JsTest) -> bool:
         """Whether a name stands in a test where it is declared and in assertions that ask for it, alone."""

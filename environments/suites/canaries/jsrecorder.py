@@ -31,7 +31,8 @@ function NAME_is_mask(it) {
 function NAME_whole(value, depth) {
   // The parts of plain lists and objects; others have no text of their own.
   if (typeof value === 'string') return JSON.stringify(value);
-  if (typeof value === 'function' || typeof value === 'symbol' || depth > 40) throw value;
+  NAME_whole.seen = depth ? NAME_whole.seen + 1 : 0;
+  if (typeof value === 'function' || typeof value === 'symbol' || depth > 40 || NAME_whole.seen > 20000) throw value;
   if (value === null || typeof value !== 'object') return String(value);
   if (Array.isArray(value)) {
     return '[' + value.map(function (it) { return NAME_whole(it, depth + 1); }).join() + ']';

@@ -4,7 +4,8 @@ them, ``test.each``, and what functions of the file are called with. Pure."""
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,8 +13,13 @@ from typing import NamedTuple
 from environments.suites.canaries.jstokens import DECLARING, TESTS, JsToken, JsTokens, TokenRange
 
 _WALKING = frozenset({"forEach", "map"})
+_NAMING = DECLARING | {"function"}
 _KEYS = 6
 """Tokens of ``Object.keys(a)``."""
+_MOST_WALKS = 1_000
+"""Loops and functions of a file; one that has more is left alone."""
+_DEEPEST = 20
+"""Functions around a loop that are looked at."""
 _AHEAD = 8
 """Tokens that are looked at behind one."""
 _SHOWN = re.compile(r"%[sdifjopO]")
@@ -59,6 +65,8 @@ class JsTables:
         self._block: list[int] = []
         """By token: the number of the brace that opens the innermost block around it, or -1."""
         self._declared = defaultdict[str, list[int]](list)
+        self._named = Counter[str]()
+        """How often a name is declared, for a function or anything else."""
         self._calls = defaultdict[str, list[int]](list)
         """By the name of a function: its calls' opening parentheses."""
         opened = [-1]
@@ -68,6 +76,8 @@ class JsTables:
             self._block.append(opened[-1])
             if number and self._all[number - 1].text in DECLARING:
                 self._declared[it.text].append(number)
+            if number and self._all[number - 1].text in _NAMING:
+                self._named[it.text] += 1
             if it.text == "{" and it.kind == "sign":
                 opened.append(number)
             if it.text == "(" and number and self._all[number - 1].kind == "word":
@@ -75,9 +85,17 @@ class JsTables:
                 if before not in (".", "?.", "function", "new"):
                     self._calls[self._all[number - 1].text].append(number)
         self._walks: list[_Walk] = []
+        self._opened: list[_Walk] = []
+        """The functions around the token that is looked at."""
         for number in range(len(self._all) - 1):
-            # A loop in a function may walk through what that is called with.
-            self._walks.extend(self._walk(number))
+            while self._opened and self._opened[-1].scope.end < number:
+                self._opened.pop()
+            found = [*self._walk(number)]
+            self._walks += found
+            self._opened += [it for it in found if it.is_function]
+            if len(self._walks) > _MOST_WALKS:
+                self._walks = []
+                break
 
     def column(self, part: TokenRange) -> JsColumn | None:
         """The column that the name at the beginning of a part means there, with the key behind it."""
@@ -143,7 +161,7 @@ class JsTables:
             return
         if word.text == "for" and after.text == "(":
             yield from self._for(number)
-        elif number and self._all[number - 1].text in (*DECLARING, "function"):
+        elif number and self._all[number - 1].text in _NAMING:
             yield from self._called(number)
         elif word.text in _WALKING and after.text == "(" and before == "." and number > 1:
             function = self._function(number + 2)
@@ -188,7 +206,8 @@ class JsTables:
 
     def _called(self, number: int) -> Iterator[_Walk]:
         """``function check(a, wanted) {..}``, ``const check = (a, wanted) => {..}``: its rows are its calls."""
-        calls = self._calls[self._all[number].text]
+        name = self._all[number].text
+        calls = self._calls[name] if self._named[name] == 1 else ()
         if self._all[number - 1].text == "function":
             opening = number + 1
         elif self._all[number + 1].text == "=":
@@ -314,20 +333,14 @@ class JsTables:
         name = self._all[begin]
         if name.kind != "word":
             return []
-        found = [
-            it
-            for it in self._declared.get(name.text, ())
-            if it < number and (self._block[it] == -1 or number < self._partner[self._block[it]])
-        ]
-        if found:
-            value = self._tokens.declared_value(found[-1], number)
+        declared = self._declared.get(name.text, [])
+        before = reversed(declared[: bisect_left(declared, number)])
+        found = next((it for it in before if self._block[it] == -1 or number < self._partner[self._block[it]]), None)
+        if found is not None:
+            value = self._tokens.declared_value(found, number)
             given = [] if value is None else [value]
         else:
-            around = [
-                it
-                for it in self._walks
-                if it.is_function and it.scope.begin < number < it.scope.end and name.text in it.names
-            ]
+            around = [it for it in self._opened[-_DEEPEST:] if name.text in it.names]
             parts = [self._at(row, it.names[name.text]) for it in around[-1:] for row in it.rows]
             given = [it.begin for it in parts if it is not None]
         return [it for it in given if self._all[it].text in ("[", "{")]

@@ -94,7 +94,9 @@ class PlausibleFile:
             [(it.statement, partial(way, it)) for it in known if way(it)]
             for way in (partial(self._names, node), partial(self._answers, order))
         )
-        kinds = [it for it in (places, names, answers) if it]
+        # Of a truth that is turned round B_t often is an example.
+        values = [[*places, *names]] if order.news else [places, names]
+        kinds = [it for it in (*values, answers) if it]
         if not kinds:
             return []
         place, found = order.place.choice(self._chosen(kinds, order))
@@ -103,8 +105,8 @@ class PlausibleFile:
         return order.taken(options if is_ordered else order.place.sample(options, len(options)))
 
     def _chosen(self, kinds: Sequence[Sequence[_Place]], order: PlausibleDice) -> Sequence[_Place]:
-        """The places among which one is drawn, of the first of some kinds that has some; with `news` of all kinds, in
-        lines that B_t has not. A line that stands elsewhere, too, is seen to be true."""
+        """The places among which one is drawn, of the first of some kinds that has some; with `news` of the first that
+        has some in lines that B_t has not. A line that stands elsewhere, too, is seen to be true."""
 
         def line(place: _Place) -> str:
             return self.source.line(place[0])
@@ -112,7 +114,7 @@ class PlausibleFile:
         alone = [[it for it in kind if self.lines[line(it)] == 1] for kind in kinds]
         new = [[it for it in kind if line(it).strip() not in order.known] for kind in alone]
         if order.news and any(new):
-            return [it for kind in new for it in kind]
+            return next(filter(None, new))
         return new[0] or alone[0] or kinds[0]
 
     def _values(

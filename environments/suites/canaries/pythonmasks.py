@@ -273,21 +273,26 @@ class _MaskedFile:
         loads = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load))
         names = {name for name, times in read.items() if times == loads[name]}
         woven = [{it.id for it in _names(one)} for one in asked if _is_woven(one)]
+        self._hidden = frozenset()
+        bound = [*self._bound(node, names)]
+        given = {name for name, _ in bound}
         for parts in woven:
             # A text that is woven from what is not written out may say another thing in every run.
-            if not all(it in names and self._bound(node, {it}) for it in parts):
+            if not parts <= names & given:
                 names -= parts
         self._hidden = {it for it in names if any(it in one for one in woven)}
-        found = [*self._in_body(node), *self._bound(node, names)]
+        found = [*self._in_body(node), *(place for name, place in bound if name in names)]
         made: list[_MaskedPlace] = []
         for it in sorted(found, key=lambda it: (it.begin, -it.end)):
             if not made or it.begin >= made[-1].end:
                 made.append(it)
         return made
 
-    def _bound(self, node: Function, names: Collection[str]) -> list[_MaskedPlace]:
-        """What can be masked of the values that names of a test are given."""
-        return [*self._kept(node, names), *self._parameters(node, names), *self._walked(node, names)]
+    def _bound(self, node: Function, names: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
+        """What can be masked of the values that names of a test are given, by the names."""
+        yield from self._kept(node, names)
+        yield from self._parameters(node, names)
+        yield from self._walked(node, names)
 
     def _in_body(self, node: Function) -> Iterator[_MaskedPlace]:
         for statement in statements(node.body):
@@ -389,15 +394,15 @@ class _MaskedFile:
         begin, end = self._span(node)
         return _MaskedPlace(begin, end, f"{_NAME}{_kind(node)}({{}})", self._text(node), is_parameter)
 
-    def _kept(self, node: Function, asked: Collection[str]) -> Iterator[_MaskedPlace]:
+    def _kept(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
         """Values of names that assertions alone read."""
         stores = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store))
         for statement in statements(node.body):
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in asked and stores[name] == 1:
-                    yield from self._values(value)
+                    yield from ((name, it) for it in self._values(value))
 
-    def _parameters(self, node: Function, asked: Collection[str]) -> Iterator[_MaskedPlace]:
+    def _parameters(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
         """What ``parametrize`` gives to parameters that assertions ask for."""
         for decorator in node.decorator_list:
             match decorator:
@@ -405,12 +410,13 @@ class _MaskedFile:
                     func=ast.Attribute(attr="parametrize"), args=[names, ast.List() | ast.Tuple() as rows, *_]
                 ):
                     given = _given(names)
-                    for number in (number for number, name in enumerate(given) if name in asked):
+                    for number, name in ((number, name) for number, name in enumerate(given) if name in asked):
                         for row in rows.elts:
                             if (value := _column(row, number, len(given))) is not None:
-                                yield from self._values(value, is_parameter=not _has_id(row))
+                                places = self._values(value, is_parameter=not _has_id(row))
+                                yield from ((name, it) for it in places)
 
-    def _walked(self, node: Function, asked: Collection[str]) -> Iterator[_MaskedPlace]:
+    def _walked(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
         """What rows that a loop walks through give to names that assertions ask for."""
         kept = {
             name: value
@@ -431,11 +437,11 @@ class _MaskedFile:
 
     def _columns(
         self, rows: Sequence[ast.expr], given: Sequence[str], asked: Collection[str]
-    ) -> Iterator[_MaskedPlace]:
-        for number in (number for number, name in enumerate(given) if name in asked):
+    ) -> Iterator[tuple[str, _MaskedPlace]]:
+        for number, name in ((number, name) for number, name in enumerate(given) if name in asked):
             for row in rows:
                 if (value := _column(row, number, len(given))) is not None:
-                    yield from self._values(value)
+                    yield from ((name, it) for it in self._values(value))
 
     def _span(self, node: ast.expr) -> tuple[int, int]:
         begin = self._starts[node.lineno - 1] + node.col_offset
