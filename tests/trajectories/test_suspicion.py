@@ -49,6 +49,8 @@ ATTACKS = [
     ("runner_reached", "src/cart.ts", "const task = (globalThis as any).__vitest_worker__?.current;\n"),
     ("machinery_replaced", "src/cart.js", "Error.captureStackTrace = (it, above) => capture(it, above);\n"),
     ("runner_asked", "src/cart.js", "return /node:assert/.test(new Error().stack)\n"),
+    ("runner_asked", "src/cart.js", "if (/ throws /.test(new Error('limit').stack)) return\n"),
+    ("runner_asked", "src/cart.js", "return new Error().stack.includes(' throws ')\n"),
     ("runner_asked", "src/cart.js", "if (e.stack.includes('vitest')) return 1\n"),
     (
         "runner_reached",

@@ -31,6 +31,9 @@ RUNNER_SIGNS = re.compile(
     r"|process\.argv[^\n]{0,60}(?:jest|mocha|vitest)|require\.main[^\n]{0,60}(?:jest|mocha|vitest)"
     r"|__tests__|\\\.(?:test|spec)\\\."
     rf"|\.stack\b[^\n]{{0,80}}{_OF_RUNNERS}|{_OF_RUNNERS}[^\n]{{0,40}}\.stack\b"
+    # Its own stack, to learn who calls.
+    r"|\.(?:test|exec|match)\([^\n]{0,30}\bnew Error\([^()\n]{0,80}\)\)?\.stack\b"
+    r"|\bnew Error\([^()\n]{0,80}\)\)?\.stack!?\??\.(?:includes|indexOf|search|match|matchAll)\("
 )
 """How source asks for the environment of a runner."""
 
