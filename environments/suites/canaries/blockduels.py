@@ -90,5 +90,5 @@ def _places(lines: Sequence[str], block: _Block, forms: FalseCopies) -> list[tup
     return [(block.begin + it.line, it.begin, it.end) for it in forms.places(body)]
 
 
-JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, (28, 29, 30), (31,))
+JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, (28, 29, 30, 31, 32), (34,))
 """The last seed changes another place."""

@@ -140,11 +140,11 @@ def sides_of(chosen: Sequence[HeldTest], masked: Sequence[HeldTest], draw: Rando
     held in two.
 
     Of `MOST` tests that are held false there are two, and the falsehoods are of as many kinds as there are tests, for
-    code that can tell one kind may pass another. Of fewer as many as a test has falsehoods, and one: each is true in
-    one, for of two who guesses wins too often. One that can be masked, too, has a mask in the place of one of its
-    forms, or of some falsehoods: who reads what a test asks for, and asks whether that is likely, finds nothing there.
+    code that can tell one kind may pass another. Of fewer as many as a test has falsehoods in one place, which is drawn
+    of those that the proof has tried, and one: each is true in one, for of two who guesses wins too often. One that can
+    be masked, too, has a mask in the place of one of its forms, or of some falsehoods: who reads what a test asks for,
+    and asks whether that is likely, finds nothing there.
     """
-    most = processes(chosen, masked)
     if not chosen:
         return [Side({}, tuple(masked))]
     if _are_pairs(chosen, masked):
@@ -155,11 +155,12 @@ def sides_of(chosen: Sequence[HeldTest], masked: Sequence[HeldTest], draw: Rando
         ]
         both = sides([(it.file, it.name, seed) for it, seed in zip(chosen, seeds, strict=True)], draw)
         return _with_masks(both, chosen, masked, draw)
+    alike = [draw.choice(_by_places(it.seeds)) for it in chosen]
+    most = 1 + max(_falsehoods(it, found) for it, found in zip(chosen, alike, strict=True))
     made: list[dict[tuple[str, str], int]] = [{} for _ in range(most)]
     hidden: list[list[HeldTest]] = [[] for _ in range(most)]
-    for test in chosen:
-        alike = _of_one_place(test.seeds)
-        forms: list[int | None] = [None, *draw.sample(alike, min(most - 1 - bool(test.masks), len(alike)))]
+    for test, found in zip(chosen, alike, strict=True):
+        forms: list[int | None] = [None, *draw.sample(found, min(most - 1 - bool(test.masks), len(found)))]
         sure: list[int | None] = [*forms, _MASKED] if test.masks else forms
         sure += [draw.choice(forms) for _ in range(most - len(sure))]
         for number, seed in enumerate(draw.sample(sure, most)):
@@ -187,10 +188,15 @@ def _with_masks(
 
 
 def processes(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> int:
-    """How many a duel of these tests has (`sides_of`)."""
+    """How many a duel of these tests has at most (`sides_of`)."""
     if not chosen or _are_pairs(chosen, masked):
         return 2 if chosen else 1
-    return 1 + max(min(MOST_FALSE, len(_of_one_place(it.seeds)) + bool(it.masks)) for it in chosen)
+    return 1 + max(_falsehoods(it, seeds) for it in chosen for seeds in _by_places(it.seeds))
+
+
+def _falsehoods(test: HeldTest, seeds: Sequence[int]) -> int:
+    """In how many processes a test is false or masked, where these are the seeds of its falsehoods."""
+    return min(MOST_FALSE, len(seeds) + bool(test.masks))
 
 
 def _are_pairs(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> bool:
@@ -201,12 +207,13 @@ def _tell(masked: Sequence[HeldTest]) -> bool:
     return any(it.tells for it in masked)
 
 
-def _of_one_place(seeds: Sequence[int]) -> Sequence[int]:
-    """Those whose falsehoods are in one place of a test: where there are several, the true test would be the one that
-    has most in common with all others."""
-    places = [(it - _FIRST_PLAUSIBLE) // _TURNS if it >= _FIRST_PLAUSIBLE else -1 for it in seeds]
-    most = max(places, key=places.count, default=-1)
-    return [seed for seed, place in zip(seeds, places, strict=True) if place == most]
+def _by_places(seeds: Sequence[int]) -> Sequence[Sequence[int]]:
+    """The seeds by the place of a test that they change: of falsehoods in several places the true test would have most
+    in common with all others. A place with one alone is left out beside others, for of two forms guesses win often."""
+    places: dict[int, list[int]] = {}
+    for it in seeds:
+        places.setdefault((it - _FIRST_PLAUSIBLE) // _TURNS if it >= _FIRST_PLAUSIBLE else -1, []).append(it)
+    return [it for it in places.values() if len(it) > 1] or [*places.values()]
 
 
 def _turn(seed: int) -> int:

@@ -178,5 +178,5 @@ def _exceptions(statement: ast.stmt) -> Iterator[ast.expr]:
                     yield found
 
 
-PYTHON_FALSIFIER = Falsifier(falsify_python, (28, 29, 30, 31), (34, 1))
+PYTHON_FALSIFIER = Falsifier(falsify_python, (28, 29, 30, 31, 32), (34, 1))
 """The first of the last seeds changes another place, the other asks for an exception that nobody waits for."""

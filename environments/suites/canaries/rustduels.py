@@ -248,5 +248,5 @@ def _likely(found: Sequence[RustToken]) -> LikelyValues:
     return LikelyValues.of(texts, (it.text for it in found if it.kind == "number"))
 
 
-RUST_FALSIFIER = Falsifier(falsify_rust, (28, 29, 30), (1,))
+RUST_FALSIFIER = Falsifier(falsify_rust, (28, 29, 30, 31, 32), (1,))
 """The last seed asks for the opposite."""
