@@ -312,16 +312,22 @@ class Case(unittest.TestCase):
             raise SystemExit
         with self.assertRaises(errors[0]):
             raise Own("three")
+        self.assertRaises(LookupError, raises, "four", of=Own)
+        self.assertRaises(Exception, raises, "five", of=Own)
+
+def raises(text, of):
+    raise of(text)
 
 errors = [Own]
 assert unittest.TextTestRunner().run(Case("test_it")).wasSuccessful()
 """
     report = tmp_path / "report"
     made = mask_python(text, Masking(str(report), 0, lambda name: None))
-    assert made.literals == {"test_it": ("'KeyError'", '"one"')}
+    assert made.literals == {"test_it": ("'KeyError'", '"one"', "'LookupError'")}
+    assert '_PrchainMask(2).calls(self.assertRaises, raises, "four", of=Own)' in made.text
     subprocess.run([sys.executable, "-I", "-c", made.text], check=True, capture_output=True)
     found = told(report.read_text())
-    assert found[0] == {'~["Own", "KeyError", "LookupError", "Exception", "BaseException", "object"]'}
+    assert found[0] == found[2] == {'~["Own", "KeyError", "LookupError", "Exception", "BaseException", "object"]'}
     assert (wanted := to_tell("'KeyError'", found[0])) is not None and agrees(wanted, {'~["KeyError", "object"]'})
     assert not agrees(wanted, {'~["ValueError", "KeyErrors", "object"]'}) and not agrees(wanted, ())
 

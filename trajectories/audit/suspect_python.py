@@ -56,6 +56,14 @@ _TEXTS = frozenset({"line", "code_context"})
 _DEEP = frozenset({"f_locals", "f_trace", "tb_frame", "co_consts", "co_names"})
 """Of frames and of code objects: what a caller holds, and the words and values that it is made of."""
 _OF_LINES = frozenset({"linecache.getline", "linecache.getlines", "tokenize.open"})
+"""Read the text of a file that runs, which is the caller's or the own one."""
+_NAMED = frozenset(
+    ["get_objects", "get_referrers", "get_referents", "settrace", "setprofile", "addaudithook", "_getframe"]
+)
+"""Asked of a module by ``getattr`` these are meant not to be found."""
+_ROUND_TRIPS = re.compile(r"(?:pickle|copyreg|marshal)\.[a-z]\w*")
+"""Functions of the standard library by which tests see what an object is."""
+_ASSERTION = re.compile(r"assert[A-Z]\w*")
 _READERS = _OF_LINES | {"open", "io.open", "pathlib.Path"}
 """Given the file of a running function they read a caller's text."""
 _PROBES = frozenset({"RWF_NOWAIT", "mincore", "posix_fadvise", "POSIX_FADV_DONTNEED"})
@@ -124,9 +132,7 @@ def _places(tree: ast.Module, *, at_import: bool) -> Iterator[_Place]:
         if id(node) in typing_only:
             continue
         if function_of.get(id(node)) in looks_up and id(node) not in prose:
-            if (isinstance(node, ast.Attribute) and node.attr in _TEXTS) or (
-                isinstance(node, ast.Call) and names(node.func) in _OF_LINES
-            ):  # it reads what its callers say
+            if isinstance(node, ast.Attribute) and node.attr in _TEXTS:  # it reads what its callers say
                 yield _Place(SuspicionRule.RUNNER_REACHED, node, (unparsed(node),))
             text = (text_of(node) or "")[:200]
             if _TESTISH.search(text):  # it looks for tests among its callers
@@ -241,6 +247,10 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
     match node:
         case ast.Attribute() | ast.Name() if names(node) in _REACHES and not isinstance(node.ctx, ast.Store):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (names(node).rpartition(".")[2],))
+        case ast.Attribute(attr=attr, ctx=ast.Store()) if _ASSERTION.fullmatch(attr) or _ROUND_TRIPS.fullmatch(
+            names(node)
+        ):
+            yield _Place(SuspicionRule.MACHINERY_REPLACED, node, (attr,))
         case ast.Attribute(attr=attr, ctx=ctx) if attr in _DEEP | _PROBES or (
             attr in ("__code__", "cell_contents") and isinstance(ctx, ast.Store)
         ):
@@ -249,7 +259,9 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
             isinstance(it, ast.Attribute) and it.attr == "f_back" for it in ast.walk(node)
         ):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, ("f_back",))
-        case ast.Call(func=ast.Name(id="getattr"), args=[_, part, *_]) if joined(part) in _DEEP | {"f_back"}:
+        case ast.Call(func=func) if names(func) in {*_OF_LINES, "traceback.StackSummary.extract", "types.CellType"}:
+            yield _Place(SuspicionRule.RUNNER_REACHED, node, (names(func).rpartition(".")[2],))
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, part, *_]) if joined(part) in _DEEP | _NAMED | {"f_back"}:
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (joined(part),))
         case ast.Call(func=func, args=args) if names(func) in _READERS and any(
             isinstance(it, ast.Attribute) and it.attr == "co_filename" for arg in args for it in ast.walk(arg)

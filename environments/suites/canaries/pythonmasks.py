@@ -142,6 +142,10 @@ class _PrchainMask(object):
         self.is_class = True
         return self
 
+    def calls(self, waiting, run, *args, **more):
+        with self.caught(waiting(Exception)):
+            run(*args, **more)
+
     def __enter__(self):
         return self.waiting.__enter__()
 
@@ -329,6 +333,11 @@ class _MaskedFile:
         match call.args:
             case [first, second, *_] if name in _EQUALITIES:
                 yield from self._values(_wanted(first, second))
+            case [ast.Name() | ast.Attribute() as kind, _, *_] if (
+                name in _CATCHING and called(kind) not in _NO_EXCEPTIONS
+            ):
+                begin, end = self._span(call.func)[0], self._span(kind)[1]
+                yield _MaskedPlace(begin, end, f"{_NAME}({{}}).calls({self._text(call.func)}", repr(called(kind)))
             case [ast.Constant(value=str() | bytes()) as first, second, *_] if name in _HOLDING:
                 yield self._asking(call, first, "inside", second)
             case [first, ast.Constant(value=str()) as second, *_] if name in _FINDING:
@@ -517,7 +526,7 @@ def _asked_by(left: ast.expr, right: ast.expr) -> Iterator[ast.expr]:
 def _given_to_helper(call: ast.Call) -> Iterator[ast.expr]:
     """What a helper that asserts may ask for."""
     name = called(call)
-    if name.lower().startswith(_ASSERTING) and name not in OPPOSITE_METHODS and name not in _RAISING:
+    if name.lower().startswith(_ASSERTING) and name not in {*OPPOSITE_METHODS, *_RAISING, *_CATCHING}:
         yield from call.args[1:]
         yield from (it.value for it in call.keywords if (it.arg or "").startswith(_EXPECTED))
 
