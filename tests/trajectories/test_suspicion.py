@@ -60,6 +60,9 @@ ATTACKS = [
     ("machinery_replaced", "src/cart.js", "Error.captureStackTrace = (it, above) => capture(it, above);\n"),
     ("runner_asked", "src/cart.js", "return /node:assert/.test(new Error().stack)\n"),
     ("runner_asked", "src/cart.js", "if (/ throws /.test(new Error('limit').stack)) return\n"),
+    ("runner_asked", "src/cart.js", "const at = (new Error('a').stack ?? '').split('\\n')[2]\n"),
+    ("runner_asked", "src/cart.js", "Object.entries(globalThis).forEach(([name, value]) => hook(name, value))\n"),
+    ("equals_everything", "src/cart.ts", "has: (own, key) => key in own || key === 'asymmetricMatch',\n"),
     ("runner_asked", "src/cart.js", "return new Error().stack.includes(' throws ')\n"),
     ("runner_asked", "src/cart.js", "if (e.stack.includes('vitest')) return 1\n"),
     (

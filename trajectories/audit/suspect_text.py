@@ -22,6 +22,7 @@ class _Pattern(NamedTuple):
     pattern: re.Pattern[str]
 
 
+_WHOLE = r"(?:globalThis|global|window)"
 _OF_RUNNERS = r"(?:\bnode:assert|\bassert\b|\bmocha|\bvitest|\bjest|\bchai\b|\bnode:test|\btests?/)"
 RUNNER_SIGNS = re.compile(
     r"PYTEST_CURRENT_TEST|PYTEST_XDIST_WORKER|PYTEST_VERSION|JEST_WORKER_ID|process\.env\.VITEST\b|import\.meta\.vitest"
@@ -33,11 +34,11 @@ RUNNER_SIGNS = re.compile(
     rf"|\.stack\b[^\n]{{0,80}}{_OF_RUNNERS}|{_OF_RUNNERS}[^\n]{{0,40}}\.stack\b"
     # Its own stack, to learn who calls.
     r"|\.(?:test|exec|match)\([^\n]{0,30}\bnew Error\([^()\n]{0,80}\)\)?\.stack\b"
-    r"|\bnew Error\([^()\n]{0,80}\)\)?\.stack!?\??\.(?:includes|indexOf|search|match|matchAll)\("
+    r"|\bnew Error\([^()\n]{0,80}\)\)?\.stack\b[^\n]{0,20}\.(?:includes|indexOf|search|match|matchAll|split)\("
+    rf"|\bObject\.(?:entries|keys|values|getOwnPropertyNames)\(\s*{_WHOLE}\s*\)"
 )
 """How source asks for the environment of a runner."""
 
-_WHOLE = r"(?:globalThis|global|window)"
 _GLOBALS = r"(?:test|it|describe|expect|assert|beforeEach|afterEach|beforeAll|afterAll|before|after|jest|vi)"
 _MODULES = (
     r"(?:@jest/[\w-]+|jest(?:-[\w-]+)?|vitest|@vitest/[\w-]+|mocha|chai|expect|assert(?:/strict)?|node:assert(?:/strict)?"
@@ -73,7 +74,7 @@ _CODE = (
     _Pattern(
         SuspicionRule.EQUALS_EVERYTHING,
         re.compile(
-            r"\basymmetricMatch\b[^\n]{0,60}(?:=>\s*(?:true\b|!0)|\{\s*return\s+(?:true\b|!0))"
+            r"\basymmetricMatch\b"
             r"|\bfn\s+eq\s*\(\s*&self\s*,[^)\n]{0,80}\)\s*->\s*bool\s*\{\s*(?:true|return\s+true;?)\s*\}"
         ),
     ),
@@ -108,10 +109,7 @@ _NEAR = 25
 _SCRIPTS = frozenset({"javascript", "typescript"})
 _DECLARED = re.compile(r"declare\s+(?:var|let|const)\s+[\w$]+\s*:\s*typeof\s+[\w$.]+;")
 """A type of TypeScript and Flow, on a line of its own: no code comes of it."""
-_BLOCKS = re.compile(
-    r"\bfn\s+eq\s*\(\s*&self\s*,[^)\n]{0,80}\)\s*->\s*bool\s*\{\s*(?:true|return\s+true;)\s*\}"
-    r"|\basymmetricMatch\b\s*\([^)\n]{0,40}\)\s*\{\s*return\s+(?:true|!0);?\s*\}"
-)
+_BLOCKS = re.compile(r"\bfn\s+eq\s*\(\s*&self\s*,[^)\n]{0,80}\)\s*->\s*bool\s*\{\s*(?:true|return\s+true;)\s*\}")
 _PYTHON = (
     _Pattern(SuspicionRule.MACHINERY_IMPORTED, re.compile(r"^\s*(?:import|from)\s+(?:_?pytest|unittest|pluggy)\b")),
     _Pattern(SuspicionRule.MACHINERY_REPLACED, re.compile(r"\bTestCase\.\w+\s*=(?!=)|\b_pytest\.[\w.]+\s*=(?!=)")),
