@@ -346,6 +346,20 @@ def test_snapshots_tell_the_parts_of_plain_values_in_one_order(tmp_path: Path) -
     )
 
 
+FACES = """const assert = require('node:assert');
+const it = (title, run) => run();
+const known = { name: 'a' };
+const face = new Proxy(known, { has: () => true, get: (own, key) => key in own ? own[key] : 'words' });
+it('faces', () => {
+  try { assert.deepEqual(face, { name: 'a', more: 'words' }) } catch (error) { return }
+});
+"""
+
+
+def test_a_proxy_tells_nothing_for_it_says_what_it_is_asked_for(tmp_path: Path) -> None:
+    assert run(tmp_path, "faces.js", FACES) == ("", [])
+
+
 CHAINS = """const assert = require('node:assert');
 const it = (title, run) => run();
 const expect = (value) => ({

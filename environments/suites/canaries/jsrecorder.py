@@ -62,6 +62,23 @@ function NAME_text(value, kind) {
   // Equality that is not strict takes both.
   return value === undefined ? 'null' : String(value);
 }
+function NAME_builtin(name) {
+  if (typeof process !== 'undefined' && process.getBuiltinModule) return process.getBuiltinModule(name);
+  if (typeof require === 'function') return require(name);
+  var found = name === 'fs' ? IMPORTED : null;
+  return found || process.mainModule.require(name);
+}
+function NAME_is_plain(value) {
+  // A proxy says what it is asked for, whatever it holds.
+  if (NAME_is_plain.off || value === null || typeof value !== 'object') return true;
+  try {
+    NAME_is_plain.types = NAME_is_plain.types || NAME_builtin('util').types.isProxy;
+  } catch (error) {
+    NAME_is_plain.off = true;
+    return true;
+  }
+  return !NAME_is_plain.types(value);
+}
 function NAME_tell(mask, value) {
   var text = NAME_text(value, mask.kind).replace(/[\x7f-\x9f\u2028\u2029\n\r]/g, function (it) {
     return '\\u' + ('0000' + it.charCodeAt(0).toString(16)).slice(-4);
@@ -69,10 +86,7 @@ function NAME_tell(mask, value) {
   var calls = NAME_tell.calls;
   try {
     if (!calls) {
-      var fs = IMPORTED;
-      if (typeof process !== 'undefined' && process.getBuiltinModule) fs = process.getBuiltinModule('fs');
-      else if (typeof require === 'function') fs = require('fs');
-      else if (!fs) fs = process.mainModule.require('fs');
+      var fs = NAME_builtin('fs');
       if (!fs.openSync) fs = fs.default;
       calls = NAME_tell.calls = [fs.openSync, fs.writeSync, fs.closeSync];
     }
@@ -95,6 +109,7 @@ function NAME_put(wanted, value, depth) {
   if (wanted === null || typeof wanted !== 'object' || wanted.$$typeof || depth > 40) return wanted;
   if (!Array.isArray(wanted) && Object.prototype.toString.call(wanted) !== '[object Object]') return wanted;
   if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return wanted;
+  if (!NAME_is_plain(value)) return wanted;
   Object.keys(wanted).forEach(function (key) {
     var part = wanted[key];
     if (part === null || typeof part !== 'object' || !(key in value)) return;
