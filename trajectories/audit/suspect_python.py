@@ -250,7 +250,7 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
         case ast.Attribute(attr=attr, ctx=ast.Store()) if _ASSERTION.fullmatch(attr) or _ROUND_TRIPS.fullmatch(
             names(node)
         ):
-            yield _Place(SuspicionRule.MACHINERY_REPLACED, node, (attr,))
+            yield _Place(SuspicionRule.MACHINERY_REPLACED, node, (f"{unparsed(node)} =",))
         case ast.Attribute(attr=attr, ctx=ctx) if attr in _DEEP | _PROBES or (
             attr in ("__code__", "cell_contents") and isinstance(ctx, ast.Store)
         ):
