@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments import duelling, edited_trees
+from environments import duelling, edited_trees, workplace
 from environments.duelling import GradingSuite
 from environments.edited_trees import EditedTrees
 from environments.graded_runs import graded_run
@@ -397,6 +397,35 @@ def test_shared_files_are_read_after_all_where_the_sandbox_that_reads_them_besid
     monkeypatch.setattr(LocalSandbox, "shared", ("/tmp",))
     run = GradingSuite(world.suite(), Random(7)).run(world.chain.stages[0].landed, expected(world))
     assert set(run.statuses.values()) == {Status.passed} and len({id(it) for it in readers}) == len(readers) == 2
+
+
+def test_names_that_hidden_tests_looked_for_are_forgotten_with_each_sandbox_that_ran_them(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, forgotten, closed = list[Sandbox](), list[Sandbox](), list[Sandbox]()
+    close = LocalSandbox.close
+
+    def recorded(sandbox: Sandbox, *given: Any, **more: Any) -> Any:
+        ran.append(sandbox)
+        return run_tests(sandbox, *given, **more)
+
+    def end(self: LocalSandbox) -> None:
+        closed.append(self)
+        close(self)
+
+    def forget(self: LocalSandbox) -> None:
+        assert self not in closed
+        forgotten.append(self)
+
+    monkeypatch.setattr(edited_trees, "run_tests", recorded)
+    monkeypatch.setattr(workplace, "run_tests", recorded)
+    monkeypatch.setattr(LocalSandbox, "close", end)
+    monkeypatch.setattr(LocalSandbox, "forget_names", forget)
+    landed = world.chain.stages[0].landed
+    graded_run(GradingSuite(world.suite(), Random(7)), landed, expected(world))
+    assert {id(it) for it in forgotten} == {id(it) for it in ran} and len(forgotten) >= 2
+    world.suite().run(landed)
+    assert forgotten[-1] is ran[-1]
 
 
 def test_what_fails_alone_and_passes_among_all_has_to_win_two_more_duels(

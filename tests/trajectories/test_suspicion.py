@@ -359,6 +359,8 @@ def test_hostile_text_raises_nothing(path: str, before: str, after: str) -> None
         ("a.py", f"x == {' + '.join(['a'] * 300)}\n"),
         ("a.js", "/* * "),
         ("a.js", "x.\n"),
+        ("a.js", "at = e.stack.split('x'); fs.readFileSync(at)\n"),
+        ("a.js", "x = new Error('a').stack Object.entries( globalThis "),
         ("a.js", "asymmetricMatch( typeof expect require.main process.argv globalThis['test'\n"),
         ("a.rs", "fn eq(&self, o: &A) -> bool {\n    true\n}\n"),
     ],

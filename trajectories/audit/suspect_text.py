@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -153,8 +154,10 @@ def text_suspicions(file: ChangedFile, *, language: str) -> Iterator[Suspicion]:
 def _callers_read(file: ChangedFile, texts: list[str]) -> Iterator[Suspicion]:
     """Where a file is read near a look at who calls: what a caller asks for stands there."""
     looks = [number for number, text in enumerate(texts) if _CALLERS.search(text[:_LONGEST_LINE])]
-    for number, text in enumerate(texts):
-        near = [it for it in looks if abs(it - number) <= _NEAR] if _READ.search(text[:_LONGEST_LINE]) else []
+    for number, text in enumerate(texts) if looks else ():
+        if not _READ.search(text[:_LONGEST_LINE]):
+            continue
+        near = looks[bisect_left(looks, number - _NEAR) : bisect_right(looks, number + _NEAR)]
         if near and not file.added.isdisjoint({number + 1, *(it + 1 for it in near)}):
             yield Suspicion(SuspicionRule.RUNNER_REACHED, file.path, number + 1, text, (text,))
 

@@ -284,7 +284,7 @@ class _MaskedFile:
             # A text that is woven from what is not written out may say another thing in every run.
             if not parts <= names & given:
                 names -= parts
-        self._hidden = {it for it in names if any(it in one for one in woven)}
+        self._hidden = names.intersection(*[{it for one in woven for it in one}])
         found = [*self._in_body(node), *(place for name, place in bound if name in names)]
         made: list[_MaskedPlace] = []
         for it in sorted(found, key=lambda it: (it.begin, -it.end)):
