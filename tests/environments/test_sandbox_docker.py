@@ -173,9 +173,13 @@ class TestDocker(conformance.Conformance, StreamConformance):
             first.exec(f"cat {file} > /dev/null; dd if={file} iflag=nocache count=0")
             before, size = map(int, second.exec(look).text.split())
             assert before < size, "what one does in the memory of the machine, the other sees"
-            read_shared(second)
-            kept, _ = map(int, second.exec(look).text.split())
-            assert kept >= size
+
+            def kept_when_read() -> int:
+                read_shared(second)
+                return int(second.exec(look).text.split()[0])
+
+            # A sandbox of another test that ends meanwhile takes out of memory what it was the first to read.
+            assert max(kept_when_read() for _ in range(3)) >= size
 
     def test_a_missing_image_and_a_missing_engine_have_names(
         self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
