@@ -190,6 +190,7 @@ def _chain_row(proof: ChainProof) -> dict[str, Any]:
             "removed": len(stage.removed),
             "stage_image": stage.stage_image,
             "strength": strength_row(stage.strength) if stage.outcome == PROVED else None,
+            "safeguard": str(stage.baseline.safeguard) if stage.outcome == PROVED else None,
             "seconds": round(stage.seconds, 1),
         }
         for stage in proof.stages
@@ -237,7 +238,8 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
 
 
 def _worth(stage: StageProof) -> str:
-    return f" {stage.strength.worth}" if stage.strength else ""
+    safeguard = str(stage.baseline.safeguard) if stage.outcome == PROVED else ""
+    return "".join(f" {it}" for it in (stage.strength and stage.strength.worth, safeguard) if it)
 
 
 def _ended_words(report: ValidateReport) -> str:

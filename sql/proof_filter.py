@@ -13,3 +13,5 @@ class ProofFilter(StrEnum):
     """An F2P test is left that no import alone has hidden."""
     CAUGHT = "caught"
     """The proof is `sql.strength.Worth.STRONG`."""
+    TOLD = "told"
+    """Its grades are guarded as `prchain.core.safeguards.Safeguard.TOLD`."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
 from prchain.core.console.terminal import counted, say
 from prchain.core.errors import UsageError
+from prchain.core.safeguards import Safeguard, safeguard_of
 from sql.outcomes import PROVED
 from sql.proof_filter import ProofFilter
 from sql.store import Transaction
@@ -136,6 +137,8 @@ class Strength:
     cause: str | None = None
     """Why a run that all depends on says nothing, or that there is nothing to undo; None of strengths of before, and
     where that is not so."""
+    safeguard: Safeguard = Safeguard.NONE
+    """What guards grades by the proof, where that was asked for (`read_strengths`); stored beside it."""
 
     @property
     def shares(self) -> Counter[UndoingOutcome]:
@@ -192,10 +195,14 @@ class Strength:
                 return bool(self.own)
             case ProofFilter.CAUGHT:
                 return self.worth is Worth.STRONG
+            case ProofFilter.TOLD:
+                return self.worth is Worth.STRONG and self.safeguard is Safeguard.TOLD
 
     def row(self) -> dict[str, Any]:
         """As `sql.tables.StageTests.strength` holds it."""
-        return asdict(self)
+        values = asdict(self)
+        del values["safeguard"]
+        return values
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -233,12 +240,19 @@ def strength_row(strength: Strength | None) -> dict[str, Any]:
     }
 
 
-def read_strengths(tx: Transaction, chain_id: str | None = None) -> dict[str, dict[int, Strength | None]]:
-    """Chain to the strength of each of its stages whose tests are proved; of one chain, or of all."""
+def read_strengths(
+    tx: Transaction, chain_id: str | None = None, *, safeguards: bool = False
+) -> dict[str, dict[int, Strength | None]]:
+    """Chain to the strength of each of its stages whose tests are proved; of one chain, or of all. With
+    `safeguards` they say what guards grades, too, for which much has to be read."""
     where = {} if chain_id is None else {"chain_id": chain_id}
     found: dict[str, dict[int, Strength | None]] = {}
-    for chain, position, row in tx.rows(StageTests, "chain_id", "position", "strength", outcome=PROVED, **where):
-        found.setdefault(str(chain), {})[int(position)] = Strength.from_row(row) if row else None
+    columns = ("chain_id", "position", "strength", *(["baseline"] if safeguards else []))
+    for chain, position, row, *known in tx.rows(StageTests, *columns, outcome=PROVED, **where):
+        strength = Strength.from_row(row) if row else None
+        if strength is not None and known:
+            strength = replace(strength, safeguard=safeguard_of(known[0]))
+        found.setdefault(str(chain), {})[int(position)] = strength
     return found
 
 
@@ -265,7 +279,7 @@ def meeting(tx: Transaction, chain_ids: Sequence[str], wanted: ProofFilter) -> l
     """Those chains that ``--proof`` takes, in their order: with all of their stages."""
     if wanted is ProofFilter.ANY:
         return list(chain_ids)
-    strengths, imported = read_strengths(tx), imported_chains(tx)
+    strengths, imported = read_strengths(tx, safeguards=wanted is ProofFilter.TOLD), imported_chains(tx)
     stages: dict[str, set[int]] = {}
     for chain, position in tx.rows(ChainStage, "chain_id", "position"):
         stages.setdefault(str(chain), set()).add(int(position))
@@ -281,12 +295,33 @@ def require_proof(tx: Transaction, chain_id: str, wanted: ProofFilter) -> None:
         )
 
 
-def doubts(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
-    """`doubt_words` of the proofs of some chains, each by its weakest stage."""
-    strengths = read_strengths(tx)
-    proved = strengths.keys() - imported_chains(tx)
-    counts = Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in proved)
-    return doubt_words(counts, "chain", ", each by its weakest stage")
+def doubts(tx: Transaction, chain_ids: Collection[str], wanted: ProofFilter) -> tuple[str, ...]:
+    """Lines on what is not to be believed of the proofs of some chains that ``--proof`` takes: `doubt_words`, each by
+    its weakest stage, where it asks for nothing, and `unguarded` where it does not ask for that."""
+    found = None
+    if wanted is ProofFilter.ANY:
+        strengths = read_strengths(tx)
+        proved = strengths.keys() - imported_chains(tx)
+        counts = Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in proved)
+        found = doubt_words(counts, "chain", ", each by its weakest stage")
+    safeguards = None if wanted is ProofFilter.TOLD else unguarded(tx, chain_ids)
+    return tuple(filter(None, (found, safeguards)))
+
+
+def unguarded(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
+    """One line on what guards the grades of some chains' proved stages; None where a test is held in each."""
+    counts: Counter[Safeguard] = Counter()
+    for chain in {*chain_ids} - imported_chains(tx):
+        for (baseline,) in tx.rows(StageTests, "baseline", outcome=PROVED, chain_id=chain):
+            counts[safeguard_of(baseline)] += 1
+    if not (counts[Safeguard.NONE] or counts[Safeguard.CANARIES]):
+        return None
+    told = ", ".join(f"{counts[name]:,} {name}" for name in Safeguard if counts[name])
+    return (
+        f"what guards the grades of {counted(counts.total(), 'stage')}: {told}; work that only seems to be done may "
+        "pass where no test is held; type `prchain environments validate --renew` where that was proved before tests "
+        "were, or --proof told to leave them out"
+    )
 
 
 def doubt_words(counts: Mapping[Any, int], noun: str, whole: str) -> str | None:
@@ -304,10 +339,10 @@ def doubt_words(counts: Mapping[Any, int], noun: str, whole: str) -> str | None:
     )
 
 
-def say_proofs(doubt: str | None, weak: int, noun: str = "chain") -> None:
-    """Tell of proofs what there is to know, once a command: what `doubts` says, and how many chains ``--proof`` left
+def say_proofs(doubts: Iterable[str | None], weak: int, noun: str = "chain") -> None:
+    """Tell of proofs what there is to know, once a command: the lines of `doubts`, and how many chains ``--proof`` left
     out."""
-    if doubt:
+    for doubt in filter(None, doubts):
         say(f"warning: {doubt}", err=True)
     if weak:
         say(f"{counted(weak, noun)} left out: what the proof is worth is less than --proof asks for", err=True)

@@ -137,13 +137,12 @@ def _chosen(tx: Transaction, options: TaskExportOptions) -> dict[str, tuple[floa
     }
 
 
-def proofs_of_tasks(store: Store, options: TaskExportOptions) -> tuple[str | None, int]:
+def proofs_of_tasks(store: Store, options: TaskExportOptions) -> tuple[tuple[str, ...], int]:
     """What is to know of the proofs of the tasks (`sql.strength.doubts`), and how many ``--proof`` leaves out."""
     with store.reading() as tx:
         chosen = list(_chosen(tx, options))
-        if options.proof is ProofFilter.ANY:
-            return doubts(tx, chosen), 0
-        return None, len(chosen) - len(meeting(tx, chosen, options.proof))
+        taken = meeting(tx, chosen, options.proof)
+        return doubts(tx, taken, options.proof), len(chosen) - len(taken)
 
 
 def outcomes_of_chains(store: Store, options: TaskExportOptions) -> dict[str, int]:

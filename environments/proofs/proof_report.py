@@ -18,6 +18,7 @@ from environments.suites.testruns import LEFT_OUT, TestRun
 from prchain.core.console.reports import WHERE_ASKED
 from prchain.core.console.terminal import counted, listed, say
 from prchain.core.errors import UsageError
+from prchain.core.safeguards import Safeguard
 from sql.chosen import find_chain
 from sql.outcomes import PROVED
 from sql.store import Store
@@ -77,6 +78,8 @@ class StageReport:
     """F2P tests whose masks tell a grade whether work is right."""
     duels: int
     """F2P tests that a grade can hold true and false."""
+    safeguard: str | None
+    """What guards a grade (`prchain.core.safeguards.Safeguard`); None of a stage without a proof."""
     removed: tuple[str, ...]
     earlier_broken: tuple[str, ...]
     tests: Mapping[str, tuple[str, ...]] | None = field(metadata=WHERE_ASKED)
@@ -165,6 +168,7 @@ def _stage_report(
         renamed=sum(map(is_renamed, proof.baseline.slots)),
         telling=sum(it.tells for it in proof.baseline.held),
         duels=sum(bool(it.seeds) for it in proof.baseline.held),
+        safeguard=str(proof.baseline.safeguard) if proof.outcome == PROVED else None,
         earlier_broken=tuple(earlier_broken(proof, earlier)),
         tests=dataclasses.asdict(proof.classes) if tests else None,
         left_out=tuple(sorted({note.removeprefix(LEFT_OUT) for note in notes if note.startswith(LEFT_OUT)})),
@@ -256,7 +260,7 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
         yield f"  {counted(stage.telling, 'test')} masked when work is graded, which tells whether it is right"
     if stage.duels:
         yield f"  {counted(stage.duels, 'test')} can be made false when work passes"
-    if stage.outcome == PROVED and not (stage.canaries or stage.telling or stage.duels):
+    if stage.safeguard == Safeguard.NONE:
         yield "  nothing guards a grade: what makes its tests pass is believed, unless `--gate tests+audit` suspects it"
     if stage.own_plugins:
         yield f"  its own plugins of the runner stay the agent's: {', '.join(stage.own_plugins)}"

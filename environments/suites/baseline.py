@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from environments.suites.canaries.canary import PLANTING, hiding
+from environments.suites.canaries.canary import hiding
 from environments.suites.canaries.duels import HeldTest
 from prchain.core.code.kinds import FileKind, kind_of
+from prchain.core.safeguards import PLANTING, Safeguard, safeguard_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class RunnerBaseline:
     watched: bool = False
     """Whether a reporter on Node looked for functions that are `replaced`; in proofs of before none did."""
     planting: int = 0
-    """The version of the rules that planted them, `environments.suites.canaries.canary.PLANTING`."""
+    """The version of the rules that planted them, `prchain.core.safeguards.PLANTING`."""
     held: tuple[HeldTest, ...] = ()
     """F2P tests that can be held true and false (`environments.suites.canaries.duels`)."""
 
@@ -36,6 +37,11 @@ class RunnerBaseline:
     def slots(self) -> tuple[str, ...]:
         """The `canaries` that the present rules plant; none where other rules did."""
         return (self.canaries or ()) if self.planting == PLANTING else ()
+
+    @property
+    def safeguard(self) -> Safeguard:
+        """What guards grades."""
+        return safeguard_of(self.row())
 
     @property
     def own_plugins(self) -> tuple[str, ...]:

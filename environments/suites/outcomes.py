@@ -148,6 +148,8 @@ class Grade:
     """What the graded copy has from the reference instead (`environments.checkouts.overlay.Overlay.taken_back`)."""
     still_failing: tuple[str, ...] = field(default=(), repr=False)
     """Not in the way of passing: tests that fail on B_t and on M_t."""
+    safeguard: str | None = None
+    """What guarded it (`prchain.core.safeguards.Safeguard`); None where that was not kept."""
     reused: bool = field(default=False, compare=False)
     """Whether it was made for an equal tree before, by the same proof."""
 

@@ -220,8 +220,11 @@ def repository_option(command: _Command) -> _Command:
 
 def proof_option(command: _Command) -> _Command:
     """Add ``--proof``; the values are those of `sql.proof_filter.ProofFilter`."""
-    words = "Only what is proved so. own: by tests that no import alone hid; caught: and undoing the work shows."
-    kind = click.Choice(["any", "own", "caught"])
+    words = (
+        "Only what is proved so. own: by tests that no import alone hid; caught: and undoing the work shows; "
+        "told: and a grade asks for a value that is in none of its processes."
+    )
+    kind = click.Choice(["any", "own", "caught", "told"])
     return option("--proof", type=kind, default="any", show_default=True, heading=WHICH, help=words)(command)
 
 

@@ -19,7 +19,7 @@ import click
 
 from environments.duelling import GradingSuite
 from environments.suites.testruns import TestRun
-from prchain.core.console.terminal import say, say_table
+from prchain.core.console.terminal import counted, say, say_table
 from prchain.core.errors import PrchainError
 from prchain.core.settings import Settings
 from research.grades.stages import ProvedStage, proved_stages
@@ -29,12 +29,12 @@ from research.rows import write_rows
 @dataclass(frozen=True, slots=True)
 class CostRow:
     """One stage: medians over the rounds, in seconds; `tests` are the seconds that tests ran of a plain run, and
-    `held` how many tests a duel can draw from."""
+    `safeguard` is what guards its grades."""
 
     repository: str
     chain: str
     position: int
-    held: int
+    safeguard: str
     tests: float
     plain: float
     grade: float
@@ -62,11 +62,14 @@ def main(db: str | None, only: str, rounds: int, timeout: float, out: Path | Non
     except PrchainError as error:
         raise click.ClickException(str(error)) from None
     write_rows(out, rows)
-    table = [(f"{it.repository} {it.chain[:6]}.{it.position}", it.held, *_figures(it)) for it in rows]
-    say_table(("stage", "held", "tests s", "plain s", "grade s", "ratio"), table)
+    table = [(f"{it.repository} {it.chain[:6]}.{it.position}", it.safeguard, *_figures(it)) for it in rows]
+    say_table(("stage", "safeguard", "tests s", "plain s", "grade s", "ratio"), table)
     if rows:
         all_in_all = sum(it.grade for it in rows) / sum(it.plain for it in rows)
         say(f"ratio: median {median(it.ratio for it in rows):.2f}, of the sums {all_in_all:.2f}")
+        for name in sorted({it.safeguard for it in rows}):
+            ratios = [it.ratio for it in rows if it.safeguard == name]
+            say(f"{name}: median {median(ratios):.2f} of {counted(len(ratios), 'stage')}")
 
 
 def _figures(row: CostRow) -> list[str]:
@@ -90,7 +93,7 @@ def _row(proved: ProvedStage, plains: list[tuple[float, TestRun]], grades: list[
         proved.repository,
         proved.chain,
         proved.stage.position,
-        len(proved.suite.baseline.held),
+        str(proved.suite.baseline.safeguard),
         median(run.seconds for _, run in plains),
         median(seconds for seconds, _ in plains),
         median(seconds for seconds, _ in grades),

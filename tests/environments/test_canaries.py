@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.canary import PLANTING, Canary, CanaryKind, CanaryResults, Planting
+from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResults, Planting
 from environments.suites.canaries.python import plant_python
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
+from prchain.core.safeguards import PLANTING
 from tests.growth import assert_linear
 
 PLAIN = '''"""Tests."""

@@ -22,7 +22,6 @@ from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.duels import HeldTest, Side, drawn, processes, sides_of
 from environments.suites.canaries.masks import (
     ENOUGH,
-    RULES,
     UNWRITTEN,
     Masking,
     agrees,
@@ -34,6 +33,7 @@ from environments.suites.canaries.masks import (
 from environments.suites.canaries.pythonmasks import mask_python
 from environments.suites.testlogs import Status
 from environments.workplace import StageSuite
+from prchain.core.safeguards import MASK_RULES
 from tests.environments.stageworld import Changes, StageWorld, stage_world
 from tests.environments.stageworld import test_file as file_of_tests
 
@@ -430,7 +430,7 @@ def test_a_test_that_tells_needs_one_process_and_others_two_beside_it() -> None:
     baseline = RunnerBaseline(held=(*telling, silent, *plain, HeldTest("c", "d", (1,), ((2, "=3"),), (0, 1))))
     assert RunnerBaseline.from_row((), json.loads(json.dumps(baseline.row()))) == baseline
     assert HeldTest.of(["a", "b", [1]]) == HeldTest("a", "b", (1,)), "as proofs of before have it"
-    assert HeldTest.of([*telling[0][:-1], RULES + 1]) == HeldTest("a", "0", ()), "places of other rules are others"
+    assert HeldTest.of([*telling[0][:-1], MASK_RULES + 1]) == HeldTest("a", "0", ()), "places of other rules are others"
 
 
 LABELS = """KNOWN = {4: "four pounds"}

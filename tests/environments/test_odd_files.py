@@ -26,7 +26,7 @@ from environments.proofs.proof import (
     prove,
 )
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.canary import PLANTING, Canary, CanaryKind
+from environments.suites.canaries.canary import Canary, CanaryKind
 from environments.suites.plaincommands import plain_command
 from environments.suites.reporters.parent_kinds import Cargo, Go, Slow
 from environments.suites.runner import shell_word
@@ -34,6 +34,7 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status, read_events
 from environments.suites.testruns import LEFT_OUT, TestRun, run_tests
 from prchain.core.git.output import name_text, path_name, path_text
+from prchain.core.safeguards import PLANTING
 from prchain.core.swebench.logparsers import LOG_PARSERS
 from tests.environments.test_parent_reporter import program
 from tests.environments.test_testruns import PYTEST, UNITTEST, Shell

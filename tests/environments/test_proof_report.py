@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, TESTS_UNUSABL
 from environments.proofs.proof_report import earlier_broken, proof_report
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_strength
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.canary import PLANTING
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.cli import run
+from prchain.core.safeguards import PLANTING
 from sql.outcomes import PROVED
 from sql.strength import Strength, UndoingKind, UndoingOutcome, Undone
 from sql.tables import BuiltImage, Validation
@@ -38,7 +38,7 @@ def a_run(tail: str, **fields: Any) -> TestRun:
     return TestRun(**{**values, **fields})
 
 
-def failed_proof(world: StageWorld) -> ChainProof:
+def failed_proof(world: StageWorld, slots: Sequence[str] = (f"{ONE}:1", f"{ONE}:r1")) -> ChainProof:
     """A chain whose second stage breaks a test of the first one, and has another one removed upstream."""
     first = StageProof(
         1,
@@ -48,7 +48,7 @@ def failed_proof(world: StageWorld) -> ChainProof:
         recipe="python",
         files=(ONE,),
         classes=ClassifiedTests(f2p=(f"{ONE}::a", f"{ONE}::b", f"{ONE}::c"), p2p=("p",) * 1200),
-        baseline=RunnerBaseline(canaries=(f"{ONE}:r1",), planting=PLANTING),
+        baseline=RunnerBaseline(canaries=tuple(slots), planting=PLANTING),
         seconds=12.0,
     )
     second = StageProof(
@@ -85,8 +85,8 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
         "stage 1 (#1): proved in 12 s",
         "  pytest, 1 test file: F2P 3, P2P 1,200, flaky 0, failing 0",
         "  proof: not_measured; `prchain environments validate --strength` does",
+        "  1 canary among them when work is graded",
         "  1 test by other names when work is graded",
-        "  nothing guards a grade: what makes its tests pass is believed, unless `--gate tests+audit` suspects it",
         "  in prchain/shop--till:1, of packages as of 2024-05-01",
         "  runs: before 1 3 s (out_of_memory), after 1 3 s",
         "stage 2 (#2): earlier_broken in 8 s",
@@ -99,6 +99,15 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
         "  | 9\\x1b[2J",
         "stage 3 (#3): not_reached",
     ]
+
+
+def test_show_says_where_nothing_guards_a_grade(world: StageWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    failed_proof(world, ())
+    assert run(["environments", "show", world.chain_id[:3]]) == 0
+    assert capsys.readouterr().out.count("nothing guards a grade: what makes its tests pass is believed, unless") == 1
+    assert run(["environments", "show", world.chain_id[:3], "--json"]) == 0
+    stages = json.loads(capsys.readouterr().out)["stages"]
+    assert [it["safeguard"] for it in stages] == ["none", None, None]
 
 
 def test_show_tells_what_a_proof_is_worth_and_names_what_nobody_caught(

@@ -17,12 +17,13 @@ import pytest
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.canary import PLANTING, Canary, CanaryKind
+from environments.suites.canaries.canary import Canary, CanaryKind
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
 from prchain.core.errors import SandboxFileError
+from prchain.core.safeguards import PLANTING
 
 FILE = "tests/test_till.py"
 PYTEST = TestCommand(

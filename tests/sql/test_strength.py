@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from prchain.core.safeguards import Safeguard
 from sql.proof_filter import ProofFilter
 from sql.strength import (
     Strength,
@@ -62,7 +65,9 @@ def bodies(*found: tuple[UndoingOutcome, UndoingOutcome], empty: UndoingOutcome 
 )
 def test_worth_and_filters_follow_from_the_counts(found: Strength, worth: Worth, own: bool, caught: bool) -> None:
     assert found.worth is worth
-    assert [found.meets(it) for it in ProofFilter] == [True, own, caught]
+    assert [found.meets(it) for it in ProofFilter] == [True, own, caught, False]
+    told = replace(found, safeguard=Safeguard.TOLD)
+    assert [told.meets(it) for it in ProofFilter] == [True, own, caught, caught] and told.row() == found.row()
     assert Strength.from_row(found.row()) == found
     assert strength_row(found)["worth"] == worth and strength_words(strength_row(found)).startswith(worth)
 

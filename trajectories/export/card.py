@@ -54,6 +54,7 @@ class Card:
         self.loss = LossCount()
         self.hidden_tests: Counter[str] = Counter({"passed": 0, "failed": 0, "not_run": 0})
         self.proofs: Counter[str] = Counter()
+        self.safeguards: Counter[str] = Counter()
         self.counted_by: Counter[str] = Counter()
         self.broken_marks: Counter[str] = Counter({"samples": 0, "texts": 0})
         self.replaced: Counter[str] = Counter()
@@ -79,6 +80,7 @@ class Card:
             for stage in sample.stages
         )
         self.proofs.update(stage.proof or "not_proved" for stage in sample.stages)
+        self.safeguards.update(stage.safeguard or "not_kept" for stage in sample.stages if stage.tests is not None)
         self.reasons.update(str(turn.reason) for turn in sample.turns if turn.role == "assistant")
         for turn in sample.turns:
             self.replaced.update(turn.replaced)
@@ -103,6 +105,7 @@ class Card:
             "stages": {str(length): self.stages[length] for length in sorted(self.stages)},
             "hidden_tests": dict(self.hidden_tests),
             "proofs": dict(sorted(self.proofs.items())),
+            "safeguards": dict(sorted(self.safeguards.items())),
             "turns_by_reason": dict(sorted(self.reasons.items())),
             "loss": self.loss.figures(),
             "broken_marks": dict(self.broken_marks),

@@ -69,6 +69,10 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines += ["What the proofs of these tests are worth; one that is import_only says nothing of the work.", ""]
     proofs = [(name.replace("_", " "), count) for name, count in card["proofs"].items()]
     lines += _table(("proof", "stages"), proofs)
+    lines += ["What guards their grades: where a value is told that no process holds, work has to know it.", ""]
+    lines += _table(
+        ("safeguard", "stages"), [(name.replace("_", " "), count) for name, count in card["safeguards"].items()]
+    )
     lines += _pairs(card["pairs"]) if "pairs" in card else []
     lines += ["## Loss", "", f"{loss_words(card['loss'])}. Tokens are those of the texts alone. All messages:", ""]
     lines += _table(("reason", "messages", "tokens", "share", "what"), list(loss_rows(card["loss"])))

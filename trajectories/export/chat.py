@@ -90,7 +90,7 @@ def metadata(sample: Sample, places: Sequence[range] | None = None) -> Json:
 
 
 def _verdict(stage: SampleStage) -> Json:
-    return {name: getattr(stage, name) for name in ("attempts", "score", "tests", "proof", "tree")}
+    return {name: getattr(stage, name) for name in ("attempts", "score", "tests", "proof", "safeguard", "tree")}
 
 
 def _stage(sample: Sample, position: int, message_ranges: Sequence[range]) -> Json:

@@ -249,7 +249,7 @@ def _export_samples(
             )
     count = report.samples.total()
     if options.proof is ProofFilter.ANY:
-        say_proofs(doubt_words(report.card.get("proofs", {}), "proved stage", " in these samples"), 0)
+        say_proofs([doubt_words(report.card.get("proofs", {}), "proved stage", " in these samples")], 0)
     if count or as_json:
         present(as_json, _report_row(report), _print, report, to_stdout=to_stdout)
     if not count:

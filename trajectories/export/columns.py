@@ -39,6 +39,7 @@ METADATA: dict[str, Any] = {
             "score": "float64",
             "tests": "string",
             "proof": "string",
+            "safeguard": "string",
             "tree": "string",
         }
     ],

@@ -83,6 +83,8 @@ class SampleStage:
     """A_t."""
     proof: str | None = None
     """What the proof of its tests is worth (`sql.strength.Worth`); None where they are not proved."""
+    safeguard: str | None = None
+    """What guarded the grade (`prchain.core.safeguards.Safeguard`); None where no tests ran, or that was not kept."""
 
 
 @dataclass(frozen=True, slots=True)

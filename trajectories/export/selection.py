@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from sql.proof_filter import ProofFilter
 from sql.store import Transaction
 from sql.strength import imported_chains, meets, read_strengths
 from trajectories.export.branches import BRANCH, branch_samples
@@ -78,7 +79,8 @@ class SampleSelection:
         undisclosed = [it for it in of_runs if options.scaffolds is not None or it.scaffold != DISCLOSED]
         unbarred = [it for it in undisclosed if options.benchmarks or not it.benchmark]
         labelled = [it for it in unbarred if it.labelled]
-        strengths, imported = read_strengths(tx), imported_chains(tx)
+        strengths = read_strengths(tx, safeguards=options.proof is ProofFilter.TOLD)
+        imported = imported_chains(tx)
         found = [
             it
             for it in labelled

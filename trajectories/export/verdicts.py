@@ -51,7 +51,10 @@ def stages_of(
         if origin is not None and not verdicts:
             accepted[stage.position] = stage.attempts
         proof = proofs.get(stage.position)
-        stages.append(SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree, proof))
+        safeguard = final.grade.get("safeguard") if final else None
+        stages.append(
+            SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree, proof, safeguard)
+        )
     told = tuple(_verdict(verdict) for found in verdicts.values() for verdict in found)
     return StagesOfSample(tuple(stages), told, accepted)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from environments.graded_runs import graded_run
@@ -85,4 +86,4 @@ def graded(
     run = graded_run(chain.suite(stage), tree, expected)
     earlier = chain.task.earlier_f2p(stage.position)
     found = grade(classes, check, run.statuses, earlier_f2p=earlier, cheats=run.cheats, taken_back=run.taken_back)
-    return found, run
+    return replace(found, safeguard=str(tests.baseline.safeguard)), run

@@ -13,7 +13,7 @@ from sql.tables import GradedTree
 from trajectories.identity import digest
 from trajectories.task import ProvedTests, StageTask
 
-_LISTS = frozenset(field.name for field in fields(Grade) if field.name not in {"outcome", "reused"})
+_LISTS = frozenset(field.name for field in fields(Grade) if field.name not in {"outcome", "safeguard", "reused"})
 
 
 class KeptGrades:
@@ -36,7 +36,7 @@ class KeptGrades:
             return None
         values, made_for = found
         lists = {name: tuple(value) for name, value in values.items() if name in _LISTS}
-        return Grade(values["outcome"], **lists, reused=made_for != asker)
+        return Grade(values["outcome"], **lists, safeguard=values.get("safeguard"), reused=made_for != asker)
 
     def keep(self, tree: str, grade: Grade, asker: str | None = None) -> None:
         """Keep the grade of a tree by runs that say something of it."""

@@ -116,7 +116,7 @@ class PendingRollouts:
     """The units that end before anything is asked: the gate needs tests, and those of their chains are not proved."""
     weak: int = 0
     """Number of chains whose proofs are worth less than was asked for."""
-    doubts: str | None = None
+    doubts: tuple[str, ...] = ()
     """What is to know of the proofs of the chains that were taken (`sql.strength.doubts`)."""
 
 
@@ -228,7 +228,7 @@ class RolloutRun:
             strong = meeting(tx, ready, choice.proof)
             chains = strong[: choice.limit]
             rows = read_rows(tx, {chain: texts[chain] for chain in chains})
-            proof_doubts = doubts(tx, chains) if choice.proof is ProofFilter.ANY else None
+            proof_doubts = doubts(tx, chains, choice.proof)
         wanted = choice.units or (
             RolloutUnit(chain_id, sample, choice.parent) for chain_id in chains for sample in range(choice.samples)
         )

@@ -10,10 +10,6 @@ from random import Random
 
 from environments.suites.testlogs import Status
 
-PLANTING = 1
-"""The version of the rules by which canaries are planted, stored with every proof: what a canary of other rules showed
-on the reference says nothing of those of today."""
-
 
 class CanaryKind(StrEnum):
     """What has to become of it."""

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from environments.suites.canaries.falsify import FormDice, PlausibleDice, ValueDice
-from environments.suites.canaries.masks import RULES
 from environments.suites.testlogs import Status
+from prchain.core.safeguards import MASK_RULES
 
 MOST = 3
 """Tests of one grade that are held."""
@@ -80,15 +80,15 @@ class HeldTest(NamedTuple):
     masks: tuple[tuple[int, str], ...] | None = None
     plain: tuple[int, ...] = ()
     tells: bool = False
-    rules: int = RULES
-    """Those of its masks (`environments.suites.canaries.masks.RULES`)."""
+    rules: int = MASK_RULES
+    """Those of its masks (`prchain.core.safeguards.MASK_RULES`)."""
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> HeldTest:
         """From a stored row; by other rules than those of today it has no masks."""
         file, name, seeds, *rest = values
-        masks, plain, tells, rules = rest if len(rest) == _OF_MASKS else (None, (), False, RULES)
-        if masks is None or rules != RULES:
+        masks, plain, tells, rules = rest if len(rest) == _OF_MASKS else (None, (), False, MASK_RULES)
+        if masks is None or rules != MASK_RULES:
             return cls(file, name, tuple(seeds))
         return cls(file, name, tuple(seeds), tuple((place, text) for place, text in masks), tuple(plain), tells)
 

@@ -24,9 +24,6 @@ EQUAL, HOLDS, MATCHES = "=", "~", "%"
 in which what is asked for, a regular expression, has to be found."""
 TOLD_LIMIT = 1 << 20
 """Bytes of a report of masks that are read."""
-RULES = 3
-"""The version of the rules that say which places of a test are masked, and how these are told: a place is known by its
-number alone, so that what a proof by other rules has stored says nothing."""
 COMPUTED = "*"
 """The name of all tests of a file whose titles are not written out there."""
 UNWRITTEN = "*"

@@ -99,7 +99,7 @@ class PendingGraphs:
     """How many of the graphs that are over can be used."""
     weak: int = 0
     """Chains whose proofs are worth less than was asked for."""
-    doubts: str | None = None
+    doubts: tuple[str, ...] = ()
     """What is to know of the proofs of the chains that were taken (`sql.strength.doubts`)."""
 
 
@@ -242,7 +242,7 @@ class GraphRun:
                 units += self._stages(tx, chain_id)
                 chains += 1
             found = self._found(units, unproved, tx)
-            told = doubts(tx, {unit.chain_id for unit in units}) if choice.proof is ProofFilter.ANY else None
+            told = doubts(tx, {unit.chain_id for unit in units}, choice.proof)
             return replace(found, weak=len(every) - len(chain_ids), doubts=told)
 
     def _found(self, units: Sequence[GraphUnit], unproved: int, tx: Transaction) -> PendingGraphs:
