@@ -6,18 +6,15 @@ The rules by which it is found are in docs/grading.md, "What a proof is worth".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from prchain.core.console.terminal import counted, say
-from prchain.core.errors import UsageError
-from prchain.core.safeguards import Safeguard, safeguard_of
+from prchain.core.console.terminal import counted
 from sql.outcomes import PROVED
-from sql.proof_filter import ProofFilter
 from sql.store import Transaction
-from sql.tables import ChainStage, ImportedTask, StageTests
+from sql.tables import StageTests
 
 ENOUGH = 3
 """Undoings that have to be valid before a share of them says anything."""
@@ -137,8 +134,6 @@ class Strength:
     cause: str | None = None
     """Why a run that all depends on says nothing, or that there is nothing to undo; None of strengths of before, and
     where that is not so."""
-    safeguard: Safeguard = Safeguard.NONE
-    """What guards grades by the proof, where that was asked for (`read_strengths`); stored beside it."""
 
     @property
     def shares(self) -> Counter[UndoingOutcome]:
@@ -186,23 +181,9 @@ class Strength:
             return Worth.UNKNOWN
         return Worth.STRONG if 2 * self.caught >= self.valid else Worth.WEAK
 
-    def meets(self, wanted: ProofFilter) -> bool:
-        """Whether ``--proof`` takes it."""
-        match wanted:
-            case ProofFilter.ANY:
-                return True
-            case ProofFilter.OWN:
-                return bool(self.own)
-            case ProofFilter.CAUGHT:
-                return self.worth is Worth.STRONG
-            case ProofFilter.TOLD:
-                return self.worth is Worth.STRONG and self.safeguard is Safeguard.TOLD
-
     def row(self) -> dict[str, Any]:
         """As `sql.tables.StageTests.strength` holds it."""
-        values = asdict(self)
-        del values["safeguard"]
-        return values
+        return asdict(self)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -240,19 +221,12 @@ def strength_row(strength: Strength | None) -> dict[str, Any]:
     }
 
 
-def read_strengths(
-    tx: Transaction, chain_id: str | None = None, *, safeguards: bool = False
-) -> dict[str, dict[int, Strength | None]]:
-    """Chain to the strength of each of its stages whose tests are proved; of one chain, or of all. With
-    `safeguards` they say what guards grades, too, for which much has to be read."""
+def read_strengths(tx: Transaction, chain_id: str | None = None) -> dict[str, dict[int, Strength | None]]:
+    """Chain to the strength of each of its stages whose tests are proved; of one chain, or of all."""
     where = {} if chain_id is None else {"chain_id": chain_id}
     found: dict[str, dict[int, Strength | None]] = {}
-    columns = ("chain_id", "position", "strength", *(["baseline"] if safeguards else []))
-    for chain, position, row, *known in tx.rows(StageTests, *columns, outcome=PROVED, **where):
-        strength = Strength.from_row(row) if row else None
-        if strength is not None and known:
-            strength = replace(strength, safeguard=safeguard_of(known[0]))
-        found.setdefault(str(chain), {})[int(position)] = strength
+    for chain, position, row in tx.rows(StageTests, "chain_id", "position", "strength", outcome=PROVED, **where):
+        found.setdefault(str(chain), {})[int(position)] = Strength.from_row(row) if row else None
     return found
 
 
@@ -260,92 +234,6 @@ def worst(strengths: Iterable[Strength | None]) -> Worth | None:
     """The worth of the weakest of some stages; None of none."""
     order = list(Worth)
     return min((it.worth if it else Worth.NOT_MEASURED for it in strengths), key=order.index, default=None)
-
-
-def meets(strengths: Mapping[int, Strength | None], wanted: ProofFilter, positions: Collection[int]) -> bool:
-    """Whether ``--proof`` takes the stages at these positions: those of a chain, or those that a sample holds. What was
-    not proved, or not measured, has no strength that could be asked for."""
-    if wanted is ProofFilter.ANY:
-        return True
-    return bool(positions) and all((it := strengths.get(place)) is not None and it.meets(wanted) for place in positions)
-
-
-def imported_chains(tx: Transaction) -> frozenset[str]:
-    """The chains whose tasks are of others, benchmarks among them: ``--proof`` asks nothing of these."""
-    return frozenset(str(chain) for (chain,) in tx.rows(ImportedTask, "chain_id"))
-
-
-def meeting(tx: Transaction, chain_ids: Sequence[str], wanted: ProofFilter) -> list[str]:
-    """Those chains that ``--proof`` takes, in their order: with all of their stages."""
-    if wanted is ProofFilter.ANY:
-        return list(chain_ids)
-    strengths, imported = read_strengths(tx, safeguards=wanted is ProofFilter.TOLD), imported_chains(tx)
-    stages: dict[str, set[int]] = {}
-    for chain, position in tx.rows(ChainStage, "chain_id", "position"):
-        stages.setdefault(str(chain), set()).add(int(position))
-    return [it for it in chain_ids if it in imported or meets(strengths.get(it, {}), wanted, stages.get(it, ()))]
-
-
-def require_proof(tx: Transaction, chain_id: str, wanted: ProofFilter) -> None:
-    """Raise `UsageError` for a chain that somebody named and ``--proof`` does not take."""
-    if not meeting(tx, [chain_id], wanted):
-        raise UsageError(
-            f"the proof of chain {chain_id} is worth less than --proof {wanted} asks for; "
-            f"`prchain environments show {chain_id}` says what"
-        )
-
-
-def doubts(tx: Transaction, chain_ids: Collection[str], wanted: ProofFilter) -> tuple[str, ...]:
-    """Lines on what is not to be believed of the proofs of some chains that ``--proof`` takes: `doubt_words`, each by
-    its weakest stage, where it asks for nothing, and `unguarded` where it does not ask for that."""
-    found = None
-    if wanted is ProofFilter.ANY:
-        strengths = read_strengths(tx)
-        proved = strengths.keys() - imported_chains(tx)
-        counts = Counter(worst(strengths[chain].values()) for chain in chain_ids if chain in proved)
-        found = doubt_words(counts, "chain", ", each by its weakest stage")
-    safeguards = None if wanted is ProofFilter.TOLD else unguarded(tx, chain_ids)
-    return tuple(filter(None, (found, safeguards)))
-
-
-def unguarded(tx: Transaction, chain_ids: Iterable[str]) -> str | None:
-    """One line on what guards the grades of some chains' proved stages; None where a test is held in each."""
-    counts: Counter[Safeguard] = Counter()
-    for chain in {*chain_ids} - imported_chains(tx):
-        for (baseline,) in tx.rows(StageTests, "baseline", outcome=PROVED, chain_id=chain):
-            counts[safeguard_of(baseline)] += 1
-    if not (counts[Safeguard.NONE] or counts[Safeguard.CANARIES]):
-        return None
-    told = ", ".join(f"{counts[name]:,} {name}" for name in Safeguard if counts[name])
-    return (
-        f"what guards the grades of {counted(counts.total(), 'stage')}: {told}; work that only seems to be done may "
-        "pass where no test is held; type `prchain environments validate --renew` where that was proved before tests "
-        "were, or --proof told to leave them out"
-    )
-
-
-def doubt_words(counts: Mapping[Any, int], noun: str, whole: str) -> str | None:
-    """One line on proofs that may be worth nothing, of how many there are by `Worth`; None where there is none.
-
-    `noun` is what each of the counted proofs is of, and `whole` goes on with what all of these are.
-    """
-    told = ", ".join(f"{counts[name]:,} {name}" for name in (Worth.IMPORT_ONLY, Worth.NOT_MEASURED) if counts.get(name))
-    if not told:
-        return None
-    of = counted(sum(counts.get(name, 0) for name in Worth), noun)
-    return (
-        f"proofs of {of}{whole}: {told}; hidden tests that pass may say nothing there; type "
-        "`prchain environments validate --strength` to measure them, or --proof own to leave them out"
-    )
-
-
-def say_proofs(doubts: Iterable[str | None], weak: int, noun: str = "chain") -> None:
-    """Tell of proofs what there is to know, once a command: the lines of `doubts`, and how many chains ``--proof`` left
-    out."""
-    for doubt in filter(None, doubts):
-        say(f"warning: {doubt}", err=True)
-    if weak:
-        say(f"{counted(weak, noun)} left out: what the proof is worth is less than --proof asks for", err=True)
 
 
 def worth_counts(strengths: Iterable[Strength | None]) -> dict[str, int]:

@@ -222,7 +222,7 @@ def proof_option(command: _Command) -> _Command:
     """Add ``--proof``; the values are those of `sql.proof_filter.ProofFilter`."""
     words = (
         "Only what is proved so. own: by tests that no import alone hid; caught: and undoing the work shows; "
-        "told: and a grade asks for a value that is in none of its processes."
+        "told: by tests that ask for a value which is in no process of a grade."
     )
     kind = click.Choice(["any", "own", "caught", "told"])
     return option("--proof", type=kind, default="any", show_default=True, heading=WHICH, help=words)(command)

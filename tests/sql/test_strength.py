@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from prchain.core.safeguards import Safeguard
-from sql.proof_filter import ProofFilter
+from sql.proof_filter import ProofFilter, doubt_words, meets
 from sql.strength import (
     Strength,
     UndoingKind,
@@ -15,8 +12,6 @@ from sql.strength import (
     Undone,
     WhyNone,
     Worth,
-    doubt_words,
-    meets,
     strength_row,
     strength_words,
     worst,
@@ -65,9 +60,7 @@ def bodies(*found: tuple[UndoingOutcome, UndoingOutcome], empty: UndoingOutcome 
 )
 def test_worth_and_filters_follow_from_the_counts(found: Strength, worth: Worth, own: bool, caught: bool) -> None:
     assert found.worth is worth
-    assert [found.meets(it) for it in ProofFilter] == [True, own, caught, False]
-    told = replace(found, safeguard=Safeguard.TOLD)
-    assert [told.meets(it) for it in ProofFilter] == [True, own, caught, caught] and told.row() == found.row()
+    assert [meets(found, it) for it in (ProofFilter.OWN, ProofFilter.CAUGHT)] == [own, caught]
     assert Strength.from_row(found.row()) == found
     assert strength_row(found)["worth"] == worth and strength_words(strength_row(found)).startswith(worth)
 
@@ -101,13 +94,6 @@ def test_a_chain_is_worth_what_its_weakest_stage_is() -> None:
     strong, weak = strength(C, C, C), strength(P, P, P)
     assert worst([strong, weak, strength(own=0)]) is Worth.IMPORT_ONLY
     assert worst([strong, None]) is Worth.NOT_MEASURED and worst([]) is None
-    both = [1, 2]
-    assert meets({1: strong, 2: strong}, ProofFilter.CAUGHT, both)
-    assert not meets({1: strong, 2: weak}, ProofFilter.CAUGHT, both)
-    assert meets({1: strong, 2: weak}, ProofFilter.CAUGHT, [1]), "only what is exported is asked"
-    assert not meets({}, ProofFilter.OWN, []) and not meets({1: None}, ProofFilter.OWN, [1])
-    assert meets({}, ProofFilter.ANY, [])
-    assert not meets({1: strong}, ProofFilter.OWN, [1, 2]), "stage 2 was not proved"
 
 
 def test_one_line_warns_of_proofs_that_may_be_worth_nothing() -> None:

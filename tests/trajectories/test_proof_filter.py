@@ -14,9 +14,9 @@ from environments.suites.canaries.duels import HeldTest
 from environments.suites.outcomes import ClassifiedTests
 from prchain.core.errors import UsageError
 from sql.outcomes import PROVED
-from sql.proof_filter import ProofFilter
+from sql.proof_filter import ProofFilter, meeting, taken
 from sql.store import Store
-from sql.strength import Strength, UndoingKind, UndoingOutcome, Undone, meeting
+from sql.strength import Strength, UndoingKind, UndoingOutcome, Undone
 from sql.tables import Verdict
 from tests.trajectories.graphworld import graph_world
 from tests.trajectories.rolloutworld import STAGES, rollout_world
@@ -46,7 +46,7 @@ def test_rollouts_take_chains_whose_every_stage_is_proved_so(tmp_path: Path) -> 
         assert pending.units and pending.weak == 0 and "1 not_measured" in str(pending.doubts)
         with world.store.reading() as tx:
             texts = read_texts(tx)
-        for strength, taken in ((IMPORT_ONLY, {"any"}), (STRONG, {"any", "own", "caught", "told"})):
+        for strength, taken in ((IMPORT_ONLY, {"any", "told"}), (STRONG, {"any", "own", "caught", "told"})):
             with world.store.transaction() as tx:
                 write_strength(tx, chain, length, strength)
             for wanted in ProofFilter:
@@ -76,11 +76,22 @@ def test_a_chain_that_is_named_and_proved_by_an_import_alone_is_refused(tmp_path
             world.run(world.context(), chain=chain, proof=ProofFilter.OWN).pending()
 
 
-def test_a_stage_that_is_not_proved_meets_nothing(tmp_path: Path) -> None:
+def test_a_stage_that_is_not_proved_is_not_taken_nor_one_that_nobody_measured_for_its_strength(tmp_path: Path) -> None:
     with rollout_world(tmp_path) as world, world.store.reading() as tx:
-        prove(world.store, world.chains[0], *[STRONG] * (STAGES - 1))
-        assert meeting(tx, world.chains, ProofFilter.OWN) == []
+        chain = world.chains[0]
+        prove(world.store, chain, *[STRONG] * (STAGES - 2), None)
+        assert meeting(tx, world.chains, ProofFilter.OWN) == meeting(tx, world.chains, ProofFilter.TOLD) == []
         assert meeting(tx, world.chains, ProofFilter.ANY) == list(world.chains)
+        last = STAGES - 1
+        for wanted, measured, unmeasured in (("own", True, False), ("caught", True, False), ("told", True, True)):
+            takes = taken(tx, ProofFilter(wanted))
+            assert [takes(chain, it) for it in ([1], [1, last], [last], [STAGES], [])] == [
+                measured,
+                unmeasured,
+                unmeasured,
+                False,
+                False,
+            ]
 
 
 def test_curate_refuses_a_named_chain_too(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sql.proof_filter import ProofFilter
+from sql.proof_filter import taken
 from sql.store import Transaction
-from sql.strength import imported_chains, meets, read_strengths
 from trajectories.export.branches import BRANCH, branch_samples
 from trajectories.export.draw import NOT_DRAWN, drawn
 from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, StandIn, same_trees
@@ -79,13 +78,8 @@ class SampleSelection:
         undisclosed = [it for it in of_runs if options.scaffolds is not None or it.scaffold != DISCLOSED]
         unbarred = [it for it in undisclosed if options.benchmarks or not it.benchmark]
         labelled = [it for it in unbarred if it.labelled]
-        strengths = read_strengths(tx, safeguards=options.proof is ProofFilter.TOLD)
-        imported = imported_chains(tx)
-        found = [
-            it
-            for it in labelled
-            if it.chain_id in imported or meets(strengths.get(it.chain_id, {}), options.proof, range(1, it.stages + 1))
-        ]
+        takes = taken(tx, options.proof)
+        found = [it for it in labelled if takes(it.chain_id, range(1, it.stages + 1))]
         held_back = {
             BRANCH: len(wanted) - len(of_runs),
             DISCLOSED: len(of_runs) - len(undisclosed),

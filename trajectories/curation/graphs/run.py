@@ -30,9 +30,8 @@ from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
-from sql.proof_filter import ProofFilter
+from sql.proof_filter import ProofFilter, doubts, meeting, require_proof
 from sql.store import Store, Transaction
-from sql.strength import doubts, meeting, require_proof
 from sql.tables import ChainStage, GraphRow, StageTests, Task, TaskStage
 from trajectories.curation.graphs.bench import Bench
 from trajectories.curation.graphs.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts
@@ -100,7 +99,7 @@ class PendingGraphs:
     weak: int = 0
     """Chains whose proofs are worth less than was asked for."""
     doubts: tuple[str, ...] = ()
-    """What is to know of the proofs of the chains that were taken (`sql.strength.doubts`)."""
+    """What is to know of the proofs of the chains that were taken (`sql.proof_filter.doubts`)."""
 
 
 @dataclass(frozen=True, slots=True)
