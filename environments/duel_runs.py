@@ -164,6 +164,15 @@ class SideTexts:
         part = max((it.strip() for it in literal.splitlines()), key=len, default="")
         return not self._known(file) or part in self._new(file)
 
+    def of_test(self, test: Test) -> str:
+        """A test's own text: from where its name first stands in its file to where another one's does."""
+        file, name = test
+        first = self.place(file, name)
+        if first < 0:
+            return self.text(file)
+        others = (self.place(file, it) for it in self.names(file))
+        return self.text(file)[first : min((it for it in others if it > first), default=None)]
+
     def of(self, side: Side, report: str) -> dict[str, Masked]:
         """The files that a side has otherwise, in the order in which their masks are numbered."""
         masked = {(it.file, it.name): it for it in side.masked if it.masks is not None}

@@ -282,11 +282,17 @@ class EditedTrees:
         if self._secret:
             self._hide_changes(sandbox)
         self._snapshot, self._placed = sandbox.snapshot(), time.time()
-        if self._beside:
+        beside, self._beside = self._beside, 0
+        self.ahead(beside)
+
+    def ahead(self, count: int) -> None:
+        """Let so many sandboxes more begin beside this one, if it has begun. Call it where no other thread uses it."""
+        if not count or self._sandbox is None:
+            return
+        if self._pool is None:
             # Threads that live as long as the sandboxes: a sandbox of namespaces ends with the one that began it.
             self._pool = ThreadPoolExecutor(AT_ONCE)
-            self._others = [self._pool.submit(self._branched, sandbox, self._snapshot) for _ in range(self._beside)]
-            self._beside = 0
+        self._others += [self._pool.submit(self._branched, self._sandbox, self._snapshot) for _ in range(count)]
 
     def _branched(self, sandbox: Sandbox, snapshot: str) -> EditedTrees | None:
         """A bench that holds the first tree, in a sandbox of its own; None where there cannot be a second one."""

@@ -20,9 +20,19 @@ from environments.suites.canaries.duels import (
     fitting,
     function_of,
     lies,
+    place_of,
     sides,
 )
-from environments.suites.canaries.masks import ENOUGH, UNWRITTEN, agrees, class_told, to_tell, weight
+from environments.suites.canaries.masks import (
+    ENOUGH,
+    MATCHES,
+    UNWRITTEN,
+    agrees,
+    class_told,
+    is_given_away,
+    to_tell,
+    weight,
+)
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -33,6 +43,8 @@ _LOOKED_AT = 40
 """Tests of which a proof looks whether B_t has them: that takes a syntax tree or two each."""
 _MOST_TRIALS = 3
 """Runs in which a proof looks where tests can be masked."""
+_OF_MASKS, _OF_SEED = 2, 3
+"""Sandboxes that begin ahead, of those that masks take, and that a seed takes: both sides, and one on B_t."""
 _PLACES = 200
 """Places of a test of which a proof keeps what they tell."""
 
@@ -57,17 +69,18 @@ def held_tests(
     changed = changed_tests(suite)
     old = cache(lambda it: changed(ids[it][0]) is False)
     landed = suite.with_overlay(suite.landed)
-    with EditedTrees(suite.workplace, landed, suite.files, suite.baseline.with_canaries(()), secret=True) as bench:
+    known_of_runner = suite.baseline.with_canaries(())
+    with EditedTrees(suite.workplace, landed, suite.files, known_of_runner, secret=True, beside=_OF_MASKS) as bench:
         duel = DuelRuns(suite, bench, landed, landed)
         before = DuelRuns(suite, bench, landed, suite.with_overlay(suite.base))
         most = [*order.sample(known, min(MASKED, len(known)))]
         beside = [texts.text(file) for file in suite.files if file not in files]
-        masked, weak = _masked(duel, before, {it: ids[it] for it in sorted(most)}, beside, old, texts.is_new, tell)
+        masked, weak = _masked(duel, before, {it: ids[it] for it in sorted(most)}, beside, old, texts, tell)
         fits: dict[Test, list[int]] = {}
         if sum(it.tells for it in masked.values()) < MOST and runner.falsify is not None:
             others = [it for it in known if it not in masked or not masked[it].tells]
             tried = {test: ids[test] for test in sorted(_some(others, order, old))}
-            fits = _by_seeds(duel, before, tried, runner.falsify, order, tell)
+            fits = _by_seeds(bench, duel, before, tried, runner.falsify, order, tell)
     held = {(file, name): HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds}
     if not held and not any(it.tells for it in masked.values()):
         masked = {test: it._replace(tells=test in weak) for test, it in masked.items()}
@@ -78,6 +91,7 @@ def held_tests(
 
 
 def _by_seeds(
+    bench: EditedTrees,
     duel: DuelRuns,
     before: DuelRuns,
     tried: Mapping[Test, Sequence[str]],
@@ -85,12 +99,18 @@ def _by_seeds(
     order: Random,
     tell: Tell,
 ) -> dict[Test, list[int]]:
-    """The seeds by which tests fail on M_t, and `before`, on B_t, too: work that was not begun is no lie."""
+    """The seeds by which tests fail on M_t, and `before`, on B_t, too: work that was not begun is no lie. Where `MOST`
+    tests have one already, no other place of them is tried."""
     fits: dict[Test, list[int]] = {test: [] for test in tried}
-    seeds, last_seeds = falsifier.seeds, falsifier.last_seeds
-    for seed in (*seeds, *last_seeds):
+    seeds, every = falsifier.seeds, (*falsifier.seeds, *falsifier.last_seeds)
+    for seed in every:
+        if place_of(seed) != place_of(every[0]) and sum(map(bool, fits.values())) >= MOST:
+            break
         asked = {test: found for test, found in tried.items() if seed in seeds or not fits[test]}
-        fit = sorted(_fit(duel, asked, seed, order, tell))
+        if not asked:
+            break
+        bench.ahead(_OF_SEED)
+        fit = sorted(_fit(bench, duel, asked, seed, order, tell))
         side = Side(dict.fromkeys(fit, seed))
         old = before.run(side, [file for file, _ in fit]).run if fit else None
         believed = lies(tried, side, old.statuses) if old is not None and old.usable else ()
@@ -106,13 +126,13 @@ def _masked(
     asked: Mapping[Test, Sequence[str]],
     others: Sequence[str],
     is_old: Callable[[Test], bool],
-    is_new: Callable[[str, str], bool],
+    texts: SideTexts,
     tell: Tell,
 ) -> tuple[dict[Test, HeldTest], set[Test]]:
     """Of these tests, each with its ids, those that can be masked, and what they tell on M_t, by the duel on it. Only
     what is told in another way `before`, on B_t, says that a test tells; nor does an old one beside new ones, for
     everybody knows what it asks for. And those that tell something else there, however little. `others` are the texts
-    of the stage's test files that hold none of these tests; a literal of a file `is_new` where B_t has not its line."""
+    of the stage's test files that hold none of these tests. Of those that tell they say, too, which are sure."""
     trial, ran = _with_masks(duel, asked, tell)
     beside = "\n".join([*ran.texts.values(), *others])
     words, heavy = dict[Test, dict[int, str]](), dict[Test, set[int]]()
@@ -120,11 +140,9 @@ def _masked(
         literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
         words[test] = {place: text for place in sorted(said) if (text := to_tell(literals[place], said[place]))}
         values = {place: _value_of(literals[place], said[place]) for place in words[test]}
-        weights = {
-            # What a line of B_t asks for is known, and says nothing of what was to be done.
-            place: weight(value, beside) if literals[place] == UNWRITTEN or is_new(test[0], literals[place]) else 0
-            for place, value in values.items()
-        }
+        # What a line of B_t asks for is known, and says nothing of what was to be done.
+        news = {it for it in words[test] if literals[it] == UNWRITTEN or texts.is_new(test[0], literals[it])}
+        weights = {place: weight(value, beside) if place in news else 0 for place, value in values.items()}
         of_values = {values[place]: it for place, it in weights.items()}
         heavy[test] = {place for place, it in weights.items() if it} if sum(of_values.values()) >= ENOUGH else set()
     other = dict[Test, set[int]]()
@@ -141,8 +159,18 @@ def _masked(
     telling = {test for test, places in heavy.items() if places & other.get(test, set())}
     if not all(map(is_old, asked)):
         telling = {it for it in telling if not is_old(it)}
+    sure = {
+        test
+        for test in telling
+        if any(
+            weight(_value_of(ran.literals[test][place], ran.told[test][place]), beside) >= ENOUGH
+            and not words[test][place].startswith(MATCHES)
+            and not is_given_away(ran.literals[test][place], texts.of_test(test))
+            for place in heavy[test] & other[test]
+        )
+    }
     masked = {
-        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=test in telling)
+        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=test in telling, is_sure=test in sure)
         for test, it in trial.items()
     }
     return masked, {test for test, places in other.items() if places}
@@ -187,19 +215,22 @@ def _passed(asked: Mapping[Test, Sequence[str]], run: TestRun) -> set[Test]:
     return {test for test, found in asked.items() if all(run.statuses.get(it) is Status.passed for it in found)}
 
 
-def _fit(duel: DuelRuns, asked: Mapping[Test, Sequence[str]], seed: int, order: Random, tell: Tell) -> set[Test]:
+def _fit(
+    bench: EditedTrees, duel: DuelRuns, asked: Mapping[Test, Sequence[str]], seed: int, order: Random, tell: Tell
+) -> set[Test]:
     """Those of the tests, each with its ids, that pass as they are and fail by this seed."""
-    fit = {*asked}
-    for number, side in enumerate(sides([(*test, seed) for test in asked], order) if asked else (), 1):
-        tell(f"duel {seed}, run {number}")
-        run = duel.run(side, [file for file, _ in asked]).run
-        if run.usable and not run.statuses and len(asked) > 1:
-            # Where one does not compile, none is run.
-            tests = sorted(asked)
-            parts = (tests[: len(tests) // 2], tests[len(tests) // 2 :])
-            return set().union(*(_fit(duel, {it: asked[it] for it in part}, seed, order, tell) for part in parts))
-        fit &= fitting(asked, side, run.statuses) if run.usable else set()
-    return fit
+    tell(f"duel {seed}")
+    forms = sides([(*test, seed) for test in asked], order)
+    ran = [it.run for it in duel.run_all(forms, [file for file, _ in asked], (), at_once=True)]
+    bench.close_lent()
+    if any(run.usable and not run.statuses for run in ran) and len(asked) > 1:
+        # Where one does not compile, none is run.
+        tests = sorted(asked)
+        parts = (tests[: len(tests) // 2], tests[len(tests) // 2 :])
+        return set().union(*(_fit(bench, duel, {it: asked[it] for it in part}, seed, order, tell) for part in parts))
+    if len(ran) < len(forms) or not all(run.usable for run in ran):
+        return set()
+    return set.intersection(*(fitting(asked, side, run.statuses) for side, run in zip(forms, ran, strict=True)))
 
 
 def _some(known: Sequence[Test], order: Random, is_old: Callable[[Test], bool]) -> list[Test]:

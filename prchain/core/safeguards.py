@@ -16,7 +16,8 @@ MASK_RULES = 3
 """The version of the rules that say which places of a test are masked, and how these are told: a place is known by its
 number alone, so that what a proof by other rules has stored says nothing."""
 _OF_MASKS = 7
-"""Values of a stored test that is held, if it is masked: file, name, seeds, masks, plain places, tells, rules."""
+"""Values of a stored test that is held, if it is masked: file, name, seeds, masks, plain places, whether it tells, and
+rules; behind these, whether that is sure."""
 
 
 class Safeguard(StrEnum):
@@ -27,17 +28,18 @@ class Safeguard(StrEnum):
     CANARIES = "canaries"
     """Copies of tests that have to fail: who reads them and the tests tells them apart."""
     HELD = "held"
-    """Tests are false in some processes, or masked where any value is likely: who guesses is found out, who reads what
-    the true tests ask for may not be."""
+    """Tests are false in some processes, or masked where a value is likely or the test leads to it: who guesses is
+    found out, who reads the tests may not be."""
     TOLD = "told"
-    """What a test asks for is in no process, and is no value that is hit by chance."""
+    """A test asks for a value that the first process does not hold, and that is neither hit by chance nor to be had
+    from the rest of the test."""
 
 
 def safeguard_of(baseline: Mapping[str, Any]) -> Safeguard:
     """What guards the grades by a proof, of which a row of `sql.tables.StageTests` holds this `baseline`."""
     held: Sequence[Sequence[Any]] = baseline.get("held") or ()
-    masked = [it for it in held if len(it) == _OF_MASKS and it[3] is not None and it[6] == MASK_RULES]
-    if any(it[5] for it in masked):
+    masked = [it for it in held if len(it) >= _OF_MASKS and it[3] is not None and it[6] == MASK_RULES]
+    if any(it[5] and it[-1] is True for it in masked if len(it) > _OF_MASKS):
         return Safeguard.TOLD
     if any(it[2] for it in held) or any(it[3] for it in masked):
         return Safeguard.HELD

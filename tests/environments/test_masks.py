@@ -26,6 +26,7 @@ from environments.suites.canaries.masks import (
     Masking,
     agrees,
     class_told,
+    is_given_away,
     to_tell,
     told,
     weight,
@@ -33,7 +34,7 @@ from environments.suites.canaries.masks import (
 from environments.suites.canaries.pythonmasks import mask_python
 from environments.suites.testlogs import Status
 from environments.workplace import StageSuite
-from prchain.core.safeguards import MASK_RULES
+from prchain.core.safeguards import MASK_RULES, Safeguard
 from tests.environments.stageworld import Changes, StageWorld, stage_world
 from tests.environments.stageworld import test_file as file_of_tests
 
@@ -414,6 +415,30 @@ def test_what_is_short_or_stands_in_the_file_tells_less() -> None:
         assert weight(literal, "f()") == 0
 
 
+@pytest.mark.parametrize(
+    ("literal", "test", "given_away"),
+    [
+        ("'four pounds'", "    assert label(4) == 'four pounds'\n", False),
+        ("/no number/", "  assert.throws(() => {\n    label('x')\n  }, /no number/)\n", True),
+        (
+            "'no number'",
+            "    with pytest.raises(ValueError) as it:\n        label('x')\n    assert it == 'no number'",
+            True,
+        ),
+        ("'four'", "    with raises(E):\n        a()\n    b = 1\n    c = 2\n    assert label(4) == 'four'\n", False),
+        ("'four'", "    monkeypatch.setattr(till, 'now', None)\n    assert label(4) == 'four'\n", True),
+        ("'IPSUM'", "\twithLocaleMocked(() => {\n\t\tt.is(upper('ipsum'), 'IPSUM');\n\t});\n", True),
+        ("'four'", "  vi.spyOn(till, 'now');\n  expect(label(4)).toBe('four');\n", True),
+        ("*", "  expect(label(4)).toMatchSnapshot();\n", False),
+        ("*", "  jest.mock('./till');\n  expect(label(4)).toMatchSnapshot();\n", True),
+    ],
+)
+def test_errors_that_are_awaited_and_functions_that_are_replaced_give_values_away(
+    literal: str, test: str, given_away: bool
+) -> None:
+    assert is_given_away(literal, test) is given_away
+
+
 def test_a_test_that_tells_needs_one_process_and_others_two_beside_it() -> None:
     telling = [HeldTest("a", str(number), (), ((0, "=1"),), (), True) for number in range(4)]
     silent = HeldTest("a", "silent", (), ())
@@ -430,7 +455,9 @@ def test_a_test_that_tells_needs_one_process_and_others_two_beside_it() -> None:
     baseline = RunnerBaseline(held=(*telling, silent, *plain, HeldTest("c", "d", (1,), ((2, "=3"),), (0, 1))))
     assert RunnerBaseline.from_row((), json.loads(json.dumps(baseline.row()))) == baseline
     assert HeldTest.of(["a", "b", [1]]) == HeldTest("a", "b", (1,)), "as proofs of before have it"
-    assert HeldTest.of([*telling[0][:-1], MASK_RULES + 1]) == HeldTest("a", "0", ()), "places of other rules are others"
+    assert HeldTest.of([*telling[0]._replace(rules=MASK_RULES + 1)]) == HeldTest("a", "0", ()), (
+        "places of other rules are others"
+    )
 
 
 LABELS = """KNOWN = {4: "four pounds"}
@@ -483,7 +510,8 @@ def test_a_proof_stores_what_masks_told_on_m_t(world: StageWorld) -> None:
     held = {it.name: it for it in world.stages()[0].baseline.held}
     assert held["test_label"].masks == ((0, '="four pounds"'),) and held["test_label"].tells
     assert held["test_lines"].masks == ((0, '="four pounds"'), (1, '="17 pounds"'))
-    assert held["test_other"].tells
+    assert held["test_other"].tells and all(it.is_sure for it in held.values())
+    assert world.stages()[0].baseline.safeguard is Safeguard.TOLD
 
 
 def test_the_reference_and_other_right_work_pass(world: StageWorld) -> None:

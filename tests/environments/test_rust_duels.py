@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 
@@ -157,14 +157,20 @@ def test_a_falsehood_that_does_not_compile_spares_the_others_of_its_side() -> No
     class Duel:
         """A tree on which one falsehood does not compile: then no test is run."""
 
-        def run(self, side: Side, files: Iterable[str]) -> RanSide:
+        def run_all(self, forms: Sequence[Side], *_: object, at_once: bool) -> list[RanSide]:
+            return [self._run(side) for side in forms]
+
+        def close_lent(self) -> None:
+            """Nothing was lent."""
+
+        def _run(self, side: Side) -> RanSide:
             asked.append(len(side.false))
             if ("tests/till.rs", "c") in side.false:
                 return RanSide.of(TestRun({}, "", 0.0, 101), {})
             ends = {it: Status.failed if test in side.false else Status.passed for test in ids for it in ids[test]}
             return RanSide.of(TestRun(ends, "", 0.0, 0), {})
 
-    fit = held_tests._fit(Duel(), ids, 7, Random(1), lambda words: None)  # type: ignore[arg-type]
+    fit = held_tests._fit(Duel(), Duel(), ids, 7, Random(1), lambda words: None)  # type: ignore[arg-type]
     assert fit == ids.keys() - {("tests/till.rs", "c")}
     assert len(asked) < 4 * len(ids)
 

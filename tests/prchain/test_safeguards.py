@@ -14,7 +14,8 @@ CANARIES = RunnerBaseline(canaries=("a:1",), planting=PLANTING)
 FALSE = HeldTest("a", "one", (28, 29))
 LIKELY = HeldTest("a", "two", (), ((0, "=True"),))
 TELLING = HeldTest("a", "three", (), ((0, "=text"),), tells=True)
-OLD = TELLING._replace(rules=MASK_RULES - 1)
+SURE = TELLING._replace(is_sure=True)
+OLD = SURE._replace(rules=MASK_RULES - 1)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,8 @@ OLD = TELLING._replace(rules=MASK_RULES - 1)
         (RunnerBaseline(held=(FALSE,)), Safeguard.HELD),
         (RunnerBaseline(held=(LIKELY,)), Safeguard.HELD),
         (RunnerBaseline(held=(LIKELY._replace(masks=()),)), Safeguard.NONE),
-        (RunnerBaseline(held=(LIKELY, FALSE, TELLING)), Safeguard.TOLD),
+        (RunnerBaseline(held=(LIKELY, FALSE, TELLING)), Safeguard.HELD),
+        (RunnerBaseline(held=(LIKELY, FALSE, SURE)), Safeguard.TOLD),
         (RunnerBaseline(held=(OLD,)), Safeguard.NONE),
         (RunnerBaseline(held=(OLD, FALSE)), Safeguard.HELD),
     ],
@@ -40,3 +42,6 @@ def test_what_guards_grades_is_what_todays_rules_hold(known: RunnerBaseline, wan
 def test_a_row_of_before_there_were_safeguards_has_none() -> None:
     assert safeguard_of({}) is Safeguard.NONE
     assert safeguard_of({"held": [["a", "one", [16]]]}) is Safeguard.HELD
+    without_sureness = [*SURE][:-1]
+    assert safeguard_of({"held": [without_sureness]}) is Safeguard.HELD
+    assert HeldTest.of(without_sureness) == TELLING and HeldTest.of([*SURE]) == SURE

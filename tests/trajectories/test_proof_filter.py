@@ -28,7 +28,7 @@ STRONG = Strength(1, undone=tuple(Undone(UndoingKind.HUNK, f"a.py:{n}", UndoingO
 IMPORT_ONLY = Strength(0, hidden=("a",))
 
 
-TOLD = RunnerBaseline(held=(HeldTest("a", "a", (), ((0, "=text"),), tells=True),))
+TOLD = RunnerBaseline(held=(HeldTest("a", "a", (), ((0, "=text"),), tells=True, is_sure=True),))
 
 
 def prove(store: Store, chain: str, *strengths: Strength | None, known: RunnerBaseline = TOLD) -> None:

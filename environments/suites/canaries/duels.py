@@ -42,8 +42,8 @@ _FIRST_OF_TURNS = 22
 """By seeds from this one on a comparison that a test of Python asks for is turned round."""
 _FIRST_OF_NEWS = 28
 """By seeds from this one on a falsehood is in a line that B_t has not, if a test has one, whatever it asks there."""
-_OF_MASKS = 4
-"""Values of a stored row that are about masks."""
+_OF_MASKS = (4, 5)
+"""How many values of a stored row are about masks; rows of before have no last one."""
 _MASKED = -1
 """In the place of a seed: the test is masked."""
 _FORMS = (None, False, True)
@@ -82,15 +82,20 @@ class HeldTest(NamedTuple):
     tells: bool = False
     rules: int = MASK_RULES
     """Those of its masks (`prchain.core.safeguards.MASK_RULES`)."""
+    is_sure: bool = False
+    """Whether one of the values that it asks for can neither be met by chance nor be learnt from the test."""
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> HeldTest:
         """From a stored row; by other rules than those of today it has no masks."""
         file, name, seeds, *rest = values
-        masks, plain, tells, rules = rest if len(rest) == _OF_MASKS else (None, (), False, MASK_RULES)
+        if len(rest) not in _OF_MASKS:
+            return cls(file, name, tuple(seeds))
+        masks, plain, tells, rules, is_sure = (*rest, False)[: max(_OF_MASKS)]
         if masks is None or rules != MASK_RULES:
             return cls(file, name, tuple(seeds))
-        return cls(file, name, tuple(seeds), tuple((place, text) for place, text in masks), tuple(plain), tells)
+        places = tuple((place, text) for place, text in masks)
+        return cls(file, name, tuple(seeds), places, tuple(plain), tells, rules, is_sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +217,13 @@ def _by_places(seeds: Sequence[int]) -> Sequence[Sequence[int]]:
     in common with all others. A place with one alone is left out beside others, for of two forms guesses win often."""
     places: dict[int, list[int]] = {}
     for it in seeds:
-        places.setdefault((it - _FIRST_PLAUSIBLE) // _TURNS if it >= _FIRST_PLAUSIBLE else -1, []).append(it)
+        places.setdefault(place_of(it), []).append(it)
     return [it for it in places.values() if len(it) > 1] or [*places.values()]
+
+
+def place_of(seed: int) -> int:
+    """Which place of a test a seed changes: those of one place have one number."""
+    return (seed - _FIRST_PLAUSIBLE) // _TURNS if seed >= _FIRST_PLAUSIBLE else -1
 
 
 def _turn(seed: int) -> int:

@@ -42,6 +42,10 @@ _PLAIN = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
 """What a value has that is not hit by chance."""
 _UNSEEN = frozenset({"=[object]", "=object[]"})
 """Told of values that have no text of their own."""
+_AWAITS = re.compile(r"(?i)raises|throw|reject|panic|catch|err\b|error|exception")
+"""Of a line: an error is awaited, or looked at."""
+_REPLACES = re.compile(r"(?i)mock|monkeypatch|\bpatch(?:ed)?\b|stub|spyon|sinon|defineProperty|prototype\.\w+\s*=[^=]")
+"""Of a test: functions are replaced that the tested code calls."""
 ENOUGH = 2
 """Of `weight`: a test with as much tells whether work is right."""
 _CONSTANTS = frozenset({"None", "True", "False", "null", "true", "false", "undefined"})
@@ -126,6 +130,18 @@ def _is_found(kind: str, literal: str, text: str) -> bool:
         return isinstance(told_text, str) and re.search(value, told_text) is not None
     except (ValueError, SyntaxError, TypeError, RecursionError, re.error):
         return False
+
+
+def is_given_away(literal: str, test: str) -> bool:
+    """Whether who reads a test, but for its masks, can give what a literal of it asks for without the work, as people
+    did: where an error is awaited it is enough to raise one that names the argument, and where functions are replaced,
+    to go round them. By words alone, and in doubt True."""
+    if _REPLACES.search(test):
+        return True
+    lines = test.splitlines()
+    part = max((it.strip() for it in literal.splitlines()), key=len, default="")
+    places = [number for number, line in enumerate(lines) if part and part in line]
+    return any(_AWAITS.search(line) for number in places for line in lines[max(0, number - 2) : number + 1])
 
 
 def _kept(texts: Collection[str]) -> str:
