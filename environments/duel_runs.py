@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from random import Random
+from types import MappingProxyType
 from typing import NamedTuple
 
 from environments.edited_trees import AT_ONCE, EditedTrees
@@ -76,14 +77,9 @@ class DuelRuns:
     ) -> RanSide:
         """One side, in a fresh process that sees nothing of another: of `files` all tests, or those that are named."""
         trees = self._suite.workplace.trees
-        report = f"/tmp/.{secrets.token_hex(12)}/{secrets.token_hex(8)}" if side.masked else ""
+        report = report_path() if side.masked else ""
         made = self._texts.of(side, report)
-        changes: dict[bytes, TreeEntry | None] = {}
-        for file, masked in made.items():
-            path, entry = self._texts.entry(file)
-            changes[path] = entry._replace(blob=trees.write_blob(masked.text.encode("utf-8", "surrogateescape")))
-            if masked.without_snapshots and (snapshots := self._texts.snapshots(file)):
-                changes[snapshots] = None
+        changes = self._texts.changes(made)
         tree = trees.edit(self._plain, changes) if changes else self._plain
         paths = [*self._changed, *(path_text(path) for path in changes)]
         given = [*dict.fromkeys(files)]
@@ -125,6 +121,11 @@ class RanSide(NamedTuple):
         return cls(run, {file: it.text for file, it in made.items()}, literals, found)
 
 
+def report_path() -> str:
+    """A place for a report of masks that nobody can guess."""
+    return f"/tmp/.{secrets.token_hex(12)}/{secrets.token_hex(8)}"
+
+
 class SideTexts:
     """The texts of M_t's test files, as they are and with tests made false."""
 
@@ -142,6 +143,17 @@ class SideTexts:
         """The path of the file's snapshots, if M_t has them."""
         path = snapshot_file(file)
         return self._entries[path][0] if path in self._entries else None
+
+    def changes(self, made: Mapping[str, Masked]) -> dict[bytes, TreeEntry | None]:
+        """What has to be changed in a tree that holds M_t's files for it to hold these texts."""
+        changes: dict[bytes, TreeEntry | None] = {}
+        for file, masked in made.items():
+            path, entry = self.entry(file)
+            blob = self._suite.workplace.trees.write_blob(masked.text.encode("utf-8", "surrogateescape"))
+            changes[path] = entry._replace(blob=blob)
+            if masked.without_snapshots and (snapshots := self.snapshots(file)):
+                changes[snapshots] = None
+        return changes
 
     def place(self, file: str, name: str) -> int:
         """Where a test's name first stands in a file; -1 for nowhere."""
@@ -173,13 +185,14 @@ class SideTexts:
         others = (self.place(file, it) for it in self.names(file))
         return self.text(file)[first : min((it for it in others if it > first), default=None)]
 
-    def of(self, side: Side, report: str) -> dict[str, Masked]:
-        """The files that a side has otherwise, in the order in which their masks are numbered."""
+    def of(self, side: Side, report: str, others: Mapping[str, str] = MappingProxyType({})) -> dict[str, Masked]:
+        """The files that a side has otherwise, in the order in which their masks are numbered; `others` are texts of
+        files that have canaries."""
         masked = {(it.file, it.name): it for it in side.masked if it.masks is not None}
         made: dict[str, Masked] = {}
         first = 0
         for file in sorted({file for file, _ in (*side.false, *masked)}):
-            text, _ = self.falsified(file, side.false)
+            text = others[file] if file in others else self.falsified(file, side.false)[0]
             made[file] = self._with_masks(file, text, Masking(report, first, partial(self._places, file, masked)))
             first += sum(map(len, made[file].literals.values()))
         return made

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from environments.duel_runs import DuelRuns, Test, Told, changed_tests, ids_of
 from environments.edited_trees import EditedTrees
+from environments.masked_suites import MaskedSuite
 from environments.suites.canaries.duels import HeldTest, drawn, lies, missed, processes, sides_of
 from environments.suites.canaries.masks import agrees
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
-from environments.workplace import PlantedTree, StageSuite
+from environments.workplace import StageSuite
 
 
 @dataclass(frozen=True)
@@ -41,24 +42,40 @@ class GradingSuite:
         when it was false, or failed in a duel, has failed in all that come after. All have the same canaries: a test
         whose copies alone have other names would be known by its own. The tree is made ready once for all of them."""
         suite = self.suite
-        ids = ids_of(suite, [(test.file, test.name) for test in suite.baseline.held], expected)
+        workplace, files, known = suite.workplace, suite.files, suite.baseline
+        ids = ids_of(suite, [(test.file, test.name) for test in known.held], expected)
         if not ids:
-            yield partial(suite.run, tree)
+            yield partial(self._without_duel, tree, expected)
             return
         laid = suite.overlay(tree)
-        plain = suite.workplace.trees.edit(tree, laid.changes)
-        planted = suite.planted(plain, suite.baseline.slots)
-        workplace, files, known = suite.workplace, suite.files, suite.baseline
+        plain = workplace.trees.edit(tree, laid.changes)
         changed = changed_tests(suite)
         held = [it for it in suite.baseline.held if (it.file, it.name) in ids]
         chosen, masked = drawn(held, self.draw, lambda it: changed(ids[it.file, it.name][0]) is False)
         if not chosen and not any(it.masks for it in masked):
             yield partial(suite.run, tree)
             return
-        most = processes(chosen, masked)
-        with EditedTrees(workplace, planted.tree, files, known, curt=False, secret=True, beside=most) as bench:
-            grade = _Grade(suite, self.draw, chosen, masked, ids, bench, planted, plain)
+        most, whole = processes(chosen, masked), MaskedSuite.of(suite, plain, masked)
+        with EditedTrees(workplace, whole.planted.tree, files, known, curt=False, secret=True, beside=most) as bench:
+            grade = _Grade(suite, self.draw, chosen, masked, ids, bench, whole, plain)
             yield lambda: replace(grade.run(), taken_back=laid.taken_back)
+
+    def _without_duel(self, tree: str, expected: Collection[str]) -> TestRun:
+        """A run of a tree of which no test is expected to pass that can be held: those that can be masked are, and have
+        passed where they tell what they have to."""
+        suite, held = self.suite, self.suite.baseline.held
+        if not any(it.masks for it in held):
+            return suite.run(tree)
+        laid = suite.overlay(tree)
+        whole = MaskedSuite.of(suite, suite.workplace.trees.edit(tree, laid.changes), held)
+        run = suite.workplace.tests(
+            whole.planted.tree,
+            suite.files,
+            baseline=suite.baseline,
+            canaries=whole.planted.canaries,
+            masked=whole.report,
+        )
+        return replace(whole.judged(suite, run, held, expected), taken_back=laid.taken_back)
 
 
 class _Grade:
@@ -77,7 +94,7 @@ class _Grade:
         masked: Sequence[HeldTest],
         ids: Mapping[Test, Sequence[str]],
         bench: EditedTrees,
-        planted: PlantedTree,
+        whole: MaskedSuite,
         plain: str,
     ) -> None:
         self._suite, self._draw, self._chosen, self._masked = suite, draw, chosen, masked
@@ -85,13 +102,14 @@ class _Grade:
         self._held = [*chosen, *self._telling]
         self._ids = {(it.file, it.name): ids[it.file, it.name] for it in self._held}
         self._told = {test for it in self._telling for test in ids[it.file, it.name]}
-        self._bench, self._planted = bench, planted
-        self._duel = DuelRuns(suite, bench, planted.tree, plain)
+        self._bench, self._whole = bench, whole
+        self._duel = DuelRuns(suite, bench, whole.planted.tree, plain)
         self._fight_before: _Fight | None = None
 
     def _whole_run(self) -> TestRun:
-        timeout, planted = self._suite.workplace.test_timeout, self._planted
-        return self._bench.run(planted.tree, (), timeout, fresh=True, canaries=planted.canaries)
+        timeout, whole = self._suite.workplace.test_timeout, self._whole
+        tree, canaries = whole.planted.tree, whole.planted.canaries
+        return whole.read(self._bench.run(tree, (), timeout, fresh=True, canaries=canaries, masked=whole.report)).run
 
     def run(self) -> TestRun:
         """A run of all tests, in which those that were lost in the duel have failed; before the first one the duel. No

@@ -12,7 +12,7 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import RefreshFailed
 
-GRADING = "6"
+GRADING = "7"
 """The version of how work is graded: raised where the same proof may give the same tree another grade."""
 
 

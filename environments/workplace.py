@@ -216,10 +216,12 @@ class Workplace:
         *,
         baseline: RunnerBaseline | None = None,
         canaries: Sequence[Canary] = (),
+        masked: str = "",
     ) -> TestRun:
         """Run the tests of these files once on a tree, in a fresh sandbox. The tree is taken as it is: lay over it
-        first, or use `StageSuite`. Raises as `place`; a sandbox that ends at its limits is an unusable run."""
-        with TestBench(self, tree, files, canaries, repeats=False) as bench:
+        first, or use `StageSuite`. `masked` is the report of masks in it. Raises as `place`; a sandbox that ends at its
+        limits is an unusable run."""
+        with TestBench(self, tree, files, canaries, masked, repeats=False) as bench:
             return bench.run(baseline)
 
     def bench(self, tree: str, files: Sequence[str], canaries: Sequence[Canary] = ()) -> TestBench:
@@ -242,10 +244,12 @@ class TestBench:
         tree: str,
         files: Sequence[str],
         canaries: Sequence[Canary] = (),
+        masked: str = "",
         *,
         repeats: bool = True,
     ) -> None:
         self._workplace = workplace
+        self._masked = masked
         self._tree = tree
         self._files = tuple(files)
         self._canaries = tuple(canaries)
@@ -291,6 +295,7 @@ class TestBench:
                     timeout=self._workplace.test_timeout,
                     baseline=baseline,
                     canaries=self._canaries,
+                    masked=self._masked,
                 )
             except SandboxLimit as limit:
                 return unusable_run(limit, start)

@@ -46,10 +46,11 @@ from prchain.core.secrets.scrub import redact, scrub_mined
 from sql.benchmarks import benchmark_chains
 from sql.chosen import LAST, resolved
 from sql.outcomes import PROVED, READY, SELECTED
-from sql.proof_filter import ProofFilter, doubts, meeting
+from sql.proof_filter import ProofFilter
 from sql.store import Store, Transaction
 from sql.strength import Strength, read_strengths, strength_row
 from sql.tables import ChainStage, Citation, LlmCall, Selection, StageTests, Task
+from sql.taken_proofs import doubts, meeting
 
 NO_TASK = "without a task"
 """The outcome of a chain that has no task yet."""
@@ -138,7 +139,7 @@ def _chosen(tx: Transaction, options: TaskExportOptions) -> dict[str, tuple[floa
 
 
 def proofs_of_tasks(store: Store, options: TaskExportOptions) -> tuple[tuple[str, ...], int]:
-    """What is to know of the proofs of the tasks (`sql.proof_filter.doubts`), and how many ``--proof`` leaves out."""
+    """What is to know of the proofs of the tasks (`sql.taken_proofs.doubts`), and how many ``--proof`` leaves out."""
     with store.reading() as tx:
         chosen = list(_chosen(tx, options))
         taken = meeting(tx, chosen, options.proof)

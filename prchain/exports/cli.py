@@ -140,7 +140,8 @@ def export(
     )
     from chains.tasks.harness import OmittedStage, harness_lines
     from chains.tasks.record import TaskRecord
-    from sql.proof_filter import ProofFilter, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.taken_proofs import say_proofs
     from trajectories.export.tasks.harbor.export import HarborOptions
 
     settings = load_settings(db=db)

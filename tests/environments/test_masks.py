@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -15,9 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.duel_runs import DuelRuns
+from environments.duel_runs import DuelRuns, SideTexts
 from environments.duelling import GradingSuite
+from environments.edited_trees import EditedTrees
+from environments.graded_runs import graded_run
 from environments.held_tests import held_tests
+from environments.masked_suites import MaskedSuite
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.duels import HeldTest, Side, drawn, processes, sides_of
 from environments.suites.canaries.masks import (
@@ -33,7 +36,8 @@ from environments.suites.canaries.masks import (
 )
 from environments.suites.canaries.pythonmasks import mask_python
 from environments.suites.testlogs import Status
-from environments.workplace import StageSuite
+from environments.suites.testruns import TestRun
+from environments.workplace import StageSuite, Workplace
 from prchain.core.safeguards import MASK_RULES, Safeguard
 from tests.environments.stageworld import Changes, StageWorld, stage_world
 from tests.environments.stageworld import test_file as file_of_tests
@@ -521,6 +525,75 @@ def test_the_reference_and_other_right_work_pass(world: StageWorld) -> None:
         "'%d pounds' % amount)\n\n\ndef lines(amounts):\n    return [*map(label, amounts)]\n"
     )
     assert grade(world, other)["lines"] is Status.passed
+
+
+def texts_of(world: StageWorld, trees: Iterable[str]) -> list[str]:
+    """The hidden test file in trees."""
+    store, path = world.trees(), b"tests/test_labels.py"
+    return [store.blobs([store.entries(tree)[path].blob])[0].decode() for tree in trees]
+
+
+@pytest.mark.parametrize(
+    "text", [LABELS, "def label(amount):\n    return '4'\n\n\ndef lines(amounts):\n    return []\n"]
+)
+def test_no_process_of_a_grade_holds_what_masked_tests_ask_for(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    ran, run = list[str](), EditedTrees.run
+
+    def noted(self: EditedTrees, tree: str, *given: Any, **more: Any) -> TestRun:
+        ran.extend((self._first, tree))
+        return run(self, tree, *given, **more)
+
+    monkeypatch.setattr(EditedTrees, "run", noted)
+    suite, f2p = world.suite(), world.stages()[0].classes.f2p
+    found = graded_run(GradingSuite(suite, Random(7)), agents_tree(world, text), f2p)
+    ends = Status.passed if text == LABELS else Status.failed
+    assert not found.cheats and {found.statuses[it] for it in f2p} == {ends}
+    assert len(ran) >= 4 and all("label(4)" in it for it in texts_of(world, ran[1::2]))
+    assert not any("pounds" in it for it in texts_of(world, ran)), "canaries hold none of them either"
+
+
+def test_where_no_masked_test_is_expected_to_pass_those_have_passed_that_tell_what_is_right(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, tests = list[str](), Workplace.tests
+
+    def noted(self: Workplace, tree: str, *given: Any, **more: Any) -> TestRun:
+        ran.append(tree)
+        return tests(self, tree, *given, **more)
+
+    monkeypatch.setattr(Workplace, "tests", noted)
+    some = "def label(amount):\n    return 'four pounds'\n\n\ndef lines(amounts):\n    return [*map(label, amounts)]\n"
+    for text, wanted in ((LABELS, {"label", "lines", "other"}), (some, {"label"}), ("label = lines = str\n", set())):
+        found = GradingSuite(world.suite()).run(agents_tree(world, text), ())
+        passed = {it.rpartition("_")[2] for it, status in found.statuses.items() if status is Status.passed}
+        assert passed & {"label", "lines", "other"} == wanted and not found.cheats
+    assert len(ran) == 3 and not any("pounds" in it for it in texts_of(world, ran))
+
+
+@pytest.mark.parametrize(("is_new", "lost"), [(True, {"label"}), (False, {"label", "lines", "other"})])
+def test_ids_that_b_t_has_have_failed_only_where_a_line_of_its_own_is_told_wrong(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, is_new: bool, lost: set[str]
+) -> None:
+    suite, held = world.suite(), world.stages()[0].baseline.held
+    whole = MaskedSuite.of(suite, suite.with_overlay(suite.landed), held)
+    ids = {it: f"tests.test_labels.Case.{it}" for it in ("test_label", "test_lines", "test_other")}
+    run = TestRun(dict.fromkeys(ids.values(), Status.passed), "", 0.0, 0, told="0 =1\n1 =1\n2 =1\n3 =1\n")
+    monkeypatch.setattr(SideTexts, "is_new", lambda self, file, literal: is_new)
+    found = whole.judged(suite, run, held, [ids["test_lines"], ids["test_other"]])
+    assert {it.rpartition("_")[2] for it, status in found.statuses.items() if status is Status.failed} == lost
+
+
+def test_a_copy_of_another_test_stays_where_some_are_masked(world: StageWorld) -> None:
+    suite, held = world.suite(), world.stages()[0].baseline.held
+    plain = suite.with_overlay(suite.landed)
+    every = MaskedSuite.of(suite, plain, ())
+    one = [it for it in held if it.name == "test_lines"]
+    some = MaskedSuite.of(suite, plain, one)
+    donors = {it.donor for it in every.planted.canaries}
+    assert "test_lines" in donors and every.report == "" and some.report
+    assert {it.donor for it in some.planted.canaries} == donors - {"test_lines"}
 
 
 READS = """import linecache, sys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sql.proof_filter import ProofFilter, doubt_words, meets
+from sql.proof_filter import ProofFilter
 from sql.strength import (
     Strength,
     UndoingKind,
@@ -16,6 +16,7 @@ from sql.strength import (
     strength_words,
     worst,
 )
+from sql.taken_proofs import doubt_words, meets
 
 C, P, I = UndoingOutcome.CAUGHT, UndoingOutcome.PASSED, UndoingOutcome.INVALID  # noqa: E741
 

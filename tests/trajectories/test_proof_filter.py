@@ -14,10 +14,11 @@ from environments.suites.canaries.duels import HeldTest
 from environments.suites.outcomes import ClassifiedTests
 from prchain.core.errors import UsageError
 from sql.outcomes import PROVED
-from sql.proof_filter import ProofFilter, meeting, taken
+from sql.proof_filter import ProofFilter
 from sql.store import Store
 from sql.strength import Strength, UndoingKind, UndoingOutcome, Undone
 from sql.tables import Verdict
+from sql.taken_proofs import meeting, taken
 from tests.trajectories.graphworld import graph_world
 from tests.trajectories.rolloutworld import STAGES, rollout_world
 from tests.trajectories.sampleworld import sample_world

@@ -106,7 +106,8 @@ def graphs(
       prchain curate graphs 5f0c --from 81c2
     """
     from environments.backends import chosen_backend
-    from sql.proof_filter import ProofFilter, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.taken_proofs import say_proofs
     from trajectories.curation.graphs.run import GraphChoice, open_run
 
     settings = load_settings(db=db, workers=workers)

@@ -211,7 +211,8 @@ def _export_samples(
     settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool
 ) -> None:
     from prchain.core.console.progress import open_progress
-    from sql.proof_filter import ProofFilter, doubt_words, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.taken_proofs import doubt_words, say_proofs
     from trajectories.export.export import VALIDATION, export_to, set_paths
     from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format

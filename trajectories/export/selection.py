@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sql.proof_filter import taken
 from sql.store import Transaction
+from sql.taken_proofs import taken
 from trajectories.export.branches import BRANCH, branch_samples
 from trajectories.export.draw import NOT_DRAWN, drawn
 from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, StandIn, same_trees

@@ -121,7 +121,8 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --agent temperature=1
     """
-    from sql.proof_filter import ProofFilter, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.taken_proofs import say_proofs
     from trajectories.rollouts.otherwise import other_rollouts, other_words
     from trajectories.rollouts.run import RolloutChoice, open_run
     from trajectories.sums import hidden_tests

@@ -23,9 +23,10 @@ from prchain.core.runs import RunResult, Tell, UnitResult, run_units
 from prchain.core.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
-from sql.proof_filter import ProofFilter, doubts, meeting, require_proof
+from sql.proof_filter import ProofFilter
 from sql.store import Store
 from sql.tables import Chain
+from sql.taken_proofs import doubts, meeting, require_proof
 from trajectories.agents.observers.setup import make_observers
 from trajectories.agents.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.identity import Parent
@@ -116,7 +117,7 @@ class PendingRollouts:
     weak: int = 0
     """Number of chains whose proofs are worth less than was asked for."""
     doubts: tuple[str, ...] = ()
-    """What is to know of the proofs of the chains that were taken (`sql.proof_filter.doubts`)."""
+    """What is to know of the proofs of the chains that were taken (`sql.taken_proofs.doubts`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,10 @@ from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
-from sql.proof_filter import ProofFilter, doubts, meeting, require_proof
+from sql.proof_filter import ProofFilter
 from sql.store import Store, Transaction
 from sql.tables import ChainStage, GraphRow, StageTests, Task, TaskStage
+from sql.taken_proofs import doubts, meeting, require_proof
 from trajectories.curation.graphs.bench import Bench
 from trajectories.curation.graphs.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts
 from trajectories.curation.graphs.distill import Distiller
@@ -99,7 +100,7 @@ class PendingGraphs:
     weak: int = 0
     """Chains whose proofs are worth less than was asked for."""
     doubts: tuple[str, ...] = ()
-    """What is to know of the proofs of the chains that were taken (`sql.proof_filter.doubts`)."""
+    """What is to know of the proofs of the chains that were taken (`sql.taken_proofs.doubts`)."""
 
 
 @dataclass(frozen=True, slots=True)

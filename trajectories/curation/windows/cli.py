@@ -95,7 +95,8 @@ def run(
       prchain curate run --dry-run
       prchain curate run 5f0c --budget 20
     """
-    from sql.proof_filter import ProofFilter, say_proofs
+    from sql.proof_filter import ProofFilter
+    from sql.taken_proofs import say_proofs
     from trajectories.curation.windows.run import CurationChoice, open_run
 
     settings = load_settings(db=db, workers=workers)
