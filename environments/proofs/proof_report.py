@@ -28,6 +28,13 @@ from sql.tables import BuiltImage
 _ALWAYS = ("f2p", "p2p", "flaky", "failing")
 """Classes whose number is told also where it is 0."""
 
+_GUARDED = {
+    Safeguard.NONE: "nothing guards a grade: what makes its tests pass is believed, unless `--gate tests+audit` "
+    "suspects it",
+    Safeguard.CANARIES: "canaries alone guard a grade: who reads them and the tests tells them apart",
+    Safeguard.HELD: "held: a grade finds out who guesses, and not always who reads its tests",
+    Safeguard.TOLD: "told: a grade asks for what none of its processes holds",
+}
 _LABELS = {"f2p": "F2P", "p2p": "P2P", "timed_out": "timed out"}
 _LAST_LINES = 6
 _SHOWN = 5
@@ -257,11 +264,11 @@ def _stage_lines(stage: StageReport) -> Iterator[str]:
     if stage.renamed:
         yield f"  {counted(stage.renamed, 'test')} by other names when work is graded"
     if stage.telling:
-        yield f"  {counted(stage.telling, 'test')} masked when work is graded, which tells whether it is right"
+        yield f"  {counted(stage.telling, 'test')} masked when work is graded"
     if stage.duels:
         yield f"  {counted(stage.duels, 'test')} can be made false when work passes"
-    if stage.safeguard == Safeguard.NONE:
-        yield "  nothing guards a grade: what makes its tests pass is believed, unless `--gate tests+audit` suspects it"
+    if stage.safeguard is not None:
+        yield f"  {_GUARDED[Safeguard(stage.safeguard)]}"
     if stage.own_plugins:
         yield f"  its own plugins of the runner stay the agent's: {', '.join(stage.own_plugins)}"
     for name, words in (("removed", "removed or rewritten upstream"), ("earlier_broken", "broken here")):

@@ -87,6 +87,7 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
         "  proof: not_measured; `prchain environments validate --strength` does",
         "  1 canary among them when work is graded",
         "  1 test by other names when work is graded",
+        "  canaries alone guard a grade: who reads them and the tests tells them apart",
         "  in prchain/shop--till:1, of packages as of 2024-05-01",
         "  runs: before 1 3 s (out_of_memory), after 1 3 s",
         "stage 2 (#2): earlier_broken in 8 s",
