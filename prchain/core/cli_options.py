@@ -220,10 +220,7 @@ def repository_option(command: _Command) -> _Command:
 
 def proof_option(command: _Command) -> _Command:
     """Add ``--proof``; the values are those of `sql.proof_filter.ProofFilter`."""
-    words = (
-        "Only what is proved so. own: by tests that no import alone hid; caught: and undoing the work shows; "
-        "told: by tests that ask for a value which is in no process of a grade."
-    )
+    words = "Proved so. own: no import alone hid the tests; caught: undoing shows; told: no grade holds what they ask."
     kind = click.Choice(["any", "own", "caught", "told"])
     return option("--proof", type=kind, default="any", show_default=True, heading=WHICH, help=words)(command)
 

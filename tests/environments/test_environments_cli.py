@@ -136,7 +136,10 @@ def test_validate_says_how_chains_ended_and_counts_their_tests(
     arguments = ("validate", "--backend", "local", "--runs", "1")
     assert prchain(*arguments) == 0
     out = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(rf"{world.chain_id} proved in \d+ s; F2P/P2P of stages 1: 1/0, 2: 1/2, 3: 1/3", out[0])
+    assert re.fullmatch(
+        rf"{world.chain_id} proved in \d+ s; F2P/P2P of stages 1: 1/0 canaries, 2: 1/2 canaries, 3: 1/3 canaries",
+        out[0],
+    )
     assert out[1:] == ["1 proved; 0 done before"]
     assert prchain(*arguments) == 0
     assert capsys.readouterr().out == "nothing new to do; 1 done before\n"

@@ -37,9 +37,13 @@ def stages_of(
     stages: list[SampleStage] = []
     accepted: dict[int, int] = {}
     strengths = read_strengths(tx, chain_id).get(chain_id, {}) if origin is None else {}
+    safeguards: dict[int, str] = {}
     proofs = {position: str(worst([strength])) for position, strength in strengths.items()}
     if origin is not None:
-        proofs = {int(position): str(proof) for position, proof in origin.told.get("proofs", {}).items()}
+        proofs, safeguards = (
+            {int(position): str(text) for position, text in origin.told.get(name, {}).items()}
+            for name in ("proofs", "safeguards")
+        )
     for stage in read_stages(tx, trajectory_id):
         if stage.position > last or stage.outcome == DONE_EARLY:
             continue
@@ -51,7 +55,7 @@ def stages_of(
         if origin is not None and not verdicts:
             accepted[stage.position] = stage.attempts
         proof = proofs.get(stage.position)
-        safeguard = final.grade.get("safeguard") if final else None
+        safeguard = (final.grade.get("safeguard") if final else None) or safeguards.get(stage.position)
         stages.append(
             SampleStage(stage.position, stage.attempts, score, tests, tree or stage.end_tree, proof, safeguard)
         )

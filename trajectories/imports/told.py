@@ -112,15 +112,17 @@ def told_of(extra: Mapping[str, Any], short: Callable[[str | None], str | None])
     names = {"outcome": "outcome", "language": "language", "chain": "chain_id", "trajectory": "trajectory_id"}
     found: dict[str, Any] = {"program": PROGRAM}
     found |= {ours: text for ours, name in names.items() if (text := short(text_of(extra, name)))}
-    proofs = {
-        str(whole_of(stage.get("stage"), 0)): proof
-        for stage in _objects(extra.get("stages"))
-        if (proof := short(text_of(stage, "proof")))
-    }
+    for ours, theirs in (("proofs", "proof"), ("safeguards", "safeguard")):
+        of_stages = {
+            str(whole_of(stage.get("stage"), 0)): said
+            for stage in _objects(extra.get("stages"))
+            if (said := short(text_of(stage, theirs)))
+        }
+        found |= {ours: of_stages} if of_stages else {}
     parent = extra.get("parent")
     if isinstance(parent, dict) and (name := short(text_of(parent, "trajectory_id"))):
         found["parent"] = [name, whole_of(parent.get("turns"), 0)]
-    return found | ({"proofs": proofs} if proofs else {})
+    return found
 
 
 def amount_of(values: Mapping[str, Any], name: str) -> float | None:

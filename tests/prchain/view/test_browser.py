@@ -81,9 +81,10 @@ def test_no_page_complains_asks_elsewhere_is_too_wide_or_keeps_people_out(runnin
         page = complaints.of(context.new_page())
         for place, path in enumerate([*kinds, *drawn(others, len(others) // ONE_IN, "pages in a browser")]):
             open_page(page, f"{folder.as_uri()}/{path}")
-            for number, (scheme, width) in enumerate(LOOKS):
-                # Pages of one kind are alike but for their texts: one is looked at in every look, the others in one,
-                # and on a phone, where long words are too wide first.
+            looks = [*enumerate(LOOKS)]
+            for number, (scheme, width) in drawn(looks, 2, f"looks at {path}") if path in kinds else looks:
+                # Pages of one kind are alike but for their texts: one is looked at in two looks of a draw, the others
+                # in one, and on a phone, where long words are too wide first.
                 in_turn = place % 3 == number
                 if not (path in kinds or in_turn or width == NARROW):
                     continue
