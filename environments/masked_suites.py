@@ -65,8 +65,10 @@ class MaskedSuite:
         names = {(it.file, it.name): it for it in masked if it.masks}
         failed = set[str]()
         for key, found in ids_of(suite, names, ran.run.statuses).items():
-            told, literals = ran.told.get(key, {}), ran.literals.get(key, ())
-            wrong = [literals[place] for place, it in names[key].masks or () if not agrees(it, told.get(place, ()))]
+            # Where canaries left no text that can be masked nothing is told.
+            told, literals = ran.told.get(key, {}), dict(enumerate(ran.literals.get(key, ())))
+            untold = (place for place, it in names[key].masks or () if not agrees(it, told.get(place, ())))
+            wrong = [literals.get(place, UNWRITTEN) for place in untold]
             is_old = any(it != UNWRITTEN and not texts.is_new(key[0], it) for it in wrong)
             failed.update(it for it in found if is_old or (wrong and it not in expected))
         lost = {it for it in failed if ran.run.statuses[it] is Status.passed}

@@ -581,6 +581,8 @@ def test_ids_that_b_t_has_have_failed_only_where_a_line_of_its_own_is_told_wrong
     ids = {it: f"tests.test_labels.Case.{it}" for it in ("test_label", "test_lines", "test_other")}
     run = TestRun(dict.fromkeys(ids.values(), Status.passed), "", 0.0, 0, told="0 =1\n1 =1\n2 =1\n3 =1\n")
     monkeypatch.setattr(SideTexts, "is_new", lambda self, file, literal: is_new)
+    empty = replace(whole, made={}).judged(suite, run, held, ())
+    assert {*empty.statuses.values()} == {Status.failed}, "nothing was told"
     found = whole.judged(suite, run, held, [ids["test_lines"], ids["test_other"]])
     assert {it.rpartition("_")[2] for it, status in found.statuses.items() if status is Status.failed} == lost
 
