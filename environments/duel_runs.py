@@ -35,7 +35,7 @@ class DuelRuns:
     it in test files alone."""
 
     def __init__(self, suite: StageSuite, bench: EditedTrees, first: str, plain: str) -> None:
-        self._suite, self._bench, self._plain = suite, bench, plain
+        self.suite, self._bench, self._plain = suite, bench, plain
         self._texts = SideTexts(suite)
         changed = suite.workplace.trees.diff(first, plain) if first != plain else ()
         self._changed = [path_text(change.path) for change in changed]
@@ -43,10 +43,10 @@ class DuelRuns:
     def named(self, chosen: Iterable[HeldTest], ids: Mapping[Test, Sequence[str]]) -> list[str]:
         """What has the runner run these tests alone, by their ids, in the order in which they stand in their files;
         nothing where it cannot be told."""
-        files = self._suite.files
+        files = self.suite.files
         places = sorted((files.index(it.file), self._texts.place(it.file, it.name), it.name, it.file) for it in chosen)
         found = [test for *_, name, file in places for test in ids[file, name]]
-        return RUNNERS[self._suite.workplace.runner].named(files, found)
+        return RUNNERS[self.suite.workplace.runner].named(files, found)
 
     def run_all(
         self, forms: Sequence[Side], files: Iterable[str], named: Sequence[str], *, at_once: bool
@@ -76,7 +76,7 @@ class DuelRuns:
         self, side: Side, files: Iterable[str], named: Sequence[str] = (), bench: EditedTrees | None = None
     ) -> RanSide:
         """One side, in a fresh process that sees nothing of another: of `files` all tests, or those that are named."""
-        trees = self._suite.workplace.trees
+        trees = self.suite.workplace.trees
         report = report_path() if side.masked else ""
         made = self._texts.of(side, report)
         changes = self._texts.changes(made)
@@ -84,13 +84,13 @@ class DuelRuns:
         paths = [*self._changed, *(path_text(path) for path in changes)]
         given = [*dict.fromkeys(files)]
         bench = bench or self._bench
-        timeout = self._suite.workplace.test_timeout
+        timeout = self.suite.workplace.test_timeout
         run = bench.run(tree, paths, timeout, fresh=True, files=given, named=named, masked=report)
         return RanSide.of(run, made)
 
     @property
     def runner(self) -> str:
-        return self._suite.workplace.runner
+        return self.suite.workplace.runner
 
 
 class RanSide(NamedTuple):

@@ -9,6 +9,7 @@ from random import Random
 
 from environments.duel_runs import DuelRuns, RanSide, SideTexts, Test, changed_tests, file_of, ids_of
 from environments.edited_trees import EditedTrees
+from environments.masked_suites import MaskedSuite
 from environments.suites.canaries.duels import (
     KEPT,
     MASKED,
@@ -159,21 +160,38 @@ def _masked(
     telling = {test for test, places in heavy.items() if places & other.get(test, set())}
     if not all(map(is_old, asked)):
         telling = {it for it in telling if not is_old(it)}
-    sure = {
-        test
-        for test in telling
-        if any(
-            weight(_value_of(ran.literals[test][place], ran.told[test][place]), beside) >= ENOUGH
-            and not words[test][place].startswith(MATCHES)
-            and not is_given_away(ran.literals[test][place], texts.of_test(test))
-            for place in heavy[test] & other[test]
-        )
-    }
     masked = {
-        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=test in telling, is_sure=test in sure)
+        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=test in telling)
         for test, it in trial.items()
     }
+    if telling:
+        places = {test: heavy[test] & other[test] for test in telling}
+        masked |= {it: masked[it]._replace(is_sure=True) for it in _sure(duel.suite, masked, places, words, ran, texts)}
     return masked, {test for test, places in other.items() if places}
+
+
+def _sure(
+    suite: StageSuite,
+    masked: Mapping[Test, HeldTest],
+    places: Mapping[Test, Collection[int]],
+    words: Mapping[Test, Mapping[int, str]],
+    ran: RanSide,
+    texts: SideTexts,
+) -> set[Test]:
+    """Those of the tests that ask, at one of their `places`, for what the run of all tests does not show, and the test
+    itself does not give away. What a test asks for that tells nothing is shown there."""
+    whole = MaskedSuite.of(suite, suite.with_overlay(suite.landed), [*masked.values()])
+    shown, with_snapshots = whole.shown(suite)
+
+    def is_sure(test: Test, place: int) -> bool:
+        literal = ran.literals[test][place]
+        if literal == UNWRITTEN and with_snapshots:
+            return False
+        likely = weight(_value_of(literal, ran.told[test][place]), shown) < ENOUGH
+        pattern = words[test][place].startswith(MATCHES)
+        return not (likely or pattern or is_given_away(literal, texts.of_test(test)))
+
+    return {test for test, found in places.items() if any(is_sure(test, place) for place in found)}
 
 
 def _value_of(literal: str, texts: Collection[str]) -> str:

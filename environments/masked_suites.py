@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from environments.duel_runs import RanSide, SideTexts, Test, ids_of, report_path
 from environments.suites.canaries.canary import Canary, hiding
 from environments.suites.canaries.duels import HeldTest, Side, function_of
+from environments.suites.canaries.jsmasks import snapshot_file
 from environments.suites.canaries.masks import COMPUTED, UNWRITTEN, Masked, agrees
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -51,6 +52,12 @@ class MaskedSuite:
             kept = [it for it in kept if it not in left_out]
         tree = suite.workplace.trees.edit(planted.tree, texts.changes(made))
         return cls(replace(planted, tree=tree), made, report)
+
+    def shown(self, suite: StageSuite) -> tuple[str, bool]:
+        """The texts of all test files, and whether some have snapshots beside them."""
+        texts = _texts(suite, self.planted.tree)
+        paths = {path_text(path) for path in suite.workplace.trees.entries(self.planted.tree)}
+        return "\n".join(texts.values()), not paths.isdisjoint(map(snapshot_file, texts))
 
     def read(self, run: TestRun) -> RanSide:
         """What a run of it says, by the tests' own ids."""
