@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
+from environments.suites import testruns
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, CanaryKind
 from environments.suites.runner import TestCommand
@@ -24,6 +25,7 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
 from prchain.core.errors import SandboxFileError
 from prchain.core.safeguards import PLANTING
+from tests.environments.folder_sandbox import FolderSandbox
 
 FILE = "tests/test_till.py"
 PYTEST = TestCommand(
@@ -565,3 +567,13 @@ def test_a_plugin_that_has_the_name_of_a_loaded_module_is_loaded_where_warnings_
     assert "json" in (first.observed.plugins or ())
     again = run_tests(Shell(tree), command, ["test_a.py"], timeout=60, baseline=first.observed)  # type: ignore[arg-type]
     assert again.statuses == first.statuses == {"test_a.py::test_it": Status.passed}, again.tail
+
+
+def test_a_pipe_in_the_place_of_a_report_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "report")
+    with FolderSandbox(tmp_path / "box") as sandbox:
+        assert testruns._read(sandbox, str(tmp_path / "report"))[0] == b""
+        assert "No such file" in testruns._read(sandbox, str(tmp_path / "nowhere"))[1]
+        (tmp_path / "report").unlink()
+        (tmp_path / "report").write_bytes(b"said")
+        assert testruns._read(sandbox, str(tmp_path / "report")) == (b"said", "")
