@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
+import hashlib
 import importlib
 import os
 import pickle
@@ -308,8 +309,8 @@ def database_url(database_kind: str, request: pytest.FixtureRequest, tmp_path: P
 
 
 @pytest.fixture(scope="session")
-def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """The demo, run once for the tests of all processes; they must not change it."""
+def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    """The demo, run once for the tests of all processes; they must not change it, not even for a moment."""
     from tests.trajectories.demoworld import pack, run_through
 
     own = tmp_path_factory.getbasetemp()
@@ -322,7 +323,15 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
             pack(made.folder)
             kept.write_bytes(pickle.dumps(made))
     ran: Ran = pickle.loads(kept.read_bytes())
-    return ran
+    before = _written(ran.folder)
+    yield ran
+    assert _written(ran.folder) == before, "a test wrote into the demo that all tests share; take a copy of it"
+
+
+def _written(folder: Path) -> dict[str, str]:
+    """What the files of a demo hold, without those that come and go with the readers of a database."""
+    files = (it for it in folder.iterdir() if it.is_file() and not it.name.endswith(("-wal", "-shm", ".lock")))
+    return {it.name: hashlib.sha256(it.read_bytes()).hexdigest() for it in files}
 
 
 @pytest.fixture(scope="session")

@@ -139,8 +139,9 @@ def test_samples_hold_the_conversations_and_leave_rejected_turns_out_of_the_loss
 
 
 def test_run_again_it_asks_nothing_and_comes_to_the_same(
-    ran: Ran, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    finished_demo: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ran = Ran(finished_demo.copied(tmp_path / "demo"), finished_demo.printed, finished_demo.logged)
     calls, samples = len(ran.rows(LlmCall, "id")), (ran.folder / "samples.jsonl").read_bytes()
     monkeypatch.setenv("PRCHAIN_DB", "sqlite:////nowhere/at/all.db")
     monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", "/nowhere")
