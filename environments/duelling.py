@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from random import Random, SystemRandom
 from typing import NamedTuple
 
@@ -26,56 +25,79 @@ class GradingSuite:
     suite: StageSuite
     draw: Random = field(default_factory=SystemRandom)
 
-    def run(self, tree: str, expected: Collection[str]) -> TestRun:
-        """`StageSuite.run`, and before it a duel of some of the `expected` tests, on the same tree with the overlay.
+    def run(self, tree: str, expected: Collection[str], *, is_start: bool = False) -> TestRun:
+        """`StageSuite.run`, and before it a duel of some of the `expected` tests, where masks do not tell enough, on
+        the same tree with the overlay.
 
         A test that is false and passes is a cheat. One that is true and does not pass counts as failed, and the run is
         settled: who guesses has one duel. A side that says nothing is the run's answer, which then says nothing either.
-        Raises as `StageSuite.run`.
+        `is_start`: the tree is S_t, and nobody's work on it is graded. Raises as `StageSuite.run`.
         """
-        with self.opened(tree, expected) as run:
+        with self.opened(tree, expected, is_start=is_start) as run:
             return run()
 
     @contextmanager
-    def opened(self, tree: str, expected: Collection[str]) -> Iterator[Callable[[], TestRun]]:
+    def opened(
+        self, tree: str, expected: Collection[str], *, is_start: bool = False
+    ) -> Iterator[Callable[[], TestRun]]:
         """Runs of one tree, each as `run` makes it, by the tests that are `expected` to pass (ids); what passed once
-        when it was false, or failed in a duel, has failed in all that come after. All have the same canaries: a test
-        whose copies alone have other names would be known by its own. The tree is made ready once for all of them."""
+        when it was false, failed in a duel or told what is wrong has failed in all that come after. All have the same
+        canaries: a test whose copies alone have other names would be known by its own. Where a duel is fought the tree
+        is made ready once for all of them."""
         suite = self.suite
         workplace, files, known = suite.workplace, suite.files, suite.baseline
-        ids = ids_of(suite, [(test.file, test.name) for test in known.held], expected)
-        if not ids:
-            yield partial(self._without_duel, tree, expected)
-            return
+        ids = {} if is_start else ids_of(suite, [(test.file, test.name) for test in known.held], expected)
         laid = suite.overlay(tree)
         plain = workplace.trees.edit(tree, laid.changes)
-        changed = changed_tests(suite)
-        held = [it for it in suite.baseline.held if (it.file, it.name) in ids]
-        chosen, masked = drawn(held, self.draw, lambda it: changed(ids[it.file, it.name][0]) is False)
-        if not chosen and not any(it.masks for it in masked):
-            yield partial(suite.run, tree)
-            return
-        most, whole = processes(chosen, masked), MaskedSuite.of(suite, plain, masked)
-        with EditedTrees(workplace, whole.planted.tree, files, known, curt=False, secret=True, beside=most) as bench:
-            grade = _Grade(suite, self.draw, chosen, masked, ids, bench, whole, plain)
+        chosen, masked = self._drawn(ids) if ids else ([], [*known.held])
+        whole = MaskedSuite.of(suite, plain, masked)
+        if not chosen:
+            grade = _MaskedGrade(suite, whole, masked, ids, expected)
             yield lambda: replace(grade.run(), taken_back=laid.taken_back)
+            return
+        most = processes(chosen, masked)
+        with EditedTrees(workplace, whole.planted.tree, files, known, curt=False, secret=True, beside=most) as bench:
+            duelled = _Grade(suite, self.draw, chosen, masked, ids, bench, whole, plain)
+            yield lambda: replace(duelled.run(), taken_back=laid.taken_back)
 
-    def _without_duel(self, tree: str, expected: Collection[str]) -> TestRun:
-        """A run of a tree of which no test is expected to pass that can be held: those that can be masked are, and have
-        passed where they tell what they have to."""
-        suite, held = self.suite, self.suite.baseline.held
-        if not any(it.masks for it in held):
-            return suite.run(tree)
-        laid = suite.overlay(tree)
-        whole = MaskedSuite.of(suite, suite.workplace.trees.edit(tree, laid.changes), held)
-        run = suite.workplace.tests(
-            whole.planted.tree,
-            suite.files,
-            baseline=suite.baseline,
-            canaries=whole.planted.canaries,
-            masked=whole.report,
-        )
-        return replace(whole.judged(suite, run, held, expected), taken_back=laid.taken_back)
+    def _drawn(self, ids: Mapping[Test, Sequence[str]]) -> tuple[list[HeldTest], list[HeldTest]]:
+        """Those of these tests that are false in a duel, and those that are masked."""
+        changed = changed_tests(self.suite)
+        held = [it for it in self.suite.baseline.held if (it.file, it.name) in ids]
+        return drawn(held, self.draw, lambda it: changed(ids[it.file, it.name][0]) is False)
+
+
+class _MaskedGrade:
+    """Runs of all tests of one tree, with masks in all that can be held: no process holds what these ask for, and so
+    one is enough. `ids` are those of the tests that are `expected` to pass; without any the tree is not graded."""
+
+    def __init__(
+        self,
+        suite: StageSuite,
+        whole: MaskedSuite,
+        masked: Sequence[HeldTest],
+        ids: Mapping[Test, Sequence[str]],
+        expected: Collection[str],
+    ) -> None:
+        self._suite, self._whole, self._ids, self._expected = suite, whole, ids, expected
+        self._masked = [it for it in masked if it.masks]
+        self._lost: set[str] = set()
+
+    def run(self) -> TestRun:
+        """A run in which the tests have failed whose masks did not tell what they have to. Once they have told what is
+        wrong that is settled: who guesses would guess again."""
+        suite, whole = self._suite, self._whole
+        run = whole.run(suite)
+        if not self._masked or not run.usable:
+            return run
+        if not self._ids:
+            return whole.judged(suite, run, self._masked, self._expected)
+        ran = whole.read(run)
+        untold = {it for test in _untold(ran.told, self._masked) for it in self._ids[test]}
+        wrong = [it for it in self._masked if _told_wrong(ran.told, [it])]
+        self._lost.update(it for test in wrong for it in self._ids[test.file, test.name])
+        failed = dict.fromkeys(untold | self._lost, Status.failed)
+        return replace(ran.run, statuses={**ran.run.statuses, **failed}, settled=bool(self._lost and not run.cheats))
 
 
 class _Grade:

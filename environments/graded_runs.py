@@ -12,33 +12,36 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.core.errors import RefreshFailed
 
-GRADING = "7"
+GRADING = "8"
 """The version of how work is graded: raised where the same proof may give the same tree another grade."""
 
 
 class Suite(Protocol):
     """The part of `environments.duelling.GradingSuite` that is used here."""
 
-    def run(self, tree: str, expected: Collection[str]) -> TestRun:
-        """Run the stage's tests on a tree; tests that are `expected` to pass (ids) may be looked at more closely."""
+    def run(self, tree: str, expected: Collection[str], *, is_start: bool = False) -> TestRun:
+        """Run the stage's tests on a tree, S_t if `is_start`; tests that are `expected` to pass (ids) may be looked at
+        more closely."""
 
-    def opened(self, tree: str, expected: Collection[str]) -> AbstractContextManager[Callable[[], TestRun]]:
+    def opened(
+        self, tree: str, expected: Collection[str], *, is_start: bool = False
+    ) -> AbstractContextManager[Callable[[], TestRun]]:
         """Runs of one tree, each as `run`."""
-        return nullcontext(partial(self.run, tree, expected))
+        return nullcontext(partial(self.run, tree, expected, is_start=is_start))
 
 
-def graded_run(suite: Suite, tree: str, expected: Collection[str]) -> TestRun:
-    """What the tests say of a tree; nothing where the tree cannot be made ready to run.
+def graded_run(suite: Suite, tree: str, expected: Collection[str], *, is_start: bool = False) -> TestRun:
+    """What the tests say of a tree; nothing where the tree cannot be made ready to run. `is_start`: it is S_t.
 
     There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
     does not pass; a test that passes in one of them counts as passed, but not where its canary passes in the other:
     work could let the one pass first and then the other. Some tests that always passed in validation are flaky
     (measured: a test of click's pager failed once in ten runs of the reference). There are two more also where the
     first shows a cheat, which stands if one of these does: by chance a value may be the one that a canary asks for.
-    There is no second one where a duel has settled that a test fails (`environments.duelling`).
+    There is no second one where a duel, or what masks told, has settled that a test fails (`environments.duelling`).
     """
     try:
-        with suite.opened(tree, expected) as run:
+        with suite.opened(tree, expected, is_start=is_start) as run:
             first = run()
             passes = all(first.statuses.get(it) is Status.passed for it in expected)
             if not first.cheats and first.usable and (first.settled or passes):

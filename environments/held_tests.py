@@ -139,7 +139,11 @@ def _masked(
     words, heavy = dict[Test, dict[int, str]](), dict[Test, set[int]]()
     for test in trial:
         literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
-        words[test] = {place: text for place in sorted(said) if (text := to_tell(literals[place], said[place]))}
+        found = {place: text for place in sorted(said) if (text := to_tell(literals[place], said[place]))}
+        words[test] = dict([*found.items()][:_PLACES])
+    trial = _among_all(duel.suite, trial, asked, words, tell)
+    for test in trial:
+        literals, said = ran.literals.get(test, ()), ran.told.get(test, {})
         values = {place: _value_of(literals[place], said[place]) for place in words[test]}
         # What a line of B_t asks for is known, and says nothing of what was to be done.
         news = {it for it in words[test] if literals[it] == UNWRITTEN or texts.is_new(test[0], literals[it])}
@@ -147,10 +151,11 @@ def _masked(
         of_values = {values[place]: it for place, it in weights.items()}
         heavy[test] = {place for place, it in weights.items() if it} if sum(of_values.values()) >= ENOUGH else set()
     other = dict[Test, set[int]]()
-    if any(words.values()):
+    if any(words[test] for test in trial):
         tell("masks, on what was before")
         old = _run_masked(before, trial, asked)
-        for test, wanted in words.items():
+        for test in trial:
+            wanted = words[test]
             told = old.told.get(test, {}) if old.run.usable else {}
             # Of a class that B_t has, a value says the same of itself whoever makes it.
             known = {place: class_told(ran.told[test][place]) for place in wanted}
@@ -160,14 +165,35 @@ def _masked(
     telling = {test for test, places in heavy.items() if places & other.get(test, set())}
     if not all(map(is_old, asked)):
         telling = {it for it in telling if not is_old(it)}
-    masked = {
-        test: it._replace(masks=tuple(words[test].items())[:_PLACES], tells=test in telling)
-        for test, it in trial.items()
-    }
+    masked = {test: it._replace(masks=tuple(words[test].items()), tells=test in telling) for test, it in trial.items()}
     if telling:
         places = {test: heavy[test] & other[test] for test in telling}
         masked |= {it: masked[it]._replace(is_sure=True) for it in _sure(duel.suite, masked, places, words, ran, texts)}
     return masked, {test for test, places in other.items() if places}
+
+
+def _among_all(
+    suite: StageSuite,
+    trial: Mapping[Test, HeldTest],
+    asked: Mapping[Test, Sequence[str]],
+    words: Mapping[Test, Mapping[int, str]],
+    tell: Tell,
+) -> dict[Test, HeldTest]:
+    """Those of the tests that pass masked among all tests, too, and tell the same there, as they do in a grade."""
+    masked = [it._replace(masks=tuple(words[test].items())) for test, it in trial.items()]
+    whole = MaskedSuite.of(suite, suite.with_overlay(suite.landed), masked)
+    if not whole.report:
+        return {**trial}
+    tell("masks, among all tests")
+    ran = whole.read(whole.run(suite))
+    fine = _passed(asked, ran.run) if ran.run.usable and not ran.run.cheats else set()
+    untold = {
+        test
+        for test in trial
+        for place, text in words[test].items()
+        if test not in fine or not agrees(text, ran.told.get(test, {}).get(place, ()))
+    }
+    return {test: it for test, it in trial.items() if test not in untold}
 
 
 def _sure(

@@ -59,6 +59,13 @@ class MaskedSuite:
         paths = {path_text(path) for path in suite.workplace.trees.entries(self.planted.tree)}
         return "\n".join(texts.values()), not paths.isdisjoint(map(snapshot_file, texts))
 
+    def run(self, suite: StageSuite) -> TestRun:
+        """Run it once in a sandbox of its own. Raises as `StageSuite.run`."""
+        planted = self.planted
+        return suite.workplace.tests(
+            planted.tree, suite.files, baseline=suite.baseline, canaries=planted.canaries, masked=self.report
+        )
+
     def read(self, run: TestRun) -> RanSide:
         """What a run of it says, by the tests' own ids."""
         return RanSide.of(run, self.made) if self.report else RanSide(run, {}, {}, {})

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.duel_runs import DuelRuns, SideTexts
+from environments.duel_runs import SideTexts
 from environments.duelling import GradingSuite
 from environments.edited_trees import EditedTrees
 from environments.graded_runs import graded_run
@@ -539,18 +539,19 @@ def texts_of(world: StageWorld, trees: Iterable[str]) -> list[str]:
 def test_no_process_of_a_grade_holds_what_masked_tests_ask_for(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    ran, run = list[str](), EditedTrees.run
+    ran, tests = list[str](), Workplace.tests
 
-    def noted(self: EditedTrees, tree: str, *given: Any, **more: Any) -> TestRun:
-        ran.extend((self._first, tree))
-        return run(self, tree, *given, **more)
+    def noted(self: Workplace, tree: str, *given: Any, **more: Any) -> TestRun:
+        ran.append(tree)
+        return tests(self, tree, *given, **more)
 
-    monkeypatch.setattr(EditedTrees, "run", noted)
+    monkeypatch.setattr(Workplace, "tests", noted)
+    monkeypatch.setattr(EditedTrees, "run", lambda *_, **__: pytest.fail("there is no duel"))
     suite, f2p = world.suite(), world.stages()[0].classes.f2p
     found = graded_run(GradingSuite(suite, Random(7)), agents_tree(world, text), f2p)
     ends = Status.passed if text == LABELS else Status.failed
     assert not found.cheats and {found.statuses[it] for it in f2p} == {ends}
-    assert len(ran) >= 4 and all("label(4)" in it for it in texts_of(world, ran[1::2]))
+    assert len(ran) == 1 and all("label(4)" in it for it in texts_of(world, ran))
     assert not any("pounds" in it for it in texts_of(world, ran)), "canaries hold none of them either"
 
 
@@ -566,7 +567,7 @@ def test_where_no_masked_test_is_expected_to_pass_those_have_passed_that_tell_wh
     monkeypatch.setattr(Workplace, "tests", noted)
     some = "def label(amount):\n    return 'four pounds'\n\n\ndef lines(amounts):\n    return [*map(label, amounts)]\n"
     for text, wanted in ((LABELS, {"label", "lines", "other"}), (some, {"label"}), ("label = lines = str\n", set())):
-        found = GradingSuite(world.suite()).run(agents_tree(world, text), ())
+        found = GradingSuite(world.suite()).run(agents_tree(world, text), (), is_start=True)
         passed = {it.rpartition("_")[2] for it, status in found.statuses.items() if status is Status.passed}
         assert passed & {"label", "lines", "other"} == wanted and not found.cheats
     assert len(ran) == 3 and not any("pounds" in it for it in texts_of(world, ran))
@@ -585,6 +586,29 @@ def test_ids_that_b_t_has_have_failed_only_where_a_line_of_its_own_is_told_wrong
     assert {*empty.statuses.values()} == {Status.failed}, "nothing was told"
     found = whole.judged(suite, run, held, [ids["test_lines"], ids["test_other"]])
     assert {it.rpartition("_")[2] for it, status in found.statuses.items() if status is Status.failed} == lost
+
+
+def test_an_id_that_s_t_has_to_pass_is_not_held_against_it_by_what_is_new_in_its_function(world: StageWorld) -> None:
+    start, expected = agents_tree(world, "label = lines = str\n"), "tests.test_labels.Case.test_other"
+    for is_start, status in ((True, Status.passed), (False, Status.failed)):
+        run = graded_run(GradingSuite(without_canaries(world)), start, [expected], is_start=is_start)
+        assert run.statuses[expected] is status and not run.cheats
+    assert run.statuses["tests.test_labels.Case.test_label"] is Status.failed
+
+
+def test_what_tells_something_else_among_all_tests_is_not_masked(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = MaskedSuite.run
+
+    def after_others(self: MaskedSuite, suite: StageSuite) -> TestRun:
+        found = run(self, suite)
+        return replace(found, told=found.told.replace("four", "five"))
+
+    monkeypatch.setattr(MaskedSuite, "run", after_others)
+    f2p, words = world.stages()[0].classes.f2p, list[str]()
+    held = held_tests(world.suite(), f2p, dict.fromkeys(f2p, Status.passed), words.append)
+    assert [it.name for it in held if it.masks] == ["test_other"] and {it.name for it in held if it.seeds}
 
 
 def test_a_copy_of_another_test_stays_where_some_are_masked(world: StageWorld) -> None:
@@ -648,14 +672,17 @@ def test_who_told_what_is_wrong_is_not_asked_again_and_who_told_nothing_is(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, text: str, asked_for: int
 ) -> None:
     """Who knows two behaviours, and draws one, would win more often the more often it is asked."""
-    asked_times, run_all = list[int](), DuelRuns.run_all
+    asked_times, tests = list[str](), Workplace.tests
 
-    def counted(self: DuelRuns, *given: Any, **more: Any) -> Any:
-        asked_times.append(1)
-        return run_all(self, *given, **more)
+    def counted(self: Workplace, *given: Any, **more: Any) -> TestRun:
+        asked_times.append("")
+        return tests(self, *given, **more)
 
-    monkeypatch.setattr(DuelRuns, "run_all", counted)
-    grade(world, f"def label(amount):\n    return {text}\n\n\ndef lines(amounts):\n    return [*map(label, amounts)]\n")
+    monkeypatch.setattr(Workplace, "tests", counted)
+    work = f"def label(amount):\n    return {text}\n\n\ndef lines(amounts):\n    return [*map(label, amounts)]\n"
+    f2p = world.stages()[0].classes.f2p
+    found = graded_run(GradingSuite(without_canaries(world)), agents_tree(world, work), f2p)
+    assert {found.statuses[it] for it in f2p} <= {Status.failed, Status.error}
     assert len(asked_times) == asked_for
 
 
@@ -664,4 +691,5 @@ def test_without_masks_tests_are_made_false(world: StageWorld, monkeypatch: pyte
     f2p = world.stages()[0].classes.f2p
     held = held_tests(suite, f2p, dict.fromkeys(f2p, Status.passed), words.append)
     assert [it.name for it in held if it.tells] == ["test_label", "test_lines", "test_other"]
-    assert words == ["masks, run 1", "masks, on what was before"], "nothing is made false where masks tell enough"
+    known = ["masks, run 1", "masks, among all tests", "masks, on what was before"]
+    assert words == known, "nothing is made false where masks tell enough"

@@ -340,6 +340,7 @@ def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase_and_stores_what
         "stage 1: after, run 1",
         "stage 1: before, run 1",
         "stage 1: masks, run 1",
+        "stage 1: masks, among all tests",
         "stage 1: masks, on what was before",
         *(f"stage 1: duel {falsehood}" for falsehood in PYTHON_FALSIFIER.seeds),
     ]

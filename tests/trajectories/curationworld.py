@@ -109,7 +109,7 @@ class PartSuite(Suite):
     tests: Sequence[str]
     number: int
 
-    def run(self, tree: str, expected: Collection[str]) -> TestRun:
+    def run(self, tree: str, expected: Collection[str], *, is_start: bool = False) -> TestRun:
         entry = self.trees.entries(tree).get(f"src/part_{self.number}.py".encode())
         content = b"" if entry is None else self.trees.blobs([entry.blob])[0]
         passes = f"return {self.number}".encode() in content

@@ -113,7 +113,7 @@ class PartSuite(Suite):
     def __init__(self, trees: Any, number: int, ran: list[str]) -> None:
         self._trees, self._number, self._ran = trees, number, ran
 
-    def run(self, tree: str, expected: Collection[str]) -> TestRun:
+    def run(self, tree: str, expected: Collection[str], *, is_start: bool = False) -> TestRun:
         self._ran.append(tree)
         entry = self._trees.entries(tree).get(b"src/part_%d.py" % self._number)
         good = entry is not None and b"return %d" % self._number in self._trees.blobs([entry.blob])[0]
@@ -221,7 +221,7 @@ def test_a_grade_from_a_run_that_a_machine_ended_is_not_stored(
 ) -> None:
     before = len(world.rows(GradedTree, "tree"))
     lost = TestRun({}, "", 0.0, None, infra="sandbox_lost")
-    monkeypatch.setattr(PartSuite, "run", lambda _self, _tree, _expected: lost)
+    monkeypatch.setattr(PartSuite, "run", lambda *_, **__: lost)
     (ended,) = grading(world, []).run([PatchUnit(world.chains[0], 1, new_file("src/lost.py"))]).results
     assert ended.outcome == "sandbox_lost" and len(world.rows(GradedTree, "tree")) == before
 

@@ -705,7 +705,7 @@ def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
             place = self
 
             class Suite(graded_runs.Suite):
-                def run(self, tree: str, expected: Collection[str]) -> TestRun:
+                def run(self, tree: str, expected: Collection[str], *, is_start: bool = False) -> TestRun:
                     entries = place.trees.entries(tree)
                     parts = [entry.blob for path, entry in entries.items() if path.startswith(b"src/part_")]
                     text = b"".join(place.trees.blobs(parts)).decode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,9 @@ class HiddenTests:
             return StateCheck()
         classes = self._tests.classes
         with waiting_for("hidden tests on the files that it starts with"):
-            run = self._run(start_tree, classes.p2p)
+            suite = self._rollout.chain_context.suite(self._stage)
+            run = graded_run(suite, start_tree, classes.p2p, is_start=True)
+        _require_sandbox(run)
         return check_state(classes, self._tests.before, run.statuses)
 
     def ask_nothing(self, check: StateCheck) -> bool:
@@ -64,11 +66,6 @@ class HiddenTests:
         if run.usable:
             grades.keep(tree, found, asker)
         return found
-
-    def _run(self, tree: str, expected: Collection[str]) -> TestRun:
-        run = graded_run(self._rollout.chain_context.suite(self._stage), tree, expected)
-        _require_sandbox(run)
-        return run
 
 
 def _require_sandbox(run: TestRun) -> None:
