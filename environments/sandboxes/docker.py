@@ -23,7 +23,7 @@ from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
 from environments.sandboxes.engine import connect, engine_failures
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
-from environments.sandboxes.frozen_layers import Facts, FrozenLayer, freeze, thaw
+from environments.sandboxes.frozen_layers import MOST_BYTES, PLENTY, Facts, FrozenLayer, freeze, thaw
 from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_place, keep_place, place_name
 from environments.sandboxes.kernel_names import forget_names
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
@@ -105,8 +105,8 @@ class DockerSandbox(ChannelledSandbox):
         """What is to be put on the image when it starts."""
         self._known: Mapping[Facts, Path] = {}
         """Contents of its upper layer that an earlier copy holds."""
-        self._too_much = 0
-        """Snapshots for which its upper layer held too much."""
+        self._plenty = 0
+        """Snapshots for which its upper layer held plenty."""
 
     def start(self) -> None:
         """See `Sandbox.start`."""
@@ -134,7 +134,7 @@ class DockerSandbox(ChannelledSandbox):
     def _make(self) -> ExecTransport:
         from docker import errors  # noqa: PLC0415  loaded with the first engine
 
-        self._upper, self._looked_for_upper, self._known, self._too_much = None, False, {}, 0
+        self._upper, self._looked_for_upper, self._known, self._plenty = None, False, {}, 0
         if self._client is None:
             self._client = connect(self._engine)
         with engine_errors("starting a sandbox"):
@@ -333,14 +333,16 @@ class DockerSandbox(ChannelledSandbox):
             return None
         try:
             folder = self._family.folder(name)
-            frozen = freeze(layer.root, layer.attributes, folder, self._known)
+            most = PLENTY if self._plenty else MOST_BYTES
+            frozen = freeze(layer.root, layer.attributes, folder, self._known, most)
         except (OSError, TooMuchWritten) as error:
             log.debug("a snapshot is made by the engine: %s", error or "too much is written")
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-            self._too_much += isinstance(error, TooMuchWritten)
+            self._plenty += isinstance(error, TooMuchWritten)
             return None
         self._known = frozen.known
+        self._plenty += frozen.size > PLENTY
         return frozen
 
     def _unmake(self) -> None:
@@ -470,7 +472,7 @@ class DockerSandbox(ChannelledSandbox):
                 )["Id"]
                 below = self._image
         self._family.add(name, image, below)
-        if self._too_much > 1 and is_idle and self._companion is None and self._is_all_on_disk():
+        if self._plenty > 1 and is_idle and self._companion is None and self._is_all_on_disk():
             self.restore(name)  # or each snapshot to come would hold all of it once more
         return name
 
