@@ -16,6 +16,7 @@ from typing import NamedTuple
 from environments.edited_trees import AT_ONCE, EditedTrees
 from environments.suites.canaries.duels import HeldTest, Side, dice, function_of
 from environments.suites.canaries.jsmasks import snapshot_file
+from environments.suites.canaries.jstokens import TESTS
 from environments.suites.canaries.masks import COMPUTED, MOST_MASKS, Masked, Masking, told
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun
@@ -24,6 +25,8 @@ from environments.workplace import StageSuite
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
+_TITLED = rf"\b(?:{'|'.join(sorted(TESTS))})\b[\w.]*\(\s*([\"'`]){{}}\1"
+"""A test whose title is written out; a row that a title is made of may be written out elsewhere."""
 Test = tuple[str, str]
 """A test file, and the name of a function in it."""
 Told = Mapping[Test, Mapping[int, Collection[str]]]
@@ -269,7 +272,7 @@ def ids_of(suite: StageSuite, wanted: Collection[Test], known: Iterable[str]) ->
     for test in known:
         (file, name), whole = _names(suite, test)
         own = names.intersection([(file, name), whole])
-        if not own and file in texts and not re.search(rf"[\"'`]{re.escape(name)}[\"'`]", texts[file]):
+        if not own and file in texts and not re.search(_TITLED.format(re.escape(name)), texts[file]):
             own = {(file, COMPUTED)}
         for known_as in own:
             found[known_as].append(test)

@@ -222,11 +222,12 @@ def test_rows_of_a_loop_in_a_test_are_its_own() -> None:
 
 
 def test_ids_of_no_title_that_is_written_are_of_the_tests_known_as_one() -> None:
-    file, text = "test/a.test.ts", "for (const t of [{a: 1, b: 'x'}]) test(`is ${t.a}`, () => {})\ntest('written', f)\n"
+    file = "test/a.test.ts"
+    text = "for (const t of [{a: 1, b: 'is x'}]) test(`is ${t.a}`, () => {})\ntest.only( 'written', f)\n"
     entries = {file.encode(): TreeEntry(EXECUTABLE, "1")}
     trees = SimpleNamespace(entries=lambda _: entries, blobs=lambda _: [text.encode()])
     suite: Any = SimpleNamespace(workplace=SimpleNamespace(runner="vitest", trees=trees), files=(file,), landed="m")
-    known = [f"{file} > {it}" for it in ("is 1", "deep > is 2", "written", "deep > held")]
+    known = [f"{file} > {it}" for it in ("is 1", "deep > is x", "written", "deep > held")]
     found = ids_of(suite, [(file, COMPUTED), (file, "held")], [*known, "test/b.test.ts > is 3"])
     assert found == {(file, COMPUTED): known[:2], (file, "held"): known[3:]}
 
