@@ -31,6 +31,7 @@ from environments.suites.canaries.masks import (
     agrees,
     class_told,
     is_given_away,
+    is_unlikely,
     to_tell,
     weight,
 )
@@ -213,7 +214,7 @@ def _sure(
         literal = ran.literals[test][place]
         if literal == UNWRITTEN and with_snapshots:
             return False
-        likely = weight(_value_of(literal, ran.told[test][place]), shown) < ENOUGH
+        likely = not is_unlikely(_value_of(literal, ran.told[test][place]), shown)
         pattern = words[test][place].startswith(MATCHES)
         return not (likely or pattern or is_given_away(literal, texts.of_test(test)))
 

@@ -12,7 +12,7 @@ from environments.duel_runs import RanSide, SideTexts, Test, ids_of, report_path
 from environments.suites.canaries.canary import Canary, hiding
 from environments.suites.canaries.duels import HeldTest, Side, function_of
 from environments.suites.canaries.jsmasks import snapshot_file
-from environments.suites.canaries.masks import COMPUTED, UNWRITTEN, Masked, agrees
+from environments.suites.canaries.masks import COMPUTED, UNWRITTEN, Masked, agrees, contents
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import PlantedTree, StageSuite
@@ -109,9 +109,9 @@ def _is_of(canary: Canary, names: Collection[Test]) -> bool:
 def _shows(made: Masked, alone: Masked, side: Side, file: str) -> bool:
     """Whether a text holds what one of the side's masks stands for, and does not without canaries."""
     own = (literal for it in side.masked if it.file == file for literal in alone.literals.get(it.name, ()))
-    contents = {content for literal in own if len(content := literal.strip("\"'`")) >= _SHORT}
-    return any(_count(it, made.text) > _count(it, alone.text) for it in contents)
+    hidden = {content for literal in own for content in contents(literal) if len(content) >= _SHORT}
+    return any(_holds(made.text, it) and not _holds(alone.text, it) for it in hidden)
 
 
-def _count(content: str, text: str) -> int:
-    return len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", text))
+def _holds(text: str, content: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(content)}(?!\w)", text) is not None

@@ -22,7 +22,7 @@ MOST = 3
 """Tests of one grade that are held."""
 KEPT = 9
 """Tests of a stage among which these are drawn."""
-MASKED = 40
+MASKED = 400
 """Tests of a stage that are masked, at most."""
 MOST_FALSE = 3
 """Falsehoods of a test that is held beside fewer than `MOST`, each in a process of its own."""

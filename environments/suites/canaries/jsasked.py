@@ -57,6 +57,10 @@ _SUBJECT_STAYS = _words("a an instanceof instanceOf include contain match ok abo
 """Calls of a chain after which it is still about the same value."""
 _WAITING = _words("resolves rejects eventually")
 _CONSTANTS = _words("true false null")
+_PARTIAL = _words("like partialDeepStrictEqual toMatchObject")
+"""Ask for some of the parts of a value."""
+_WRITTEN = _words("[ ] { } , : - +")
+"""Signs of a list or an object of literals."""
 _MODIFIERS = _words("only serial concurrent")
 _NO_CALLEES = _words("await return typeof new delete void yield in of throw case")
 _NO_STATEMENT = _words("( , [ = + - * / % ? . ?. ! & | ^ < > == === != !== <= >= ... ${")
@@ -246,20 +250,20 @@ class JsFile:
         elif name in _MATCHING:
             yield JsAsked(self._regex(given[1]), self._called(given))
         else:
-            yield from self._compared(given)
+            yield from self._compared(given, whole=name not in _PARTIAL)
 
     def _called(self, given: Sequence[TokenRange], name: str = "args", swapped: str = "") -> list[TextEdit]:
         """The arguments of a call walked through by a function of masks."""
         first, last = self._all[given[0].begin].begin, self._all[given[-1].end - 1].end
         return [TextEdit(first, first, f"...@_{name}(["), TextEdit(last, last, f"]{swapped})")]
 
-    def _compared(self, given: Sequence[TokenRange]) -> Iterator[JsAsked]:
-        """What stands in a call that compares its first two arguments."""
-        value = self._value(given[1])
+    def _compared(self, given: Sequence[TokenRange], *, whole: bool) -> Iterator[JsAsked]:
+        """What stands in a call that compares its first two arguments, as a `whole`."""
+        value = self._value(given[1], whole=whole)
         if value.places:
             yield value.within(self._called(given))
         elif not self._is_written(given[1]):
-            yield JsAsked([*self._values(given[0])], self._called(given, swapped=", 1"))
+            yield JsAsked([*self._values(given[0], whole=whole)], self._called(given, swapped=", 1"))
 
     def _thrown(self, given: Sequence[TokenRange]) -> Iterator[JsAsked]:
         """What a call asks of an error; ava takes no masks but for a message."""
@@ -315,7 +319,7 @@ class JsFile:
         for part in map(TokenRange, [asked.begin, *(it + 1 for it in ands)], [*ands, asked.end]):
             signs = [it for it in outer if part.begin < it < part.end - 1 and self._all[it].text in ("===", "==")]
             if not signs and (given := self._comparison(part)):
-                yield from self._compared(given)
+                yield from self._compared(given, whole=True)
             if len(signs) != 1 or self._all[part.begin].text == "!":
                 continue
             sides = [
@@ -426,7 +430,7 @@ class JsFile:
         name, first = word.text, given[0]
         regex = self._regex(first)
         if name in _VALUE or name in _SIZES:
-            value = self._value(first)
+            value = self._value(first, whole=name not in _PARTIAL)
             if not waits:
                 path = f", {json.dumps(_SIZES[name])})" if name in _SIZES else ")"
                 yield value.within([*seeing, *self._around(first, "@_want(", path)])
@@ -512,7 +516,7 @@ class JsFile:
             return None
         if regex := self._regex(given[0]):
             return JsAsked(regex)
-        places = [*self._values(given[0])]
+        places = [*self._values(given[0], whole=True)]
         if len(places) == 1 and places[0].end == self._all[given[0].end - 1].end and first.kind == "text":
             return JsAsked([places[0]._replace(text="@_regexp({})")])
         if first.text not in ("{", "["):
@@ -541,8 +545,9 @@ class JsFile:
             for number in range(part.begin, part.end)
         )
 
-    def _values(self, part: TokenRange) -> Iterator[AskedPlace]:
-        """The literals of a value that is written out."""
+    def _values(self, part: TokenRange, *, whole: bool = False) -> Iterator[AskedPlace]:
+        """The literals of a value that is written out; of one that is compared as a `whole` a list or an object of
+        literals is one: which parts it has is not to be seen either."""
         begin, end = part
         while end - begin > 2 and self._all[begin].text == "(" and self._partner.get(begin) == end - 1:
             begin, end = begin + 1, end - 1
@@ -552,19 +557,38 @@ class JsFile:
         if begin >= end:
             return
         first, last = self._all[begin], self._all[end - 1]
-        whole = AskedPlace(first.begin, last.end)
+        whole_place = AskedPlace(first.begin, last.end)
         if end - begin == 1:
             if first.kind in ("text", "number") or (first.kind == "word" and first.text in _CONSTANTS):
-                yield whole
+                yield whole_place
         elif end - begin == 2 and first.text in ("-", "+") and last.kind == "number":
-            yield whole
+            yield whole_place
         elif first.text in ("[", "{") and self._partner[begin] == end - 1:
+            if whole and self._is_of_literals(begin, end):
+                yield whole_place
+                return
             for entry in self._entries(begin):
-                yield from self._values(entry)
+                yield from self._values(entry, whole=whole)
         elif self._is_matcher(begin, end):
             yield from self._values(TokenRange(begin + 4, end - 1))
         elif self._is_text(begin, end):
-            yield whole
+            yield whole_place
+
+    def _is_of_literals(self, begin: int, end: int) -> bool:
+        """Whether a list or an object holds literals, at any depth, and nothing else."""
+        is_any = False
+        for number in range(begin, end):
+            before, it, after = self._all[number - 1 : number + 2]
+            if it.kind == "sign":
+                if it.text not in _WRITTEN or (it.text == ":" and before.text == "]"):
+                    return False
+            elif it.kind == "regex" or "__proto__" in it.text:
+                return False
+            elif after.text != ":":
+                if it.kind == "word" and it.text not in _CONSTANTS and it.text != "undefined":
+                    return False
+                is_any = True
+        return is_any
 
     def _entries(self, opening: int) -> Iterator[TokenRange]:
         """The values of a list or an object that is written out."""
@@ -607,16 +631,16 @@ class JsFile:
 
     # Names
 
-    def _value(self, part: TokenRange) -> JsAsked:
+    def _value(self, part: TokenRange, *, whole: bool) -> JsAsked:
         """What a value asks for: its literals, or those of the name that it is."""
         name = self._named(part)
         if not name:
-            return JsAsked([*self._values(part)])
+            return JsAsked([*self._values(part, whole=whole)])
         self._test.named.add(part.begin)
-        if places := self._first_value(name):
+        if places := self._first_value(name, whole=whole and part.end == part.begin + 1):
             return JsAsked(places, name=name)
         column = self._tables.column(part)
-        found = [it for row in column.parts for it in self._values(row)] if column is not None else []
+        found = [it for row in column.parts for it in self._values(row, whole=whole)] if column is not None else []
         return JsAsked(found, column=column if found else None)
 
     def _named(self, part: TokenRange) -> str:
@@ -635,7 +659,7 @@ class JsFile:
                 return ""
         return it.text
 
-    def _first_value(self, name: str) -> list[AskedPlace]:
+    def _first_value(self, name: str, *, whole: bool) -> list[AskedPlace]:
         """The literals of what a name of the test is declared to be."""
         declared = [it for it in self._said(name, self._test) if self._all[it - 1].text in DECLARING]
         if len(declared) != 1:
@@ -646,7 +670,7 @@ class JsFile:
         end = self._partner.get(begin, begin) + 1
         while end < self._test.end and not self._ends(end):
             end = max(self._partner.get(end, end), end) + 1
-        return [*self._values(TokenRange(begin, end))]
+        return [*self._values(TokenRange(begin, end), whole=whole)]
 
     def _ends(self, number: int) -> bool:
         """Whether a declared value has ended before this token."""

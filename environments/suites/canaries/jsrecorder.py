@@ -37,9 +37,11 @@ function NAME_whole(value, depth) {
   if (Array.isArray(value)) {
     return '[' + value.map(function (it) { return NAME_whole(it, depth + 1); }).join() + ']';
   }
-  var proto = Object.getPrototypeOf(value);
-  if (proto !== null && Object.getPrototypeOf(proto) !== null) throw value;
-  return '{' + Object.keys(value).sort().map(function (key) {
+  if (Object.prototype.toString.call(value) !== '[object Object]') throw value;
+  // A part that is not there is one that is undefined.
+  return '{' + Object.keys(value).filter(function (key) {
+    return value[key] !== undefined;
+  }).sort().map(function (key) {
     return JSON.stringify(key) + ':' + NAME_whole(value[key], depth + 1);
   }).join() + '}';
 }

@@ -48,6 +48,8 @@ _REPLACES = re.compile(r"(?i)mock|monkeypatch|\bpatch(?:ed)?\b|stub|spyon|sinon|
 """Of a test: functions are replaced that the tested code calls."""
 ENOUGH = 2
 """Of `weight`: a test with as much tells whether work is right."""
+_LEAF = re.compile(r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|(?<![\w.])\d[\w.]*""")
+"""A text or a number of a list or an object."""
 _CONSTANTS = frozenset({"None", "True", "False", "null", "true", "false", "undefined"})
 
 
@@ -154,8 +156,24 @@ def _kept(texts: Collection[str]) -> str:
 def weight(literal: str, masked: str) -> int:
     """How much a place says of who tells it, by the literal that stands there and the masked text of the test files: 2
     for a value that is hardly met by chance, 1 for one that stands there, as an argument does, so that two of these are
-    enough, 0 for others."""
+    enough, 0 for others. A list or an object says as much as all its parts."""
+    return min(ENOUGH, sum(_weights(literal, masked)))
+
+
+def is_unlikely(literal: str, masked: str) -> bool:
+    """Whether some part of a literal has all the `weight` that is needed: parts that stand there can be put together by
+    who does something else."""
+    return ENOUGH in _weights(literal, masked)
+
+
+def contents(literal: str) -> list[str]:
+    """What a literal says, without its quotes: of a list or an object each of its texts and numbers once."""
+    is_whole = literal[:1] in ("[", "{")
+    return [*dict.fromkeys(it.strip("\"'`") for it in (_LEAF.findall(literal) if is_whole else [literal]))]
+
+
+def _weights(literal: str, masked: str) -> list[int]:
     if not _PLAIN.search(literal) or literal in _CONSTANTS:
-        return 0
-    content = literal.strip("\"'`")
-    return 1 if re.search(rf"(?<!\w){re.escape(content)}(?!\w)", masked) else ENOUGH
+        return []
+    found = [it for it in contents(literal) if _PLAIN.search(it)]
+    return [1 if re.search(rf"(?<!\w){re.escape(it)}(?!\w)", masked) else ENOUGH for it in found]
