@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from random import Random
 from types import MappingProxyType
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun
 from environments.suites.testtexts import ChangedTests
 from environments.workplace import StageSuite
+from prchain.core.code.kinds import FileKind, kind_of
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import EXECUTABLE, FILE, TreeEntry
 
@@ -175,9 +176,9 @@ class SideTexts:
         return frozenset(maskable).union(*(names for _, names in made))
 
     def is_new(self, file: str, literal: str) -> bool:
-        """Whether a literal stands in a line that B_t's file has not."""
+        """Whether a literal stands in a line that no test file of B_t has."""
         part = max((it.strip() for it in literal.splitlines()), key=len, default="")
-        return not self._known(file) or part in self._new(file)
+        return part in self._new(file)
 
     def of_test(self, test: Test) -> str:
         """A test's own text: from where its name first stands in its file to where another one's does."""
@@ -237,9 +238,23 @@ class SideTexts:
         return frozenset(it.strip() for it in text.splitlines())
 
     def _new_lines(self, file: str) -> str:
-        """The lines of M_t's file that B_t's has not."""
-        known = self._known(file)
-        return "\n".join(it for it in self.text(file).splitlines() if it.strip() not in known)
+        """The lines of M_t's file that no test file of B_t has: who moves a file makes no line new."""
+        return "\n".join(it for it in self.text(file).splitlines() if it.strip() not in self._old_lines)
+
+    @cached_property
+    def _old_lines(self) -> frozenset[str]:
+        """The lines of B_t's test files in the languages of those that are run."""
+        trees = self._suite.workplace.trees
+        suffixes = tuple({path.rpartition(".")[2] for path in self._suite.files})
+        entries = [
+            it
+            for path, it in trees.entries(self._suite.base).items()
+            if path_text(path).endswith(suffixes) and kind_of(path_text(path)) is FileKind.TEST
+        ]
+        blobs = trees.blobs([it.blob for it in entries if it.mode in (FILE, EXECUTABLE)])
+        own = frozenset[str]().union(*map(self._known, self._suite.files))
+        texts = (blob.decode("utf-8", "surrogateescape") for blob in blobs)
+        return own.union(line.strip() for text in texts for line in text.splitlines())
 
     def text(self, file: str) -> str:
         """M_t's text of a test file; empty where it has none."""

@@ -24,6 +24,7 @@ from environments.suites.canaries.duels import (
     place_of,
     sides,
 )
+from environments.suites.canaries.jsmasks import mask_javascript
 from environments.suites.canaries.masks import (
     ENOUGH,
     MATCHES,
@@ -169,7 +170,8 @@ def _masked(
     masked = {test: it._replace(masks=tuple(words[test].items()), tells=test in telling) for test, it in trial.items()}
     if telling:
         places = {test: heavy[test] & other[test] for test in telling}
-        masked |= {it: masked[it]._replace(is_sure=True) for it in _sure(duel.suite, masked, places, words, ran, texts)}
+        sure = _sure(duel.suite, masked, places, words, ran, texts)
+        masked |= {it: masked[it]._replace(is_sure=True) for it in sure}
     return masked, {test for test, places in other.items() if places}
 
 
@@ -206,13 +208,15 @@ def _sure(
     texts: SideTexts,
 ) -> set[Test]:
     """Those of the tests that ask, at one of their `places`, for what the run of all tests does not show, and the test
-    itself does not give away. What a test asks for that tells nothing is shown there."""
+    itself does not give away, nor its title. What a test asks for that tells nothing is shown there."""
     whole = MaskedSuite.of(suite, suite.with_overlay(suite.landed), [*masked.values()])
     shown, with_snapshots = whole.shown(suite)
+    has_titles = RUNNERS[suite.workplace.runner].mask is mask_javascript
+    titled = {(file, name) for file, name in places if has_titles and name not in {*whole.made[file].shown.values()}}
 
     def is_sure(test: Test, place: int) -> bool:
         literal = ran.literals[test][place]
-        if literal == UNWRITTEN and with_snapshots:
+        if (literal == UNWRITTEN and with_snapshots) or test in titled:
             return False
         likely = not is_unlikely(_value_of(literal, ran.told[test][place]), shown)
         pattern = words[test][place].startswith(MATCHES)

@@ -224,6 +224,17 @@ def test_rows_of_a_loop_in_a_test_are_its_own() -> None:
     assert masked(text).literals == {"all": ("'x'", "'y'")}
 
 
+def test_titles_of_tests_with_masks_are_others_unless_somebody_looks_at_them() -> None:
+    text = "it('is x', () => { t.is(a, 'x') })\nit('is it', () => { t.is(a, b) })\nit('two', f)\n"
+    twice = "it('two', () => { t.is(a, 'x') })\ndescribe('b', () => { it('two', () => { t.is(a, 'y') }) })\n"
+    found = masked(text)
+    [(name, title)] = found.shown.items()
+    assert title == "is x" and f"it('{name}'" in found.text and "is x" not in found.text
+    assert "'is it'" in found.text and "'two'" in found.text and masked(text) == found
+    for other in (twice, text + "\nafterEach(() => log(expect.getState().currentTestName))"):
+        assert not masked(other).shown and masked(other).literals
+
+
 def test_ids_of_no_title_that_is_written_are_of_the_tests_known_as_one() -> None:
     file = "test/a.test.ts"
     text = "for (const t of [{a: 1, b: 'is x'}]) test(`is ${t.a}`, () => {})\ntest.only( 'written', f)\n"
@@ -360,10 +371,10 @@ it('faces', () => {
 """
 
 
-def test_a_proxy_tells_nothing_for_it_says_what_it_is_asked_for(tmp_path: Path) -> None:
-    assert run(tmp_path, "faces.js", FACES) == ("", ["0 =[object]"])
-    by_parts = FACES.replace("more: 'words'", "more: 'words', at: place")
-    assert run(tmp_path, "faces.js", by_parts) == ("", [])
+@pytest.mark.parametrize(("wanted", "told"), [("'words'", ["0 =[object]"]), ("known.name", [])])
+def test_a_proxy_tells_nothing_for_it_says_what_it_is_asked_for(tmp_path: Path, wanted: str, told: list[str]) -> None:
+    text = FACES.replace("more: 'words'", f"more: {wanted}")
+    assert run(tmp_path, "faces.js", text) == ("", told)
 
 
 CHAINS = """const assert = require('node:assert');

@@ -118,6 +118,8 @@ class JsTest:
     title: str
     begin: int
     end: int
+    heading: JsToken | None = None
+    """The title, where it is written out."""
     asked: list[JsAsked] = field(default_factory=list)
     named: set[int] = field(default_factory=set)
 
@@ -205,7 +207,8 @@ class JsFile:
             title = self._all[opening + 1]
             is_title = title.kind == "text" and not any(it in title.text for it in ("\\", "${", " > "))
             is_title = is_title and self._all[opening + 2].text == "," and title.text[1:-1].strip() != ""
-            yield JsTest(title.text[1:-1] if is_title else COMPUTED, number, self._partner[opening])
+            name = title.text[1:-1] if is_title else COMPUTED
+            yield JsTest(name, number, self._partner[opening], title if is_title else None)
 
     def _asked(self, number: int) -> Iterable[JsAsked]:
         """What an assertion asks for whose name is this token."""

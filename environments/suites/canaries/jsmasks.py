@@ -6,21 +6,27 @@ function that stands at the end of the file, for functions there can be called f
 is compared walk the expected value and the given one side by side: each mask tells the part in its place, and is
 replaced by that; then the file's own assertion compares. Where that is not possible a mask is an asymmetric matcher of
 jest and vitest.
+
+A title says in words what a test asks for. One that is written out, and that nobody looks at, is another one, of which
+nothing can be learnt, in a test that has masks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import chain
 
-from environments.suites.canaries.jsasked import AskedPlace, JsFile, TextEdit
+from environments.suites.canaries.jsasked import AskedPlace, JsFile, JsTest, TextEdit
 from environments.suites.canaries.jsrecorder import recorder
 from environments.suites.canaries.jstokens import JsTokens, tokens_of
 from environments.suites.canaries.masks import MOST_MASKS, UNWRITTEN, Masked, Masking
 
 _LONGEST = 1 << 20
 _OF_FILE = "toMatchSnapshot"
+_LOOKS_AT_TITLES = re.compile(r"[sS]napshot|currentTestName|fullName|\.title\b|\b(?:this|ctx|context)\.(?:test|task)\b")
 _SETTINGS = re.compile(r"\ufeff?(?:#!.*\n|\s*/\*[\s\S]*?\*/[ \t]*\n?)?")
 
 
@@ -54,11 +60,26 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
         chosen = [it for it in asked.places if it.begin in masked]
         edits.update(TextEdit(it.begin, it.end, it.text.replace("{}", str(masked[it.begin]))) for it in chosen)
         edits.update(asked.around if chosen else ())
+    shown: dict[str, str] = {}
+    if masking.report and not _LOOKS_AT_TITLES.search(text):
+        for edit, title in _other_titles(tests, masked, masking.report):
+            edits.add(edit)
+            shown[edit.text[1:-1]] = title
     edited = _edited(text, (it._replace(text=it.text.replace("@", name)) for it in edits))
     is_module = _is_module(tokens)
     made = edited + recorder(name, masking.report, is_module=is_module)
     is_without = UNWRITTEN in chain.from_iterable(literals.values()) and _OF_FILE not in edited
-    return Masked(_unchecked(made) if is_module else made, literals, without_snapshots=is_without)
+    return Masked(_unchecked(made) if is_module else made, literals, shown, is_without)
+
+
+def _other_titles(tests: Sequence[JsTest], masked: Collection[int], secret: str) -> Iterator[tuple[TextEdit, str]]:
+    """What hides the titles of the tests that have masks, each with the title."""
+    often = Counter(it.title for it in tests)
+    for number, test in enumerate(tests):
+        has_masks = any(it.begin in masked for one in test.asked for it in one.places)
+        if has_masks and test.heading is not None and often[test.title] == 1:
+            quote, name = test.heading.text[0], sha256(f"{secret} {number}".encode()).hexdigest()[:16]
+            yield TextEdit(test.heading.begin, test.heading.end, f"{quote}case {name}{quote}"), test.title
 
 
 def snapshot_file(path: str) -> str:
