@@ -58,6 +58,7 @@ def held_tests(
     """Those functions of F2P tests that can be held in duels: on M_t, in fresh processes, all their tests pass as they
     are. Masked they pass, too, and their masks tell other things than on B_t; where fewer than `MOST` do, others are
     made false, and fail by at least one seed. Where nothing else is held, masks tell enough however little that is.
+    They are sure to tell only where at least half of the F2P tests do: of fewer the rest could be forged.
     `after` are the statuses of a run on M_t. Raises as `StageSuite.run`."""
     runner = RUNNERS[suite.workplace.runner]
     if (runner.falsify is None and runner.mask is None) or not f2p:
@@ -87,8 +88,11 @@ def held_tests(
     held = {(file, name): HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds}
     if not held and not any(it.tells for it in masked.values()):
         masked = {test: it._replace(tells=test in weak) for test, it in masked.items()}
+    sure = {id_ for test, it in masked.items() if it.is_sure for id_ in ids[test]} & wanted
+    is_most = 2 * len(sure) >= len(wanted)
     for test, it in masked.items():
-        held[test] = it._replace(seeds=held[test].seeds if test in held else ())
+        seeds = held[test].seeds if test in held else ()
+        held[test] = it._replace(seeds=seeds, is_sure=it.is_sure and is_most)
     is_any = any(it.seeds or it.tells for it in held.values())
     return tuple(held.values()) if is_any else ()
 

@@ -175,7 +175,7 @@ TABLES = {
     "const all = {a: 'x'}\nObject.keys(all).forEach((t) => { it(t, () => t.is(g(t), all[t])) })": ["'x'"],
     "const all = {a: 'x'}; for (const t in all) it(all[t], () => assert.equal(g(t), all[t]))": [],
     "const all = {a: 'x'}; for (const t in all) it(t, () => assert.equal(g(t), all[u]))": [],
-    "function check(a, b) { it(f(a), () => { expect(g(a)).toBe(b) }) }\ncheck(1, 'x'); check(2, ['y'])": ["'x'", "['y']"],
+    "function check(a, b) { it(f(a), () => expect(g(a)).toBe(b)) }\ncheck(1, 'x'); check(2, ['y'])": ["'x'", "['y']"],
     "const check = (a: A, {b}: B): void => { it(f(a), () => t.is(g(a), b)) }; check(1, {b: 'x'})": ["'x'"],
     "const check = async function (a, b) { it(f(a), () => t.is(g(a), b)) }; check(1, 'x')": ["'x'"],
     "function check(a, b) { it(b, () => { expect(g(a)).toBe(b) }) }\ncheck(1, 'x')": [],

@@ -611,6 +611,14 @@ def test_what_tells_something_else_among_all_tests_is_not_masked(
     assert [it.name for it in held if it.masks] == ["test_other"] and {it.name for it in held if it.seeds}
 
 
+def test_who_could_forge_most_of_the_tests_is_not_sure_to_tell(world: StageWorld) -> None:
+    f2p = world.stages()[0].classes.f2p
+    for count in (3, 4):
+        more = [f"tests.test_labels.Case.test_more{number}" for number in range(count)]
+        held = held_tests(world.suite(), [*f2p, *more], dict.fromkeys(f2p, Status.passed), lambda _: None)
+        assert {it.is_sure for it in held if it.tells} == {count == 3}
+
+
 def test_a_copy_of_another_test_stays_where_some_are_masked(world: StageWorld) -> None:
     suite, held = world.suite(), world.stages()[0].baseline.held
     plain = suite.with_overlay(suite.landed)

@@ -83,7 +83,8 @@ class HeldTest(NamedTuple):
     rules: int = MASK_RULES
     """Those of its masks (`prchain.core.safeguards.MASK_RULES`)."""
     is_sure: bool = False
-    """Whether one of the values that it asks for can neither be met by chance nor be learnt from the test."""
+    """Whether one of the values that it asks for can neither be met by chance nor be learnt from the test, as
+    of at least half of the F2P tests."""
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> HeldTest:
