@@ -31,8 +31,8 @@ class Safeguard(StrEnum):
     """Tests are false in some processes, or masked where a value is likely or the test leads to it: who guesses is
     found out, who reads the tests may not be."""
     TOLD = "told"
-    """A test asks for a value that no process holds, and that is neither hit by chance nor to be had from the rest of
-    the test."""
+    """At least half of the F2P tests ask for a value that no process holds, and that is neither hit by chance nor to be
+    had from the rest of the test."""
 
 
 def safeguard_of(baseline: Mapping[str, Any]) -> Safeguard:
