@@ -85,6 +85,8 @@ def main(
         rows = [_row(it, tree) for it, tree in graded for _ in range(again)]
     except PrchainError as error:
         raise click.ClickException(str(error)) from None
+    if not rows:
+        raise click.ClickException("there is no tree to grade: no stage with that chain is proved, or has works")
     write_rows(out, rows)
     counted = Counter((row.repository, row.kind, row.outcome) for row in rows)
     say_table(("repository", "kind", "outcome", "trees"), [(*key, trees) for key, trees in sorted(counted.items())])

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environments import masked_suites
 from environments.duel_runs import SideTexts
 from environments.duelling import GradingSuite
 from environments.edited_trees import EditedTrees
@@ -26,10 +27,13 @@ from environments.suites.canaries.duels import HeldTest, Side, drawn, processes,
 from environments.suites.canaries.masks import (
     ENOUGH,
     UNWRITTEN,
+    Masked,
     Masking,
     agrees,
     class_told,
+    contents,
     is_given_away,
+    is_unlikely,
     to_tell,
     told,
     weight,
@@ -617,6 +621,31 @@ def test_who_could_forge_most_of_the_tests_is_not_sure_to_tell(world: StageWorld
         more = [f"tests.test_labels.Case.test_more{number}" for number in range(count)]
         held = held_tests(world.suite(), [*f2p, *more], dict.fromkeys(f2p, Status.passed), lambda _: None)
         assert {it.is_sure for it in held if it.tells} == {count == 3}
+
+
+@pytest.mark.parametrize(
+    ("literal", "alone", "planted", "shown"),
+    [
+        ("'four'", "f()", "f('four')", True),
+        ("'four'", "f('four')", "f('four'); g('four')", False),
+        ("'four'", "f()", "f('fourth')", False),
+        ("[{ a: 'four' }, 17]", "f(17)", "f('four')", True),
+        ("[{ a: 'four' }, 178]", "f('four')", "f('four'); g(178)", True),
+        ("'it'", "f()", "f('it')", False),
+    ],
+)
+def test_canaries_show_what_a_mask_stands_for_where_nothing_else_does(
+    literal: str, alone: str, planted: str, shown: bool
+) -> None:
+    side = Side({}, (HeldTest("a", "asks", (), ((0, "=1"),)),))
+    assert masked_suites._shows(Masked(planted, {}), Masked(alone, {"asks": (literal,)}), side, "a") is shown
+
+
+def test_a_list_says_as_much_as_its_parts_and_is_unlikely_by_one_of_them_alone() -> None:
+    assert contents("{ a: 'four', \"b\": [17, 'four'] }") == ["four", "b", "17"] and contents("'it'") == ["it"]
+    assert (weight("['four', 'five']", "five four"), is_unlikely("['four', 'five']", "five four")) == (2, False)
+    assert (weight("['four', 'five']", "five"), is_unlikely("['four', 'five']", "five")) == (2, True)
+    assert weight("['four', 1]", "four") == 1 and weight("[1, '']", "") == weight("[true]", "") == 0
 
 
 def test_a_copy_of_another_test_stays_where_some_are_masked(world: StageWorld) -> None:

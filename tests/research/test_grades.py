@@ -22,7 +22,7 @@ def test_a_database_without_proofs_has_nothing_to_grade(tmp_path: Path) -> None:
     with closing(Store.open(str(file))):
         pass
     result = CliRunner().invoke(main, ["--db", str(file)])
-    assert result.exit_code == 0
+    assert result.exit_code == 1 and "there is no tree to grade" in result.output
     gone = CliRunner().invoke(main, ["--db", str(tmp_path / "none.db")])
     assert gone.exit_code == 1 and "there is no database" in gone.output
 
