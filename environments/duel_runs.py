@@ -17,7 +17,7 @@ from environments.edited_trees import AT_ONCE, EditedTrees
 from environments.suites.canaries.duels import HeldTest, Side, dice, function_of
 from environments.suites.canaries.jsmasks import snapshot_file
 from environments.suites.canaries.jstokens import TESTS
-from environments.suites.canaries.masks import COMPUTED, MOST_MASKS, Masked, Masking, told
+from environments.suites.canaries.masks import COMPUTED, MOST_MASKS, Masked, Masking, told, told_once
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun
 from environments.suites.testtexts import ChangedTests
@@ -98,23 +98,26 @@ class DuelRuns:
 
 
 class RanSide(NamedTuple):
-    """A run of a side, the texts of its test files, and of its tests with masks the literals at their places, and what
-    these told."""
+    """A run of a side, the texts of its test files, and of its tests with masks the literals at their places, what they
+    told, and which told it one time."""
 
     run: TestRun
     texts: Mapping[str, str]
     literals: Mapping[Test, Sequence[str]]
     told: Told
+    once: Mapping[Test, Collection[int]]
 
     @classmethod
     def of(cls, run: TestRun, made: Mapping[str, Masked]) -> RanSide:
-        said, first = told(run.told), 0
-        found = defaultdict[Test, dict[int, set[str]]](dict)
+        said, alone, first = told(run.told), told_once(run.told), 0
+        found, once = defaultdict[Test, dict[int, set[str]]](dict), defaultdict[Test, set[int]](set)
         for file, masked in made.items():
             numbers = masked.numbers(first)
             for number, (name, place) in numbers.items():
                 if number in said:
                     found[file, name][place] = said[number]
+                if number in alone:
+                    once[file, name].add(place)
             first += len(numbers)
         shown = {key: text for masked in made.values() for key, text in masked.shown.items()}
         if shown:
@@ -122,7 +125,7 @@ class RanSide(NamedTuple):
             statuses = {keys.sub(lambda it: shown[it[0]], test): status for test, status in run.statuses.items()}
             run = replace(run, statuses=statuses)
         literals = {(file, name): it for file, masked in made.items() for name, it in masked.literals.items()}
-        return cls(run, {file: it.text for file, it in made.items()}, literals, found)
+        return cls(run, {file: it.text for file, it in made.items()}, literals, found, once)
 
 
 def report_path() -> str:

@@ -212,7 +212,8 @@ def _sure(
     texts: SideTexts,
 ) -> set[Test]:
     """Those of the tests that ask, at one of their `places`, for what the run of all tests does not show, and the test
-    itself does not give away, nor its title. What a test asks for that tells nothing is shown there."""
+    itself does not give away, nor its title, and not several times. What a test asks for that tells nothing is shown
+    there."""
     whole = MaskedSuite.of(suite, suite.with_overlay(suite.landed), [*masked.values()])
     shown, with_snapshots = whole.shown(suite)
     has_titles = RUNNERS[suite.workplace.runner].mask is mask_javascript
@@ -220,7 +221,7 @@ def _sure(
 
     def is_sure(test: Test, place: int) -> bool:
         literal = ran.literals[test][place]
-        if (literal == UNWRITTEN and with_snapshots) or test in titled:
+        if (literal == UNWRITTEN and with_snapshots) or test in titled or place not in ran.once[test]:
             return False
         likely = not is_unlikely(_value_of(literal, ran.told[test][place]), shown)
         pattern = words[test][place].startswith(MATCHES)

@@ -68,7 +68,7 @@ class MaskedSuite:
 
     def read(self, run: TestRun) -> RanSide:
         """What a run of it says, by the tests' own ids."""
-        return RanSide.of(run, self.made) if self.report else RanSide(run, {}, {}, {})
+        return RanSide.of(run, self.made) if self.report else RanSide(run, {}, {}, {}, {})
 
     def judged(
         self, suite: StageSuite, run: TestRun, masked: Collection[HeldTest], expected: Collection[str]

@@ -36,6 +36,7 @@ from environments.suites.canaries.masks import (
     is_unlikely,
     to_tell,
     told,
+    told_once,
     weight,
 )
 from environments.suites.canaries.pythonmasks import mask_python
@@ -639,6 +640,10 @@ def test_canaries_show_what_a_mask_stands_for_where_nothing_else_does(
 ) -> None:
     side = Side({}, (HeldTest("a", "asks", (), ((0, "=1"),)),))
     assert masked_suites._shows(Masked(planted, {}), Masked(alone, {"asks": (literal,)}), side, "a") is shown
+
+
+def test_masks_that_told_once_are_those_whose_number_stands_in_one_line() -> None:
+    assert told_once('0 ="a"\n1 =2\n1 =2\nno line\n2 =3\n1 =3\n') == {0, 2}
 
 
 def test_a_list_says_as_much_as_its_parts_and_is_unlikely_by_one_of_them_alone() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -91,6 +91,12 @@ def told(report: str) -> dict[int, set[str]]:
         if (it := _LINE.fullmatch(line)) and len(found[int(it["number"])]) <= _MOST_TOLD:
             found[int(it["number"])].add(it["text"])
     return dict(found)
+
+
+def told_once(report: str) -> set[int]:
+    """The masks that told one time: of others, as in a loop, one time that is right would do for all."""
+    often = Counter(int(it["number"]) for line in report.splitlines() if (it := _LINE.fullmatch(line)))
+    return {number for number, count in often.items() if count == 1}
 
 
 def to_tell(literal: str, texts: Collection[str]) -> str | None:
