@@ -84,11 +84,11 @@ class _MaskedGrade:
         self._lost: set[str] = set()
 
     def run(self) -> TestRun:
-        """A run in which the tests have failed whose masks did not tell what they have to. Once they have told what is
-        wrong that is settled: who guesses would guess again."""
+        """A run in which the tests have failed whose masks did not tell what they have to, also where it says nothing
+        else: work can end it. Once they have told what is wrong that is settled: who guesses would guess again."""
         suite, whole = self._suite, self._whole
         run = whole.run(suite)
-        if not self._masked or not run.usable:
+        if not self._masked:
             return run
         if not self._ids:
             return whole.judged(suite, run, self._masked, self._expected)
@@ -96,7 +96,7 @@ class _MaskedGrade:
         untold = {it for test in _untold(ran.told, self._masked) for it in self._ids[test]}
         wrong = [it for it in self._masked if _told_wrong(ran.told, [it])]
         self._lost.update(it for test in wrong for it in self._ids[test.file, test.name])
-        failed = dict.fromkeys(untold | self._lost, Status.failed)
+        failed = dict.fromkeys((untold | self._lost) & ran.run.statuses.keys(), Status.failed)
         return replace(ran.run, statuses={**ran.run.statuses, **failed}, settled=bool(self._lost and not run.cheats))
 
 
@@ -140,11 +140,10 @@ class _Grade:
         self._bench.begin()
         fight = self._fight_before or self._fights()
         if fight.unusable is not None:
-            return fight.unusable
+            return replace(fight.unusable, statuses={})  # of a side they are not those of the tests
         self._fight_before = fight
         self._bench.close_lent()
-        found = self._whole_run()
-        return self._judged(found, fight) if found.usable else found
+        return self._judged(self._whole_run(), fight)
 
     def _fights(self) -> _Fight:
         """A duel of some tests alone. A masked test that failed, and told nothing that is wrong, is asked once more:
@@ -172,9 +171,10 @@ class _Grade:
         return lost if fight.cheats else again
 
     def _judged(self, found: TestRun, fight: _Fight) -> TestRun:
-        """What the duel leaves of a run."""
+        """What the duel leaves of a run, also of one that says nothing else: work can end it."""
         cheats = fight.cheats
-        statuses = {**found.statuses, **dict.fromkeys(fight.failed | fight.lied, Status.failed)}
+        lost = (fight.failed | fight.lied) & found.statuses.keys() if not found.usable else fight.failed | fight.lied
+        statuses = {**found.statuses, **dict.fromkeys(lost, Status.failed)}
         if cheats:
             statuses = {it: Status.error if status is Status.passed else status for it, status in statuses.items()}
         known = (*found.cheats, *sorted(cheats.difference(found.cheats)))

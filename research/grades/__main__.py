@@ -22,7 +22,7 @@ import click
 
 from environments.duelling import GradingSuite
 from environments.graded_runs import graded_run
-from environments.suites.outcomes import StateCheck, grade
+from environments.suites.outcomes import PASSED, StateCheck, grade
 from prchain.core.console.terminal import say, say_table
 from prchain.core.errors import PrchainError
 from prchain.core.settings import Settings
@@ -134,7 +134,7 @@ def _row(proved: ProvedStage, tree: GradedTree) -> GradedRow:
         proved.stage.position,
         tree.kind,
         tree.name,
-        found.outcome if run.usable else "not usable",
+        found.outcome if run.usable or found.outcome == PASSED else "not usable",
         " | ".join(run.cheats),
         len(run.taken_back),
         seconds,

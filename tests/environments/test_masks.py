@@ -560,6 +560,25 @@ def test_no_process_of_a_grade_holds_what_masked_tests_ask_for(
     assert not any("pounds" in it for it in texts_of(world, ran)), "canaries hold none of them either"
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_what_is_masked_has_not_passed_in_a_run_that_work_ended_after_its_tests(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    tests = Workplace.tests
+
+    def ended(self: Workplace, *given: Any, **more: Any) -> TestRun:
+        found = tests(self, *given, **more)
+        return replace(found, infra="out_of_memory", told=found.told if told else "")
+
+    monkeypatch.setattr(Workplace, "tests", ended)
+    f2p, suite = world.stages()[0].classes.f2p, GradingSuite(without_canaries(world))
+    for is_start, expected in ((False, f2p), (True, ())):
+        found = graded_run(suite, agents_tree(world, "label = lines = str\n"), expected, is_start=is_start)
+        assert not found.usable and {found.statuses[it] for it in f2p} <= {Status.failed, Status.error}
+    found = graded_run(suite, agents_tree(world, LABELS), f2p)
+    assert {found.statuses[it] for it in f2p} == {Status.passed if told else Status.failed}
+
+
 def test_where_no_masked_test_is_expected_to_pass_those_have_passed_that_tell_what_is_right(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
