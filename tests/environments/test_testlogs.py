@@ -7,6 +7,7 @@ cargo 1.95 and surefire 3.2 were seen to write.
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,6 +73,35 @@ def test_a_line_that_is_doubled_or_taken_out_is_told() -> None:
     assert read_events(first + second + first, KEY).foreign == 1
     assert read_events(second, KEY).gap
     assert read_events(first + second + first, KEY).statuses == {"a": Status.failed}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[]",
+        b"1",
+        b'"a"',
+        b"{",
+        b"[" * 100_000,
+        b'{"n": 1}',
+        b'{"n": 1, "e": []}',
+        b'{"n": 1, "e": "end", "exit": "0"}',
+    ],
+)
+def test_a_signed_line_that_no_reporter_writes_is_counted_with_the_foreign_ones(text: bytes) -> None:
+    read = read_events(line(0, "start") + sign(KEY, text) + b" " + text + b"\n", KEY)
+    assert (read.statuses, read.exit_code, read.foreign) == ({}, None, 1)
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda it: st.lists(it) | st.dictionaries(st.text(), it)))
+def test_nothing_that_is_signed_breaks_the_reading(value: Any) -> None:
+    for event in (
+        {"n": 0, "e": "result", "id": "a", "s": value},
+        {"n": 0, "e": value, "id": value, "what": value},
+        value,
+    ):
+        text = json.dumps(event).encode()
+        assert read_events(sign(KEY, text) + b" " + text + b"\n", KEY).statuses in ({}, {"a": value})
 
 
 @given(st.binary(max_size=200))

@@ -3,8 +3,8 @@
 Runs as a script inside a sandbox. Standard input holds one JSON object: ``key`` (hex), ``report`` (path of the log),
 ``runner`` (pytest or unittest), ``arguments``, ``files`` (those that hold what is run), ``seconds``, which one test may
 take, and for pytest ``plugins`` (those that are loaded, by entry point; null: all that are installed) and
-``hooks`` (files of the tree that may implement hooks; null: any). The key never stands in the
-environment, in the command line or in a file, all of which the code under test could read.
+``hooks`` (files of the tree that may implement hooks; null: any). The key stands neither in the
+environment nor in the command line; who has the rights of this process can find it all the same.
 
 It runs on Python 3.6 and newer, and on pytest 3.0 and newer.
 """
