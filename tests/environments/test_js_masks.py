@@ -231,6 +231,7 @@ def test_titles_of_tests_with_masks_are_others_unless_somebody_looks_at_them() -
     [(name, title)] = found.shown.items()
     assert title == "is x" and f"it('{name}'" in found.text and "is x" not in found.text
     assert "'is it'" in found.text and "'two'" in found.text and masked(text) == found
+    assert name not in masked(text, first=1).text, "another file of the same run"
     for other in (twice, text + "\nafterEach(() => log(expect.getState().currentTestName))"):
         assert not masked(other).shown and masked(other).literals
 

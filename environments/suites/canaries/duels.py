@@ -195,8 +195,8 @@ def _with_masks(
 
 def processes(chosen: Sequence[HeldTest], masked: Sequence[HeldTest]) -> int:
     """How many a duel of these tests has at most (`sides_of`)."""
-    if not chosen or _are_pairs(chosen, masked):
-        return 2 if chosen else 1
+    if _are_pairs(chosen, masked):
+        return 2
     return 1 + max(_falsehoods(it, seeds) for it in chosen for seeds in _by_places(it.seeds))
 
 

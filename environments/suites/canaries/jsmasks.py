@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
 
@@ -72,13 +72,14 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
     return Masked(_unchecked(made) if is_module else made, literals, shown, is_without)
 
 
-def _other_titles(tests: Sequence[JsTest], masked: Collection[int], secret: str) -> Iterator[tuple[TextEdit, str]]:
-    """What hides the titles of the tests that have masks, each with the title."""
+def _other_titles(tests: Sequence[JsTest], masked: Mapping[int, int], secret: str) -> Iterator[tuple[TextEdit, str]]:
+    """What hides the titles of the tests that have masks, each with the title. Of all files of a run no two are alike,
+    for the number of a mask is that of one test."""
     often = Counter(it.title for it in tests)
-    for number, test in enumerate(tests):
-        has_masks = any(it.begin in masked for one in test.asked for it in one.places)
-        if has_masks and test.heading is not None and often[test.title] == 1:
-            quote, name = test.heading.text[0], sha256(f"{secret} {number}".encode()).hexdigest()[:16]
+    for test in tests:
+        numbers = [masked[it.begin] for one in test.asked for it in one.places if it.begin in masked]
+        if numbers and test.heading is not None and often[test.title] == 1:
+            quote, name = test.heading.text[0], sha256(f"{secret} {min(numbers)}".encode()).hexdigest()[:16]
             yield TextEdit(test.heading.begin, test.heading.end, f"{quote}case {name}{quote}"), test.title
 
 
