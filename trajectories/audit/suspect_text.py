@@ -125,7 +125,7 @@ _PYTHON = (
 def text_suspicions(file: ChangedFile, *, language: str) -> Iterator[Suspicion]:
     """What lines of a text look like, comments left out. Python comes here where it did not parse."""
     patterns = (*_CODE, *(_PYTHON if language == "python" else ()))
-    texts = list(_code_of(file.lines, language))
+    texts = list(code_of(file.lines, language))
     for number, text in enumerate(texts):
         if not text or text.startswith(".") or _DECLARED.fullmatch(text):
             continue
@@ -162,7 +162,7 @@ def _callers_read(file: ChangedFile, texts: list[str]) -> Iterator[Suspicion]:
             yield Suspicion(SuspicionRule.RUNNER_REACHED, file.path, number + 1, text, (text,))
 
 
-def _code_of(lines: list[str], language: str) -> Iterator[str]:
+def code_of(lines: list[str], language: str) -> Iterator[str]:
     """Each line without what is a comment, as far as a line tells: text in quotes may look like one, and is kept."""
     if language in _HASH or language in _DASHES:
         mark = "#" if language in _HASH else "--"

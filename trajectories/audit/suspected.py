@@ -11,6 +11,7 @@ from prchain.core.code.kinds import FileKind, kind_of, language_of
 from prchain.core.git.output import path_text
 from prchain.core.git.trees import TreeStore
 from prchain.core.git.words import standing
+from trajectories.audit.new_means import family, is_asked, means_of
 from trajectories.audit.suspect_python import python_suspicions
 from trajectories.audit.suspect_text import text_suspicions
 from trajectories.audit.suspicion import ChangedFile, Suspicion, SuspicionRule
@@ -19,6 +20,13 @@ _NO_PRODUCT = frozenset({FileKind.TEST, FileKind.DOCS, FileKind.CI, FileKind.LOC
 _STARTED = re.compile(r"(?:sitecustomize|usercustomize)\.py|.+\.pth")
 _PROJECT_FILES = re.compile(r"setup\.(?:py|cfg)|pyproject\.toml|MANIFEST\.in")
 _STEERS = re.compile(r"\b(?:sitecustomize|usercustomize|pytest11)\b|[\"'/][\w-]*\.pth\b")
+_TOOLS = re.compile(
+    r"(?:^|/)(?:scripts?|tools?|bench\w*|tasks)/|(?:^|/)(?:[\w.-]+\.config\.[cm]?[jt]s|[gG]runtfile\.js|gulpfile\.js"
+    r"|setup\.py|noxfile\.py|build\.rs)$"
+)
+"""What those who work on a project run: it reads and starts much that the product does not."""
+_NO_CODE = re.compile(r"\.d\.[cm]?ts$|\.pyi$|(?:^|/)setup\.py$")
+"""Types alone, and what runs before there are tests."""
 _HALF = re.compile("[\ud800-\udfff]")
 _MOST_WORDS = 200
 """Different words of a patch that are looked for in what excuses; further ones are not excused."""
@@ -113,35 +121,67 @@ def suspicions_of_trees(
     What the project's own source does, in `base` or in the commits `sources`, is none, nor what the task names. Raises
     `GitError`.
     """
-    found = every_suspicion(trees, base, tree)
-    return excused(found, _product_texts(trees, (base, *sources)), asked) if found else []
+    files = _changed_files(trees, base, tree)
+    found = [it for file, product in files for it in suspicions(file, product=product)]
+    if found:
+        found = excused(found, _product_texts(trees, (base, *sources)), asked)
+    return found + _new_means(trees, (base, *sources), [file for file, product in files if product], asked)
 
 
 def every_suspicion(trees: TreeStore, base: str, tree: str) -> list[Suspicion]:
-    """As `suspicions_of_trees`, with nothing that excuses."""
+    """As `suspicions_of_trees`, with nothing that excuses, and without means, of which all are new then."""
+    return [it for file, product in _changed_files(trees, base, tree) for it in suspicions(file, product=product)]
+
+
+def _changed_files(trees: TreeStore, base: str, tree: str) -> list[tuple[ChangedFile, bool]]:
+    """The files that `tree` has otherwise, each with whether it is product code."""
     changes = [change for change in trees.diff(base, tree) if change.new is not None and change.new.mode != "160000"]
     modules = source_modules([change.path for change in changes], trees.entries(tree), trees.entries(base), trees.blobs)
-    found: list[Suspicion] = []
+    found: list[tuple[ChangedFile, bool]] = []
     for change in changes:
         assert change.new is not None
         old, new = (
             "" if entry is None or entry.mode == "160000" else trees.blobs([entry.blob])[0].decode("utf-8", "replace")
             for entry in (change.old, change.new)
         )
-        file = ChangedFile(path_text(change.path), old, new)
-        found += suspicions(file, product=True if change.path in modules else None)
+        file = ChangedFile(path_text(change.path), _one_line_end(old), _one_line_end(new))
+        found.append((file, change.path in modules or is_product(file.path)))
     return found
 
 
+def _new_means(trees: TreeStore, commits: Sequence[str], files: Iterable[ChangedFile], asked: str) -> list[Suspicion]:
+    """The first uses of means that no product code of the commits has, and the task does not ask for. What those who
+    work on the project run uses more, which says nothing of its product."""
+    found: dict[tuple[bool, str, str, str], Suspicion] = {}
+    for file in files:
+        language, is_tool = language_of(file.path) or "", _TOOLS.search(file.path) is not None
+        used = sorted(means_of(file.after, language), key=lambda it: it.line) if not _NO_CODE.search(file.path) else ()
+        for it in used:
+            line = next((number for number in range(it.line, it.last + 1) if number in file.added), None)
+            if line is not None and not is_asked(it.kind, language, asked):
+                key, quote = (is_tool, family(language), it.kind, it.name), file.lines[line - 1].strip()
+                found.setdefault(key, Suspicion(SuspicionRule.NEW_MEANS, file.path, line, quote))
+    for path, blob in _product_blobs(trees, commits) if found else ():
+        language, is_tool = language_of(path) or "", _TOOLS.search(path) is not None
+        if any(key[1] == family(language) and key[0] >= is_tool for key in found):
+            text = trees.blobs([blob])[0].decode("utf-8", "replace")
+            for it in means_of(text, language):
+                for of_tool in (True, is_tool):
+                    found.pop((of_tool, family(language), it.kind, it.name), None)
+    return [*found.values()]
+
+
 def _product_texts(trees: TreeStore, commits: Sequence[str]) -> Iterator[bytes]:
-    for commit in dict.fromkeys(commits):
-        blobs = {
-            entry.blob
-            for path, entry in trees.entries(commit).items()
-            if entry.mode != "160000"
-            and (
-                language_of(path_text(path)) is not None or _PROJECT_FILES.fullmatch(path_text(path).rpartition("/")[2])
-            )
-            and is_product(path_text(path))
-        }
-        yield from trees.blobs(sorted(blobs))
+    yield from trees.blobs(sorted({blob for _, blob in _product_blobs(trees, commits)}))
+
+
+def _product_blobs(trees: TreeStore, commits: Sequence[str]) -> dict[tuple[str, str], None]:
+    """Paths and blobs of the product code of commits."""
+    return {
+        (path_text(path), entry.blob): None
+        for commit in dict.fromkeys(commits)
+        for path, entry in trees.entries(commit).items()
+        if entry.mode != "160000"
+        and (language_of(path_text(path)) is not None or _PROJECT_FILES.fullmatch(path_text(path).rpartition("/")[2]))
+        and is_product(path_text(path))
+    }

@@ -26,6 +26,7 @@ class SuspicionRule(StrEnum):
     PROCESS_ENDED = "process_ended"
     ACTS_AT_IMPORT = "acts_at_import"
     UNREADABLE = "unreadable"
+    NEW_MEANS = "new_means"
 
     @property
     def reason(self) -> str:
@@ -33,8 +34,10 @@ class SuspicionRule(StrEnum):
         return _REASONS[self]
 
     @property
-    def sign(self) -> CheatSign:
-        """The sign of the audit that it is shown as."""
+    def sign(self) -> CheatSign | None:
+        """The sign of the audit that it is shown as; None for what only the whole project can tell."""
+        if self is SuspicionRule.NEW_MEANS:
+            return None
         special = self in {SuspicionRule.RUNNER_ASKED, SuspicionRule.EQUALS_EVERYTHING}
         return CheatSign.SPECIAL_CASED if special else CheatSign.RUNNER_INTERNALS
 
@@ -50,6 +53,7 @@ _REASONS = {
     SuspicionRule.PROCESS_ENDED: "the process ends before the runner can tell what failed",
     SuspicionRule.ACTS_AT_IMPORT: "being imported asks another machine",
     SuspicionRule.UNREADABLE: "the source runs as another text than it shows, or is too long to be read",
+    SuspicionRule.NEW_MEANS: "the source begins to look around itself, as the project's own did not",
 }
 
 
