@@ -31,6 +31,9 @@ CONTAINERS = 4
 SIZES = {"10 MB": (10, 3), "300 MB": (300, 2)}
 """Label to (megabytes that a container wrote before its snapshot, number of measurements)."""
 FILES = 20
+BRANCHES = 8
+MUCH = 100
+"""Megabytes from which on what is written decides how long a snapshot takes."""
 BLOCK = 10
 
 
@@ -139,19 +142,35 @@ def _snapshots(image: str, name: str, megabytes: int, turns: int) -> list[Measur
     bench = f"snapshot and restore of {name} in {FILES} files, median of {turns}"
     part = megabytes * 1_000_000 // FILES
     write = f"for i in {{1..{FILES}}}; do head -c {part} /dev/urandom > /testbed/f$i; done"
-    ours, theirs = [], []
+    ours, theirs, branches = [], [], []
     for _ in range(turns):
         ours.append(_by_channel(image, write, part * FILES))
         theirs.append(_by_line(image, write, part * FILES))
+        branches.append(_branches(image, write))
+    beside = median(commit + run_again for commit, run_again, _ in theirs)
     rows = [
         ("our snapshot", ours, 0),
         ("docker commit", theirs, 0),
         ("our restore, with a first command", ours, 1),
         ("docker rm -f, run and a first exec", theirs, 1),
     ]
+    goal = 0.2 if megabytes >= MUCH else None  # of little a container's start is all that takes time
+    times = (
+        ("the first", [it[0] for it in branches]),
+        ("the second", [it[1] for it in branches]),
+        ("later ones", [later for it in branches for later in it[2:]]),
+    )
     return [
-        Measure(bench, label, median(pair[column] for pair in pairs), "s", note=f"{median(p[2] for p in pairs):.0f} MB")
-        for label, pairs, column in rows
+        *(
+            Measure(
+                bench, label, median(it[column] for it in pairs), "s", note=f"{median(it[2] for it in pairs):.0f} MB"
+            )
+            for label, pairs, column in rows
+        ),
+        *(
+            Measure(bench, f"snapshot, branch and first command, {label} / by docker", median(of) / beside, "x", goal)
+            for label, of in times
+        ),
     ]
 
 
@@ -172,6 +191,22 @@ def _by_channel(image: str, write: str, size: int) -> tuple[float, float, float]
         if written is None:
             return snapshot, restore, _layer(sandbox._image, image)
         return snapshot, restore, sum(name.status.st_size for name in written.names if name.content) / 1e6
+
+
+def _branches(image: str, write: str) -> list[float]:
+    """Seconds of snapshots of one sandbox that wrote much, after a step each, with a branch and its first command."""
+    with _sandbox(image) as sandbox:
+        assert sandbox.exec(write, timeout=300).exit_code == 0
+
+        def branch_once(step: int) -> None:
+            with sandbox.branch(sandbox.snapshot()) as other:
+                assert other.exec("cat /testbed/step").output == b"%d\n" % step
+
+        found: list[float] = []
+        for step in range(BRANCHES):
+            sandbox.exec(f"echo {step} > /testbed/step")
+            found.append(_timed(partial(branch_once, step)))
+        return found
 
 
 def _by_line(image: str, write: str, size: int) -> tuple[float, float, float]:

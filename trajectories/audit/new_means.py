@@ -125,7 +125,7 @@ _SCRIPT = _kinds(
     ),
     stacks=(
         r"\.stack\b|\[['\"]stack['\"]\]|\b(?:captureStackTrace|prepareStackTrace|stackTraceLimit|getCallSites?|getReport)\b"
-        r"|\barguments\.callee\b|\.caller\b|\butil\.inspect\b|(?<![\w.])inspect(?=\()",
+        r"|\barguments\.callee\b|\.caller\b|\butil\.inspect\b|(?<![\w.-])inspect(?=\()",
         _STACKS,
     ),
     loaders=(
