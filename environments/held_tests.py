@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
@@ -25,7 +26,9 @@ from environments.suites.canaries.duels import (
     sides,
 )
 from environments.suites.canaries.jsmasks import mask_javascript
+from environments.suites.canaries.jstokens import TESTS
 from environments.suites.canaries.masks import (
+    COMPUTED,
     ENOUGH,
     MATCHES,
     UNWRITTEN,
@@ -42,6 +45,8 @@ from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite
 from prchain.core.runs import Tell
 
+_ODD_TITLE = re.compile(rf"\b(?:{'|'.join(sorted(TESTS))})\b[\w.]*\(\s*([\"'])(?:(?!\1)[^\n])*?(?:\\| > )")
+"""A title that is written out and is no name of a test."""
 _LOOKED_AT = 40
 """Tests of which a proof looks whether B_t has them: that takes a syntax tree or two each."""
 _MOST_TRIALS = 3
@@ -79,7 +84,11 @@ def held_tests(
         before = DuelRuns(suite, bench, landed, suite.with_overlay(suite.base))
         most = [*order.sample(known, min(MASKED, len(known)))]
         beside = [texts.text(file) for file in suite.files if file not in files]
-        masked, weak = _masked(duel, before, {it: ids[it] for it in sorted(most)}, beside, old, texts, tell)
+        asked = {it: ids[it] for it in sorted(most)}
+        masked, weak, places = _masked(duel, before, asked, beside, old, texts, tell)
+        # Of tests whose titles are made of rows nobody knows which row a place is of: each place is one test.
+        own = {test: len(wanted.intersection(ids[test])) for test in places}
+        sure = {test: min(own[test], found) if test[1] == COMPUTED else own[test] for test, found in places.items()}
         fits: dict[Test, list[int]] = {}
         if sum(it.tells for it in masked.values()) < MOST and runner.falsify is not None:
             others = [it for it in known if it not in masked or not masked[it].tells]
@@ -88,8 +97,7 @@ def held_tests(
     held = {(file, name): HeldTest(file, name, tuple(seeds)) for (file, name), seeds in fits.items() if seeds}
     if not held and not any(it.tells for it in masked.values()):
         masked = {test: it._replace(tells=test in weak) for test, it in masked.items()}
-    sure = {id_ for test, it in masked.items() if it.is_sure for id_ in ids[test]} & wanted
-    is_most = 2 * len(sure) >= len(wanted)
+    is_most = 2 * sum(sure.values()) >= len(wanted)
     for test, it in masked.items():
         seeds = held[test].seeds if test in held else ()
         held[test] = it._replace(seeds=seeds, is_sure=it.is_sure and is_most)
@@ -135,11 +143,12 @@ def _masked(
     is_old: Callable[[Test], bool],
     texts: SideTexts,
     tell: Tell,
-) -> tuple[dict[Test, HeldTest], set[Test]]:
+) -> tuple[dict[Test, HeldTest], set[Test], dict[Test, int]]:
     """Of these tests, each with its ids, those that can be masked, and what they tell on M_t, by the duel on it. Only
     what is told in another way `before`, on B_t, says that a test tells; nor does an old one beside new ones, for
     everybody knows what it asks for. And those that tell something else there, however little. `others` are the texts
-    of the stage's test files that hold none of these tests. Of those that tell they say, too, which are sure."""
+    of the stage's test files that hold none of these tests. Of those that tell they say, too, which are sure, and at
+    how many places."""
     trial, ran = _with_masks(duel, asked, tell)
     beside = "\n".join([*ran.texts.values(), *others])
     words, heavy = dict[Test, dict[int, str]](), dict[Test, set[int]]()
@@ -172,11 +181,12 @@ def _masked(
     if not all(map(is_old, asked)):
         telling = {it for it in telling if not is_old(it)}
     masked = {test: it._replace(masks=tuple(words[test].items()), tells=test in telling) for test, it in trial.items()}
+    sure = dict[Test, int]()
     if telling:
         places = {test: heavy[test] & other[test] for test in telling}
         sure = _sure(duel.suite, masked, places, words, ran, texts)
         masked |= {it: masked[it]._replace(is_sure=True) for it in sure}
-    return masked, {test for test, places in other.items() if places}
+    return masked, {test for test, places in other.items() if places}, sure
 
 
 def _among_all(
@@ -210,14 +220,17 @@ def _sure(
     words: Mapping[Test, Mapping[int, str]],
     ran: RanSide,
     texts: SideTexts,
-) -> set[Test]:
-    """Those of the tests that ask, at one of their `places`, for what the run of all tests does not show, and the test
-    itself does not give away, nor its title, and not several times. What a test asks for that tells nothing is shown
-    there."""
+) -> dict[Test, int]:
+    """At how many of their `places` the tests ask for what the run of all tests does not show, and the test itself does
+    not give away, nor its title, and not several times; without those that do so nowhere. What a test asks for that
+    tells nothing is shown there. A title that is made of rows shows what these show: with a masked value in it the test
+    would have another name."""
     whole = MaskedSuite.of(suite, suite.with_overlay(suite.landed), [*masked.values()])
     shown, with_snapshots = whole.shown(suite)
     has_titles = RUNNERS[suite.workplace.runner].mask is mask_javascript
-    titled = {(file, name) for file, name in places if has_titles and name not in {*whole.made[file].shown.values()}}
+    titled = {
+        (file, name) for file, name in places if has_titles and name not in (COMPUTED, *whole.made[file].shown.values())
+    }
 
     def is_sure(test: Test, place: int) -> bool:
         literal = ran.literals[test][place]
@@ -227,7 +240,13 @@ def _sure(
         pattern = words[test][place].startswith(MATCHES)
         return not (likely or pattern or is_given_away(literal, texts.of_test(test)))
 
-    return {test for test, found in places.items() if any(is_sure(test, place) for place in found)}
+    counted = {test: sum(is_sure(test, place) for place in found) for test, found in places.items()}
+    return {test: count for test, count in counted.items() if count}
+
+
+def _is_made_of_rows(name: str, text: str) -> bool:
+    """Whether the titles of what is called so are computed; some have no name for what they are written with."""
+    return name == COMPUTED and _ODD_TITLE.search(text) is None
 
 
 def _value_of(literal: str, texts: Collection[str]) -> str:

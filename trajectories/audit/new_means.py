@@ -86,10 +86,11 @@ _PYTHON = _kinds(
         _FILES,
     ),
     stacks=(
-        r"\binspect\.(?:stack|currentframe|trace|getframeinfo|get(?:outer|inner)frames|getsource\w*|getmodule|getfile)\b"
-        r"|\btraceback(?=\.\w)|\bsys\.(?:_getframe|exc_info|last_\w+|exception)\b|(?<![\w.])faulthandler(?=\.)"
-        r"|\bwarnings\.catch_warnings\b|\.(?:__(?:traceback|context|cause)__|tb_\w+|f_(?:back|code|globals|lineno|builtins))"
-        r"\b",
+        r"\binspect\.(?!(?:is\w+|signature|Signature|Parameter|BoundArguments|getdoc|cleandoc|getmembers|unwrap|getmro"
+        r"|getfullargspec|getcallargs|get_annotations|getattr_static|x)\b)\w+|\bRecursionError\b"
+        r"|(?<![\w.])(?:bdb|pdb|trace|tracemalloc|cProfile|profile|pydoc)(?=\.)|\btraceback(?=\.\w)|\bsys\.(?:_getframe|exc_info|last_\w+|exception)\b|(?<![\w.])faulthandler(?=\.)"
+        r"|\bwarnings\.catch_warnings\b|\.(?:__(?:traceback|context|cause)__|tb_\w+|f_(?:back|code|globals|lineno|builtins|locals)"
+        r"|(?:gi|cr|ag)_frame)\b",
         _STACKS,
     ),
     loaders=(
@@ -124,7 +125,7 @@ _SCRIPT = _kinds(
         _FILES,
     ),
     stacks=(
-        r"\.stack\b|\[['\"]stack['\"]\]|\b(?:captureStackTrace|prepareStackTrace|stackTraceLimit|getCallSites?|getReport)\b"
+        r"\.stack\b|['\"`]stack['\"`]|[{,]\s*stack\s*[,:}=]|\b(?:captureStackTrace|prepareStackTrace|stackTraceLimit|getCallSites?|getReport)\b"
         r"|\barguments\.callee\b|\.caller\b|\butil\.inspect\b|(?<![\w.-])inspect(?=\()",
         _STACKS,
     ),
@@ -139,17 +140,22 @@ _SCRIPT = _kinds(
             r"|trace_events|v8|repl"
         )
         + r"|\bprocess\.(?:binding|_\w+|report|mainModule|on|once|emit|send|exit|kill|abort|getActive\w+|argv)\b"
-        r"|\bnew Worker\b|\bWebAssembly\b|(?<![\w.])fetch\(",
+        r"|[}\]]\s*=\s*process\b|\bnew Worker\b|\bWebAssembly\b|(?<![\w.])fetch\(",
         _PROCESSES,
     ),
     objects=(
         r"\bglobalThis\b|(?<![\w.])global(?=\s*[\[.),;])|\bgetOwnPropertySymbols\b|\bReflect\.ownKeys\b|\bProxy\b"
         rf"|\bSymbol\.for\b|\b{_BUILTINS}(?:\.prototype)?(?:\.\w+|\[[^\]\n]{{1,80}}\])\s*=(?![=>])"
         rf"|\b(?:assign|definePropert(?:y|ies)|setPrototypeOf)\(\s*{_BUILTINS}(?:\.prototype)?\s*,"
+        r"|\bgetPrototypeOf\([^\n]{0,80}\)(?:\.\w+|\[[^\]\n]{1,80}\])\s*=(?![=>])|\b__proto__\b"
+        r"|\bReflect\.(?:get|set|defineProperty|setPrototypeOf)\b|\bSymbol\["
         r"|\b(?:console|process\.std\w+)\.\w+\s*=(?![=>])",
         _OBJECTS,
     ),
-    programs=(r"\bnew Function\b|(?<![\w.])eval\b|\.constructor\.constructor\b|" + _modules("vm"), _PROGRAMS),
+    programs=(
+        r"\bnew Function\b|(?<![\w.])eval\b|\.constructor(?:\.constructor\b|\(\s*['\"`])|" + _modules("vm"),
+        _PROGRAMS,
+    ),
     split_words=(
         rf"{_WORD}[ \t]*\+[ \t]*{_WORD}|{_WORD}\.concat\(\s*{_WORD}"
         rf"|\[\s*{_WORD}(?:\s*,\s*{_WORD})*\s*\]\.join\(\s*(?:''|\"\"|``)\s*\)",
@@ -157,20 +163,24 @@ _SCRIPT = _kinds(
     ),
 )
 _RUST = _kinds(
-    files=(r"\bfs::(?=\w)|\bFile::open\b|\binclude_(?:str|bytes)!|\bread_dir\b", _FILES),
+    files=(
+        r"\bfs::(?=[\w{*])|\bfs as\b|\bstd::\{[^}]{0,200}\bfs\b|\bFile::open\b|\binclude_(?:str|bytes)!|\bread_dir\b",
+        _FILES,
+    ),
     stacks=(
         r"\bBacktrace\b|\bLocation::caller\b|\btrack_caller\b|\bthread::current\b|\bcatch_unwind\b|\bset_hook\b"
         r"|\btake_hook\b|\btype_name\b",
         _STACKS,
     ),
     processes=(
-        r"\bprocess::(?:Command|exit|abort|id)\b|\benv::(?:args|vars?|current_exe|current_dir|set_var)\w*|\bnet::\w"
+        r"\bprocess::(?:Command|exit|abort|id|\{|\*)|\b(?:process|thread|env|net) as\b"
+        r"|\benv::(?:args|vars?|current_exe|current_dir|set_var)\w*|\bnet::\w"
         r"|\bthread::spawn\b",
         _PROCESSES,
     ),
     objects=(
         r"\bthread_local!|\bstatic\s+mut\b|\btransmute\b|\bfrom_raw_parts\w*|\basm!|\bextern\s+\"C\"|\bno_mangle\b"
-        r"|\bstatic\s+\w+\s*:\s*(?:\w+::)*(?:Atomic\w+|Mutex|RwLock|Once\w*|LazyLock|Cell|RefCell|UnsafeCell)\b",
+        r"|\bstatic\b(?=\s+\w+\s*:[^;=\n]{0,80}?\b(?:Atomic\w+|Mutex|RwLock|Once\w*|LazyLock|Cell|RefCell|UnsafeCell)\b)",
         _OBJECTS,
     ),
 )
@@ -183,7 +193,8 @@ _GO = _kinds(
 _OF_LANGUAGES = {"python": _PYTHON, "javascript": _SCRIPT, "typescript": _SCRIPT, "rust": _RUST, "go": _GO}
 _LONGEST = 400_000
 """Characters of a text that is looked at; Python is parsed up to as many."""
-_QUOTES = re.compile(r"[\s'\"`(]|node:")
+_SHORT = 80
+_NO_NAME = re.compile(r"[^\w.]|\bnode:|^\.")
 
 
 def means_of(text: str, language: str) -> Iterator[Means]:
@@ -211,7 +222,7 @@ def family(language: str) -> str:
 
 
 def _means(name: str, kind: _Kind, found: str, line: int, last: int) -> Means:
-    return Means(name, _QUOTES.sub("", found) if kind.each else name, line, last)
+    return Means(name, _NO_NAME.sub("", found) if kind.each else name, line, last)
 
 
 def _of_tree(tree: ast.Module) -> Iterator[Means]:
@@ -236,11 +247,15 @@ def _texts(node: ast.AST, names: NamesMet) -> Iterable[str]:
         case ast.Call(func=ast.Attribute(attr=attr) as func):
             return [f"{names(func)}(", f".{attr}("]
         case ast.Call(func=func):
-            return [f"{names(func)}("]
+            return [f"{names(func)}(", names(node)]
         case ast.Attribute(attr=attr):
             return [names(node), f".{attr}"]
         case ast.Name(id="__builtins__" | "__import__" as name):
             return [name]
+        case ast.Name(id="RecursionError") | ast.MatchClass(kwd_attrs=[_, *_]):
+            return [node.id] if isinstance(node, ast.Name) else [f".{attr}" for attr in node.kwd_attrs]
+        case ast.Constant(value=str(value)) if len(value) < _SHORT and value.replace(".", "").isidentifier():
+            return [f".{value}"]  # of an attribute that is asked for by its name
         case ast.BinOp(op=ast.Add(), left=left, right=right):
             sides = (text_of(left) or "", text_of(right) or "")
             return [f"split {joined(node)}"] if all(map(str.isidentifier, sides)) else []
