@@ -15,6 +15,7 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
+from environments.suites.canaries import awaiting
 from environments.suites.canaries.blockbodies import BlockForm, Body
 from environments.suites.canaries.blockcopies import (
     JAVASCRIPT_COPIES,
@@ -101,6 +102,9 @@ class TestBlocks:
     """Tests that end by a call: up to two more canaries, behind the numbers of the others, do what these do."""
     named: NamedBlocks | None = None
     """How tests proper have other names, too; None where they keep theirs."""
+    awaiting: Callable[[re.Match[str], str, Sequence[str]], Sequence[str] | None] | None = None
+    """How what a test does stands where an error is awaited: from the first line of the test, a name and the test's
+    body to a canary's lines; None where the file's tests await none."""
     first_slot: int = 1
     """The number of a file's first canary: another one since the rules were changed, so that no slot of a proof of
     before means another canary."""
@@ -147,6 +151,15 @@ class TestBlocks:
             for number, body in enumerate(order.sample(waiting, min(_WAITING, len(waiting))), first + _COPIES):
                 waits = partial(self._waiting, self.waiting, planting.draw, body.found, _text(lines, body))
                 plants.add(number, CanaryKind.FAIL, order.choice(starts), waits, like=self._name(body))
+        if self.awaiting is not None:
+            order = Random(f"{planting.places} {path} {len(text)} awaiting")
+            fit = [*awaiting.awaitable(lines, bodies)]
+            number = first + 2 * _COPIES + _WAITING + _MORE_COPIES
+            for body in order.sample(fit, min(awaiting.MOST, len(fit))):
+                place, donor = order.choice(starts), self._name(body)
+                render = partial(_rendered, self.awaiting, body.found, _text(lines, body))
+                plants.add(number, CanaryKind.FAIL, place, render, donor)
+                number += 1
         self._insert(lines, plants.inserted)
         planted = PlantedFile("".join(lines), tuple(plants.canaries))
         if self.named is None or not planted.canaries:
@@ -210,6 +223,15 @@ def _text(lines: Sequence[str], body: Body) -> list[str]:
     """The lines of a body, without the indentation of its test."""
     indent: str = body.found["indent"]
     return [line.rstrip("\n").removeprefix(indent) for line in lines[body.begin : body.end]]
+
+
+def _rendered(
+    render: Callable[[re.Match[str], str, Sequence[str]], Sequence[str] | None],
+    found: re.Match[str],
+    body: Sequence[str],
+    name: str,
+) -> Sequence[str] | None:
+    return render(found, name, body)
 
 
 def _named(lines: Sequence[str], name: str) -> Sequence[str]:
@@ -310,6 +332,7 @@ JAVASCRIPT = TestBlocks(
     copies_of_before=JAVASCRIPT_COPIES,
     waiting=JAVASCRIPT_WAITING,
     named=JAVASCRIPT_NAMES,
+    awaiting=awaiting.javascript_awaiting,
     first_slot=11,
 )
 GO = TestBlocks(
@@ -338,6 +361,7 @@ RUST = TestBlocks(
     copies=RUST_VALUES,
     copies_of_before=RUST_COPIES,
     named=RUST_NAMES,
+    awaiting=awaiting.rust_awaiting,
 )
 JAVA = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)@Test\s*$"),

@@ -8,7 +8,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
+from environments.suites.canaries import awaiting
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
 from environments.suites.canaries.falsify import (
     FirstAssertion,
@@ -21,7 +23,7 @@ from environments.suites.canaries.falsify import (
     near,
     patched,
 )
-from environments.suites.canaries.names import REASONS, NewNames
+from environments.suites.canaries.names import REASONS, NewNames, unused_word
 from environments.suites.canaries.renames import renamed_python
 from prchain.core.code.syntax_trees import syntax_tree
 
@@ -43,6 +45,11 @@ class _Donor:
     container: tuple[str, ...]
     """The classes around it."""
     asserted: FirstAssertion
+
+    @property
+    def has_self(self) -> bool:
+        """Whether it is a method."""
+        return bool(self.container) and [it.arg for it in self.function.args.args[:1]] == ["self"]
 
     @property
     def looked_at(self) -> str:
@@ -98,12 +105,7 @@ def _among(
     inserted: list[tuple[int, int, list[str]]] = []
     for number, (kind, donor) in enumerate(zip(kinds, [*chosen, order.choice(donors)], strict=True), 1):
         slot = f"{path}:{number}"
-        peers = [it.function for it in donors if it.container == donor.container]
-        place = peers.index(donor.function)
-        is_behind = order.random() < 0.5
-        # What decorators and annotations name may be made between two tests.
-        earliest = place if _names_at_definition(donor.function) else 0
-        peer = order.choice(peers[place:] if is_behind else peers[earliest : place + 1])
+        place = _placed(donor, donors, order)
         patches, is_argument = falsified(
             donor.asserted, _body(donor.function), lines, values, order, by_value=number % 2 == 1
         )
@@ -115,14 +117,64 @@ def _among(
             canaries.append(canary)
             skip = _skip(planting.draw, has_pytest=has_pytest, in_case=donor.asserted.method is not None)
             copy = _copy(donor, name, lines, patches, skip if kind is CanaryKind.SKIP else ())
-            gap = ["\n"] if donor.container else ["\n", "\n"]
-            at = _end(peer) if is_behind else _begin(peer) - 1
-            inserted.append((at, number, [*gap, *copy] if is_behind else [*copy, *gap]))
+            inserted.append(place.inserted(number, copy))
+    for number, (donor, way, place) in enumerate(_awaiting(donors, tree, f"{planting.places} {path}"), FAILING + 2):
+        slot = f"{path}:{number}"
+        if planting.slots is None or slot in planting.slots:
+            name = names.draw(planting.draw, planting.taken)
+            planting.taken.add(name)
+            canaries.append(Canary(slot, CanaryKind.FAIL, path, name, donor.function.name))
+            made, body = _copy(donor, name, lines, (), ()), _body(donor.function)
+            first, last = _begin(body[0]) - _begin(donor.function), len(made)
+            indent, outer = _indent(made[first]), _indent(lines[donor.function.lineno - 1])
+            word = unused_word("".join(lines), planting.draw)
+            made[first:last] = way.around(made[first:last], indent, indent.removeprefix(outer), word)
+            inserted.append(place.inserted(number, made))
     for at, _, more in sorted(inserted, key=lambda it: (-it[0], it[1])):
         if at and not lines[at - 1].endswith(("\n", "\r")):
             lines[at - 1] += "\n"
         lines[at:at] = more
     return PlantedFile("".join(lines), tuple(canaries))
+
+
+class _Place(NamedTuple):
+    """Where a canary stands: behind or before a test, as far apart from it as tests are."""
+
+    peer: _Function
+    is_behind: bool
+    gap: int
+
+    def inserted(self, number: int, copy: list[str]) -> tuple[int, int, list[str]]:
+        """The line behind which lines stand, the canary's number, and these lines."""
+        gap = ["\n"] * self.gap
+        if self.is_behind:
+            return _end(self.peer), number, [*gap, *copy]
+        return _begin(self.peer) - 1, number, [*copy, *gap]
+
+
+def _placed(donor: _Donor, donors: Sequence[_Donor], order: Random) -> _Place:
+    peers = [it.function for it in donors if it.container == donor.container]
+    place = peers.index(donor.function)
+    is_behind = order.random() < 0.5
+    # What decorators and annotations name may be made between two tests.
+    earliest = place if _names_at_definition(donor.function) else 0
+    peer = order.choice(peers[place:] if is_behind else peers[earliest : place + 1])
+    return _Place(peer, is_behind, 1 if donor.container else 2)
+
+
+def _awaiting(
+    donors: Sequence[_Donor], tree: ast.Module, secret: str
+) -> Iterator[tuple[_Donor, awaiting.AwaitingWay, _Place]]:
+    """The tests of which an error is awaited, how, and where that stands; dice of their own leave the other canaries as
+    they were."""
+    awaits = awaiting.PythonAwaits.of(tree)
+    if awaits is None:
+        return
+    order = Random(f"{secret} awaiting")
+    ways = {number: awaits.ways(has_self=it.has_self) for number, it in enumerate(donors)}
+    fit = [number for number, found in ways.items() if found and awaiting.can_await(donors[number].function)]
+    for number in order.sample(fit, min(awaiting.MOST, len(fit))):
+        yield donors[number], order.choice(ways[number]), _placed(donors[number], donors, order)
 
 
 def _at_end(

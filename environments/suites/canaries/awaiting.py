@@ -1,0 +1,132 @@
+"""Canaries that await an error where there is none: what a test does, in the way of tests of its file that await one.
+
+Work that raises wherever an error is awaited, whatever it was given, passes these. Who wants to pass the tests and not
+these has to know which values are right, as the work does. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from environments.suites.canaries.blockbodies import Body
+from environments.suites.canaries.blockstyle import BlockStyle
+
+MOST = 2
+"""Canaries of a file."""
+_RAISING = re.compile(r"(?P<before>(?:\w+\.)*)(?P<name>raises|assertRaises|assertRaisesRegexp?)")
+_MOST_EXCEPTIONS = 6
+"""A file that awaits more different ones says little by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonAwaits:
+    """How the tests of a file await errors: the functions by which a ``with`` does, those that are given what has to
+    raise, and the exceptions, as they are written."""
+
+    withs: tuple[str, ...]
+    calls: tuple[str, ...]
+    exceptions: str
+
+    @classmethod
+    def of(cls, tree: ast.AST) -> Self | None:
+        """None where nothing is awaited, or too much."""
+        heads = {
+            id(item.context_expr)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.With | ast.AsyncWith)
+            for item in node.items
+        }
+        withs, calls, exceptions = set[str](), set[str](), set[str]()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and node.args and (function := _awaiting(node)):
+                first = node.args[0]
+                awaited = first.elts if isinstance(first, ast.Tuple) else [first]
+                is_named = all(isinstance(it, ast.Name | ast.Attribute) for it in awaited)
+                if is_named and (id(node) in heads or len(node.args) > 1):
+                    (withs if id(node) in heads else calls).add(function)
+                    exceptions.update(map(ast.unparse, awaited))
+        if not 0 < len(exceptions) <= _MOST_EXCEPTIONS:
+            return None
+        some = sorted(exceptions)
+        return cls(tuple(sorted(withs)), tuple(sorted(calls)), some[0] if len(some) == 1 else f"({', '.join(some)})")
+
+    def ways(self, *, has_self: bool) -> list[AwaitingWay]:
+        """Those of a test that is, or is not, a method."""
+        every = [*(AwaitingWay(it, self.exceptions, is_call=False) for it in self.withs)]
+        every += [AwaitingWay(it, self.exceptions, is_call=True) for it in self.calls]
+        return [it for it in every if has_self or not it.function.startswith("self.")]
+
+
+class AwaitingWay(NamedTuple):
+    """One way in which tests of Python await errors."""
+
+    function: str
+    exceptions: str
+    is_call: bool
+
+    def around(self, body: Sequence[str], indent: str, step: str, word: str) -> list[str]:
+        """The lines of a test's body, which begin with `indent`, where an error is awaited of them; `word` is a name
+        that the file has nowhere."""
+        inner = [f"{step}{line}" if line.strip() else line for line in body]
+        if self.is_call:
+            return [f"{indent}def {word}():\n", *inner, f"{indent}{self.function}({self.exceptions}, {word})\n"]
+        return [f"{indent}with {self.function}({self.exceptions}):\n", *inner]
+
+
+def can_await(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a test's body means the same further in, and awaits no error itself."""
+    nodes = list(ast.walk(function))
+    if isinstance(function, ast.AsyncFunctionDef) or not any(isinstance(it, ast.Call) for it in nodes):
+        return False
+    texts = (it for it in nodes if isinstance(it, ast.Constant | ast.JoinedStr))
+    is_flat = all(it.lineno == it.end_lineno for it in texts)
+    odd = any(isinstance(it, ast.Return | ast.Nonlocal | ast.Global | ast.Delete | ast.Try) for it in nodes)
+    return is_flat and not odd and not any(isinstance(it, ast.Call) and _awaiting(it) for it in nodes)
+
+
+def _awaiting(call: ast.Call) -> str:
+    """The function, as it is written, by which a call awaits an error; of a pattern that has to be found the one
+    without."""
+    match = _RAISING.fullmatch(ast.unparse(call.func))
+    if match is None:
+        return ""
+    return f"{match['before']}{'raises' if match['name'] == 'raises' else 'assertRaises'}"
+
+
+_THROWS = (
+    (re.compile(r"\bassert\.throws\("), "assert.throws(", ")"),
+    (re.compile(r"\bt\.throws\("), "t.throws(", ")"),
+    (re.compile(r"\)\.toThrow"), "expect(", ").toThrow()"),
+    (re.compile(r"\)\.to\.throw"), "expect(", ").to.throw()"),
+)
+"""How tests of JavaScript await errors, and what stands before and behind what has to throw."""
+_NO_BODY = re.compile(r"(?i)throw|reject|\bawait\b|`")
+"""Of a line: an error is looked at, or the body means another thing in a function of its own."""
+
+
+def javascript_awaiting(found: re.Match[str], name: str, body: Sequence[str]) -> Sequence[str] | None:
+    """The lines of a canary: from the first line of a test, a name and the body of that test; None where the file's
+    tests await nothing."""
+    way = next(((before, after) for form, before, after in _THROWS if form.search(found.string)), None)
+    style = BlockStyle.of(found)
+    if way is None or (way[0].startswith("t.") and not re.search(r"\bt\b", style.way)):
+        return None
+    head = "() => {" if "=>" in found.string else "function () {"
+    lines = [f"{style.indent}{way[0]}{head}", *(f"{style.indent}{line}" if line else line for line in body)]
+    return style.around(found["function"], name, [*lines, f"{style.indent}}}{way[1]}{style.end}"])
+
+
+def rust_awaiting(found: re.Match[str], name: str, body: Sequence[str]) -> Sequence[str] | None:
+    """The same for Rust, where a test that awaits an error is marked."""
+    if "#[should_panic" not in found.string:
+        return None
+    return ["#[test]", "#[should_panic]", f"fn {name}() {{", *body, "}"]
+
+
+def awaitable(lines: Sequence[str], bodies: Iterable[Body]) -> Iterator[Body]:
+    """Those of a file's bodies of which an error can be awaited."""
+    return (it for it in bodies if not any(_NO_BODY.search(line) for line in lines[it.begin : it.end]))
