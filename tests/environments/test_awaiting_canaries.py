@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.awaiting import PythonAwaits
+from environments.suites.canaries.awaiting import MOST, PythonAwaits, likest
 from environments.suites.canaries.canary import CanaryKind, PlantedFile, Planting
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -219,6 +219,15 @@ def test_where_nothing_is_awaited_or_too_much_there_is_no_such_canary(text: str)
 def test_a_body_that_would_mean_another_thing_is_left_out(body: str) -> None:
     text = f"def test_it():\n    {body}\n\n\ndef test_other():\n    with raises(E):\n        total(None)\n"
     assert not [it for it in planted("pytest", text).canaries if it.slot.endswith((":8", ":9"))]
+
+
+def test_what_is_most_like_an_awaited_error_is_taken_first() -> None:
+    awaited = ["pay({ limit: 'none' }, 'json')"]
+    others = ["pay({ limit: 12 }, 'json')", *(f"pay({{ word{n}: 12 }}, 'json')" for n in range(20)), "total(12)"]
+    for seed in range(20):
+        found = likest(awaited, others, Random(seed))
+        assert found[0] == 0 and len({*found}) == MOST and len(others) - 1 not in found
+    assert likest([], others, Random(1)) == [] == likest(awaited, [], Random(1))
 
 
 @pytest.mark.parametrize(

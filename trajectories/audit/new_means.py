@@ -28,7 +28,7 @@ class Means(NamedTuple):
     last: int
 
 
-class _Kind(NamedTuple):
+class _MeansKind(NamedTuple):
     code: re.Pattern[str]
     """What stands in code that uses it."""
     asked: re.Pattern[str]
@@ -70,10 +70,10 @@ def _modules(names: str) -> str:
     return rf"['\"`]node:(?:{names})['\"`]|{_IMPORTED}['\"`](?:{names})['\"`]"
 
 
-def _kinds(**kinds: tuple[str, str]) -> Mapping[str, _Kind]:
+def _kinds(**kinds: tuple[str, str]) -> Mapping[str, _MeansKind]:
     each = {"files", "stacks", "objects", "split_words"}
     return {
-        name: _Kind(re.compile(code, re.MULTILINE), re.compile(asked), name in each)
+        name: _MeansKind(re.compile(code, re.MULTILINE), re.compile(asked), name in each)
         for name, (code, asked) in kinds.items()
     }
 
@@ -221,7 +221,7 @@ def family(language: str) -> str:
     return "javascript" if language == "typescript" else language
 
 
-def _means(name: str, kind: _Kind, found: str, line: int, last: int) -> Means:
+def _means(name: str, kind: _MeansKind, found: str, line: int, last: int) -> Means:
     return Means(name, _NO_NAME.sub("", found) if kind.each else name, line, last)
 
 

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import NamedTuple, Self
 
 from environments.suites.canaries.blockbodies import Body
 from environments.suites.canaries.blockstyle import BlockStyle
 
-MOST = 2
+MOST = 6
 """Canaries of a file."""
+_BEHIND = 4
+"""Lines from one on where an error is awaited: what has to throw stands there."""
+_WORD = re.compile(r"[A-Za-z_]\w+")
 _RAISING = re.compile(r"(?P<before>(?:\w+\.)*)(?P<name>raises|assertRaises|assertRaisesRegexp?)")
 _MOST_EXCEPTIONS = 6
 """A file that awaits more different ones says little by them."""
@@ -77,6 +82,33 @@ class AwaitingWay(NamedTuple):
         return [f"{indent}with {self.function}({self.exceptions}):\n", *inner]
 
 
+def likest(awaiting: Sequence[str], others: Sequence[str], order: Random) -> list[int]:
+    """The numbers of some of the texts `others`, in turn those that are most like one of the texts that await an error,
+    by the words that they share and few others have: who raises there looks at what these are about."""
+    words = [{*_WORD.findall(text)} for text in others]
+    often = Counter(word for found in words for word in found)
+    chosen: list[int] = []
+    left = order.sample(range(len(others)), len(others))
+    for one in order.sample(awaiting, len(awaiting)) * MOST:
+        if not left or len(chosen) == MOST:
+            break
+        asked = {*_WORD.findall(one)}
+        # As the cosine of two texts does: what says much shares something with all.
+        chosen.append(
+            max(left, key=lambda it: sum(1 / often[word] for word in asked & words[it]) / len(words[it]) ** 0.5)
+        )
+        left.remove(chosen[-1])
+    return chosen
+
+
+def awaited_in(tree: ast.AST) -> list[ast.AST]:
+    """What awaits errors below a node: a ``with``, or a call that is given what has to raise."""
+    withs = [it for it in ast.walk(tree) if isinstance(it, ast.With | ast.AsyncWith)]
+    heads = {id(item.context_expr): it for it in withs for item in it.items}
+    calls = (it for it in ast.walk(tree) if isinstance(it, ast.Call) and _awaiting(it))
+    return [heads.get(id(it), it) for it in calls]
+
+
 def can_await(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether a test's body means the same further in, and awaits no error itself."""
     nodes = list(ast.walk(function))
@@ -85,7 +117,7 @@ def can_await(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     texts = (it for it in nodes if isinstance(it, ast.Constant | ast.JoinedStr))
     is_flat = all(it.lineno == it.end_lineno for it in texts)
     odd = any(isinstance(it, ast.Return | ast.Nonlocal | ast.Global | ast.Delete | ast.Try) for it in nodes)
-    return is_flat and not odd and not any(isinstance(it, ast.Call) and _awaiting(it) for it in nodes)
+    return is_flat and not odd and not awaited_in(function)
 
 
 def _awaiting(call: ast.Call) -> str:
@@ -104,6 +136,7 @@ _THROWS = (
     (re.compile(r"\)\.to\.throw"), "expect(", ").to.throw()"),
 )
 """How tests of JavaScript await errors, and what stands before and behind what has to throw."""
+_AWAITED = re.compile(r"\.throws\(|\.toThrow|\.to\.throw|#\[should_panic")
 _NO_BODY = re.compile(r"(?i)throw|reject|\bawait\b|`")
 """Of a line: an error is looked at, or the body means another thing in a function of its own."""
 
@@ -127,6 +160,8 @@ def rust_awaiting(found: re.Match[str], name: str, body: Sequence[str]) -> Seque
     return ["#[test]", "#[should_panic]", f"fn {name}() {{", *body, "}"]
 
 
-def awaitable(lines: Sequence[str], bodies: Iterable[Body]) -> Iterator[Body]:
-    """Those of a file's bodies of which an error can be awaited."""
-    return (it for it in bodies if not any(_NO_BODY.search(line) for line in lines[it.begin : it.end]))
+def awaitable(lines: Sequence[str], bodies: Iterable[Body], order: Random) -> list[Body]:
+    """Some of a file's bodies of which an error can be awaited, most like those where one is."""
+    fit = [it for it in bodies if not any(_NO_BODY.search(line) for line in lines[it.begin : it.end])]
+    near = ["".join(lines[number : number + _BEHIND]) for number, line in enumerate(lines) if _AWAITED.search(line)]
+    return [fit[it] for it in likest(near, ["".join(lines[it.begin : it.end]) for it in fit], order)]

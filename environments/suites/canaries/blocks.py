@@ -153,9 +153,8 @@ class TestBlocks:
                 plants.add(number, CanaryKind.FAIL, order.choice(starts), waits, like=self._name(body))
         if self.awaiting is not None:
             order = Random(f"{planting.places} {path} {len(text)} awaiting")
-            fit = [*awaiting.awaitable(lines, bodies)]
             number = first + 2 * _COPIES + _WAITING + _MORE_COPIES
-            for body in order.sample(fit, min(awaiting.MOST, len(fit))):
+            for body in awaiting.awaitable(lines, bodies, order):
                 place, donor = order.choice(starts), self._name(body)
                 render = partial(_rendered, self.awaiting, body.found, _text(lines, body))
                 plants.add(number, CanaryKind.FAIL, place, render, donor)

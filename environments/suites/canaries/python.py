@@ -137,7 +137,7 @@ def _among(
     return PlantedFile("".join(lines), tuple(canaries))
 
 
-class _Place(NamedTuple):
+class _CanaryPlace(NamedTuple):
     """Where a canary stands: behind or before a test, as far apart from it as tests are."""
 
     peer: _Function
@@ -152,19 +152,19 @@ class _Place(NamedTuple):
         return _begin(self.peer) - 1, number, [*copy, *gap]
 
 
-def _placed(donor: _Donor, donors: Sequence[_Donor], order: Random) -> _Place:
+def _placed(donor: _Donor, donors: Sequence[_Donor], order: Random) -> _CanaryPlace:
     peers = [it.function for it in donors if it.container == donor.container]
     place = peers.index(donor.function)
     is_behind = order.random() < 0.5
     # What decorators and annotations name may be made between two tests.
     earliest = place if _names_at_definition(donor.function) else 0
     peer = order.choice(peers[place:] if is_behind else peers[earliest : place + 1])
-    return _Place(peer, is_behind, 1 if donor.container else 2)
+    return _CanaryPlace(peer, is_behind, 1 if donor.container else 2)
 
 
 def _awaiting(
     donors: Sequence[_Donor], tree: ast.Module, secret: str
-) -> Iterator[tuple[_Donor, awaiting.AwaitingWay, _Place]]:
+) -> Iterator[tuple[_Donor, awaiting.AwaitingWay, _CanaryPlace]]:
     """The tests of which an error is awaited, how, and where that stands; dice of their own leave the other canaries as
     they were."""
     awaits = awaiting.PythonAwaits.of(tree)
@@ -173,7 +173,9 @@ def _awaiting(
     order = Random(f"{secret} awaiting")
     ways = {number: awaits.ways(has_self=it.has_self) for number, it in enumerate(donors)}
     fit = [number for number, found in ways.items() if found and awaiting.can_await(donors[number].function)]
-    for number in order.sample(fit, min(awaiting.MOST, len(fit))):
+    near = [ast.unparse(it) for it in awaiting.awaited_in(tree)]
+    others = [ast.unparse(donors[number].function) for number in fit]
+    for number in map(fit.__getitem__, awaiting.likest(near, others, order)):
         yield donors[number], order.choice(ways[number]), _placed(donors[number], donors, order)
 
 
