@@ -7,8 +7,8 @@ is compared walk the expected value and the given one side by side: each mask te
 replaced by that; then the file's own assertion compares. Where that is not possible a mask is an asymmetric matcher of
 jest and vitest.
 
-A title says in words what a test asks for. One that is written out, and that nobody looks at, is another one, of which
-nothing can be learnt, in a test that has masks.
+A title says in words what a test asks for, and a comment says why. A title that is written out, and that nobody looks
+at, is another one, of which nothing can be learnt, in a test that has masks; comments are left out.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from itertools import chain
 
 from environments.suites.canaries.jsasked import AskedPlace, JsFile, JsTest, TextEdit
 from environments.suites.canaries.jsrecorder import recorder
-from environments.suites.canaries.jstokens import JsTokens, tokens_of
+from environments.suites.canaries.jstokens import JsToken, JsTokens, tokens_of
 from environments.suites.canaries.masks import MOST_MASKS, UNWRITTEN, Masked, Masking
 
 _LONGEST = 1 << 20
 _OF_FILE = "toMatchSnapshot"
 _LOOKS_AT_TITLES = re.compile(r"[sS]napshot|currentTestName|fullName|\.title\b|\b(?:this|ctx|context)\.(?:test|task)\b")
+_SETS = re.compile(r"@(?:vitest|jest)")
+"""Of a comment that a runner reads."""
 _SETTINGS = re.compile(r"\ufeff?(?:#!.*\n|\s*/\*[\s\S]*?\*/[ \t]*\n?)?")
 
 
@@ -60,6 +62,7 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
         chosen = [it for it in asked.places if it.begin in masked]
         edits.update(TextEdit(it.begin, it.end, it.text.replace("{}", str(masked[it.begin]))) for it in chosen)
         edits.update(asked.around if chosen else ())
+    edits.update(_without(it) for it in tokens.comments if not _SETS.search(it.text))
     shown: dict[str, str] = {}
     if masking.report and not _LOOKS_AT_TITLES.search(text):
         for edit, title in _other_titles(tests, masked, masking.report):
@@ -81,6 +84,11 @@ def _other_titles(tests: Sequence[JsTest], masked: Mapping[int, int], secret: st
         if numbers and test.heading is not None and often[test.title] == 1:
             quote, name = test.heading.text[0], sha256(f"{secret} {min(numbers)}".encode()).hexdigest()[:16]
             yield TextEdit(test.heading.begin, test.heading.end, f"{quote}case {name}{quote}"), test.title
+
+
+def _without(comment: JsToken) -> TextEdit:
+    """What leaves a comment out, and the lines behind it where they are."""
+    return TextEdit(comment.begin, comment.end, "\n" * comment.text.count("\n") or " ")
 
 
 def snapshot_file(path: str) -> str:

@@ -60,8 +60,8 @@ class JsTables:
 
     def __init__(self, tokens: JsTokens) -> None:
         # What is looked at behind the last token is none.
-        self._tokens = JsTokens([*tokens.all, *[JsToken("", 0, "")] * _AHEAD], tokens.partner)
-        self._all, self._partner = self._tokens
+        self._tokens = JsTokens([*tokens.all, *[JsToken("", 0, "")] * _AHEAD], tokens.partner, ())
+        self._all, self._partner = self._tokens.all, self._tokens.partner
         self._block: list[int] = []
         """By token: the number of the brace that opens the innermost block around it, or -1."""
         self._declared = defaultdict[str, list[int]](list)

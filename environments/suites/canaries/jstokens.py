@@ -49,10 +49,11 @@ class TokenRange(NamedTuple):
 
 
 class JsTokens(NamedTuple):
-    """The tokens of a file, and for each that opens or closes a group the number of its partner."""
+    """The tokens of a file, for each that opens or closes a group the number of its partner, and the comments."""
 
     all: Sequence[JsToken]
     partner: dict[int, int]
+    comments: Sequence[JsToken]
 
     def inside(self, opening: int) -> TokenRange:
         """What a group holds that opens there."""
@@ -85,6 +86,7 @@ class JsTokens(NamedTuple):
 def tokens_of(text: str) -> JsTokens | None:
     """The tokens of a text; None where its groups do not close."""
     found: list[JsToken] = []
+    comments: list[JsToken] = []
     partner: dict[int, int] = {}
     opened: list[tuple[str, int]] = []
     place = 0
@@ -136,11 +138,13 @@ def tokens_of(text: str) -> JsTokens | None:
             if not opened or opened[-1][0] != _CLOSING[token.text]:
                 return None
             _close(found, partner, opened, token)
+        elif token.text.startswith(("//", "/*")):
+            comments.append(token)
         elif token.kind != "space":
             if token.text in "([{" and token.kind == "sign":
                 opened.append((token.text, len(found)))
             found.append(token)
-    return None if opened else JsTokens(found, partner)
+    return None if opened else JsTokens(found, partner, comments)
 
 
 def _close(found: list[JsToken], partner: dict[int, int], opened: list[tuple[str, int]], token: JsToken) -> None:

@@ -11,16 +11,19 @@ masked.
 from __future__ import annotations
 
 import ast
+import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from environments.suites.canaries.falsify import OPPOSITE_METHODS
+from environments.suites.canaries.falsify import OPPOSITE_METHODS, lines_of
 from environments.suites.canaries.masks import MOST_MASKS, UNWRITTEN, Masked, Masking
 from environments.suites.canaries.pythontests import Function, called, statements, tests_of
 from prchain.core.code.syntax_trees import syntax_tree
 
+_FIRST_LINES = 2
+"""https://docs.python.org/3/reference/lexical_analysis.html#encoding-declarations"""
 _BOM = "\ufeff"
 _EQUALITIES = frozenset(
     {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSequenceEqual"}
@@ -198,7 +201,7 @@ def mask_python(text: str, masking: Masking) -> Masked:
     for name, found in places.items():
         wanted = masking.places(name)
         if wanted is None or not {*range(len(found))}.isdisjoint(wanted):
-            made += file.comparisons(nodes[name])
+            made += [*file.comparisons(nodes[name]), *file.docstring(nodes[name])]
         for place, it in enumerate(found):
             if wanted is None or place in wanted:
                 made.append((it.begin, it.end, it.text.replace("{}", str(number))))
@@ -210,7 +213,21 @@ def mask_python(text: str, masking: Masking) -> Masked:
         return Masked(text, literals)
     begin = file.first_statement(tree)
     made.append((begin, begin, _RECORDER.replace("REPORT", repr(masking.report)).lstrip("\n") + "\n\n"))
-    return Masked(bom + file.edited(made), literals, shown)
+    return Masked(bom + _without_comments(file.edited(made)), literals, shown)
+
+
+def _without_comments(text: str) -> str:
+    """A text whose comments, which say why something is asked for, are left out; those of the first lines may say how
+    it is to be read. A text that cannot be read stays."""
+    lines = lines_of(text)
+    try:
+        for token in tokenize.generate_tokens(iter([*lines, ""]).__next__):
+            if token.type == tokenize.COMMENT and token.start[0] > _FIRST_LINES:
+                line = lines[token.start[0] - 1]
+                lines[token.start[0] - 1] = f"{line[: token.start[1]].rstrip()}{line[token.end[1] :]}"
+    except (tokenize.TokenError, SyntaxError):
+        return text
+    return "".join(lines)
 
 
 def _in_id(literal: str) -> str | None:
@@ -231,6 +248,14 @@ class _MaskedFile:
         self._hidden: Collection[str] = frozenset()
         """The names of the test that is looked at whose values are masked."""
         self._starts = [0, *accumulate(map(len, self._bytes.splitlines(keepends=True)))]
+
+    def docstring(self, node: Function) -> list[tuple[int, int, str]]:
+        """What leaves a test's docstring out."""
+        if ast.get_docstring(node, clean=False) is None:
+            return []
+        begin, end = self._span(node.body[0])
+        breaks = self._bytes[begin:end].count(b"\n")
+        return [(begin, end, '"""' + "\n" * breaks + '"""' if breaks else '""')]
 
     def edited(self, made: Sequence[tuple[int, int, str]]) -> str:
         """The text with these parts replaced; what stands inside another part is left to that one."""
@@ -452,7 +477,7 @@ class _MaskedFile:
                 if (value := _column(row, number, len(given))) is not None:
                     yield from ((name, it) for it in self._values(value))
 
-    def _span(self, node: ast.expr) -> tuple[int, int]:
+    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         begin = self._starts[node.lineno - 1] + node.col_offset
         return begin, self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from environments.suites.canaries.masks import Masked, Masking
 from environments.suites.canaries.rustasked import LEFT, RIGHT, SAME, UNORDERED, AskedFile, RustAsked
-from environments.suites.canaries.rusttokens import RustToken
+from environments.suites.canaries.rusttokens import RustToken, without_comments
 
 _INTEGER = re.compile(r"(?:0x[0-9a-fA-F_]+?|0b[01_]+|0o[0-7_]+|[0-9][0-9_]*)((?:[iu](?:8|16|32|64|128|size))?)")
 _FLOAT = re.compile(r"[0-9][0-9_]*(?:\.[0-9][0-9_]*)?(?:[eE][0-9_]+)?((?:f(?:32|64))?)")
@@ -146,6 +146,7 @@ def mask_rust(text: str, masking: Masking) -> Masked:
     edits.extend(_macros(file))
     for begin, end, new in sorted(edits, reverse=True):
         text = f"{text[:begin]}{new}{text[end:]}"
+    text = without_comments(text)
     last = "" if text.endswith("\n") else "\n"
     return Masked(f"{text}{last}{_helpers(masking.report, _by_name(asked, told))}", all_literals)
 

@@ -55,6 +55,11 @@ def tokens(text: str) -> list[RustToken]:
     ]
 
 
+def without_comments(text: str) -> str:
+    """A text whose comments are left out, and whose lines stay where they are."""
+    return _TOKEN.sub(lambda it: "\n" * it[0].count("\n") or " " if it[0].startswith(("//", "/*")) else it[0], text)
+
+
 def closings(found: Sequence[RustToken]) -> dict[int, int]:
     """By each opening bracket the one that closes it; without those that nothing closes."""
     open_ones: list[int] = []
