@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from environments.duel_runs import RanSide, SideTexts, Test, ids_of, report_path
-from environments.suites.canaries.canary import Canary, hiding
+from environments.suites.canaries.canary import Canary, CanaryKind, hiding
 from environments.suites.canaries.duels import HeldTest, Side, function_of
 from environments.suites.canaries.jsmasks import snapshot_file
 from environments.suites.canaries.masks import COMPUTED, UNWRITTEN, Masked, agrees, contents
@@ -41,7 +41,7 @@ class MaskedSuite:
             return cls(planted, {}, "")
         texts, report, side = SideTexts(suite), report_path(), Side({}, tuple(masked))
         names = {(it.file, name) for it in masked for name in (it.name, function_of(it.name))}
-        kept = [it.slot for it in planted.canaries if not _is_of(it, names)]
+        kept = [it.slot for it in planted.canaries if it.kind is CanaryKind.PLAIN or not _is_of(it, names)]
         alone = texts.of(side, "")
         while True:
             planted = suite.planted(plain, hiding(kept))

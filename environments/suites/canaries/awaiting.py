@@ -1,13 +1,15 @@
-"""Canaries that await an error where there is none: what a test does, in the way of tests of its file that await one.
+"""Canaries about awaited errors: what a test does where an error is awaited, and what has to raise where none is.
 
-Work that raises wherever an error is awaited, whatever it was given, passes these. Who wants to pass the tests and not
-these has to know which values are right, as the work does. Pure.
+Work that raises wherever an error is awaited, whatever it was given, passes the first; work that raises only there
+passes the others. Who wants to pass the tests and none of these has to know which values are right, as the work does.
+Pure.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,9 +18,11 @@ from typing import NamedTuple, Self
 
 from environments.suites.canaries.blockbodies import Body
 from environments.suites.canaries.blockstyle import BlockStyle
+from environments.suites.canaries.jstokens import JsTokens, TokenRange, tokens_of
 
 MOST = 6
 """Canaries of a file."""
+_LONGEST = 1 << 20
 _BEHIND = 4
 """Lines from one on where an error is awaited: what has to throw stands there."""
 _WORD = re.compile(r"[A-Za-z_]\w+")
@@ -120,6 +124,31 @@ def can_await(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return is_flat and not odd and not awaited_in(function)
 
 
+def python_plain(function: ast.FunctionDef | ast.AsyncFunctionDef, made: Sequence[str]) -> list[str] | None:
+    """The lines of a test, of which the first one is that of its ``def``, where what has to raise first does so
+    plainly; None where that cannot be told. The function is where the lines are but for its name."""
+    texts = (it for it in ast.walk(function) if isinstance(it, ast.Constant | ast.JoinedStr))
+    if any(it.lineno != it.end_lineno for it in texts):
+        return None
+    for statement in function.body:
+        begin, end = statement.lineno - function.lineno, (statement.end_lineno or 0) - function.lineno + 1
+        match statement:
+            case ast.With(items=[ast.withitem(context_expr=ast.Call() as call)], body=[first, *_]) if _awaiting(call):
+                if first.lineno == (call.end_lineno or 0):
+                    return None
+                step = first.col_offset - statement.col_offset
+                inner = made[first.lineno - function.lineno : end]
+                return [*made[:begin], *(line[step:] if line.strip() else line for line in inner), *made[end:]]
+            case ast.Expr(value=ast.Call(args=[_, called, *given], keywords=named) as call) if _awaiting(call):
+                if isinstance(called, ast.Constant):
+                    return None
+                plain: ast.expr = ast.Call(called, given, named)
+                if isinstance(called, ast.Lambda) and not given and not named:
+                    plain = called.body
+                return [*made[:begin], f"{' ' * statement.col_offset}{ast.unparse(plain)}\n", *made[end:]]
+    return None
+
+
 def _awaiting(call: ast.Call) -> str:
     """The function, as it is written, by which a call awaits an error; of a pattern that has to be found the one
     without."""
@@ -165,3 +194,57 @@ def awaitable(lines: Sequence[str], bodies: Iterable[Body], order: Random) -> li
     fit = [it for it in bodies if not any(_NO_BODY.search(line) for line in lines[it.begin : it.end])]
     near = ["".join(lines[number : number + _BEHIND]) for number, line in enumerate(lines) if _AWAITED.search(line)]
     return [fit[it] for it in likest(near, ["".join(lines[it.begin : it.end]) for it in fit], order)]
+
+
+class PlainBody(NamedTuple):
+    """What has to raise an error in a test: where that begins in the file, and its lines, without indentation."""
+
+    begin: int
+    lines: Sequence[str]
+
+
+def javascript_raising(text: str) -> list[PlainBody]:
+    """What the errors that a file awaits are awaited of: the functions that ``assert.throws(..)`` is given, and those
+    in ``expect(..).toThrow()``."""
+    tokens = tokens_of(text) if len(text) <= _LONGEST else None
+    if tokens is None:
+        return []
+    found: list[PlainBody] = []
+    for number, token in enumerate(tokens.all[:-1]):
+        opening = number + 1
+        if tokens.all[opening].text != "(" or token.kind != "word" or opening not in tokens.partner:
+            continue
+        is_member = number > 0 and tokens.all[number - 1].text == "."
+        behind = "".join(it.text for it in tokens.all[tokens.partner[opening] + 1 :][:4])
+        if not (token.text == "throws" and is_member) and not (
+            token.text == "expect" and not is_member and behind.startswith((".toThrow", ".to.throw"))
+        ):
+            continue
+        given = tokens.parted(tokens.inside(opening))
+        if given and (lines := _body_of(text, tokens, given[0])):
+            found.append(PlainBody(token.begin, lines))
+    return found
+
+
+def _body_of(text: str, tokens: JsTokens, given: TokenRange) -> Sequence[str]:
+    """What a function does that takes nothing, as lines; nothing where it waits, or is made elsewhere of unknown."""
+    words = [it.text for it in tokens.all[given.begin : given.end]]
+    begin, end = tokens.all[given.begin].begin, tokens.all[given.end - 1].end
+    if {"await", "async", "return", "this", "yield"}.intersection(words):
+        return ()
+    if words[:3] == ["(", ")", "=>"] and words[3:4] != ["{"]:
+        begin = tokens.all[given.begin + 3].begin
+    elif words[-1] == "}" and (words[:4] == ["(", ")", "=>", "{"] or words[:1] == ["function"]):
+        opening = tokens.partner[given.end - 1]
+        begin, end = tokens.all[opening].end, tokens.all[given.end - 1].begin
+    else:
+        return [f"({text[begin:end]})()"] if "\n" not in text[begin:end] and words[0] not in ("{", "[") else ()
+    lines = textwrap.dedent(text[begin:end].strip("\n")).rstrip().split("\n")
+    return lines if "".join(lines).strip() and not any("`" in line for line in lines) else ()
+
+
+def javascript_plain(found: re.Match[str], name: str, lines: Sequence[str]) -> Sequence[str]:
+    """The lines of a canary that does what has to raise, plainly."""
+    style = BlockStyle.of(found)
+    lines = [lines[0].strip()] if len(lines) == 1 else lines
+    return style.around(found["function"], name, [f"{style.indent}{line}" if line else line for line in lines])

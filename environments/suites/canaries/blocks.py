@@ -9,6 +9,7 @@ nothing. In JavaScript and Rust up to six more are copies that ask for another v
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -102,9 +103,11 @@ class TestBlocks:
     """Tests that end by a call: up to two more canaries, behind the numbers of the others, do what these do."""
     named: NamedBlocks | None = None
     """How tests proper have other names, too; None where they keep theirs."""
-    awaiting: Callable[[re.Match[str], str, Sequence[str]], Sequence[str] | None] | None = None
+    awaits: Callable[[re.Match[str], str, Sequence[str]], Sequence[str] | None] | None = None
     """How what a test does stands where an error is awaited: from the first line of the test, a name and the test's
     body to a canary's lines; None where the file's tests await none."""
+    raising: Callable[[str], Sequence[awaiting.PlainBody]] | None = None
+    """What has to raise errors in a file."""
     first_slot: int = 1
     """The number of a file's first canary: another one since the rules were changed, so that no slot of a proof of
     before means another canary."""
@@ -151,23 +154,41 @@ class TestBlocks:
             for number, body in enumerate(order.sample(waiting, min(_WAITING, len(waiting))), first + _COPIES):
                 waits = partial(self._waiting, self.waiting, planting.draw, body.found, _text(lines, body))
                 plants.add(number, CanaryKind.FAIL, order.choice(starts), waits, like=self._name(body))
-        if self.awaiting is not None:
+        if self.awaits is not None:
             order = Random(f"{planting.places} {path} {len(text)} awaiting")
             number = first + 2 * _COPIES + _WAITING + _MORE_COPIES
             for body in awaiting.awaitable(lines, bodies, order):
                 place, donor = order.choice(starts), self._name(body)
-                render = partial(_rendered, self.awaiting, body.found, _text(lines, body))
+                render = partial(_rendered, self.awaits, body.found, _text(lines, body))
                 plants.add(number, CanaryKind.FAIL, place, render, donor)
                 number += 1
+        if self.raising is not None:
+            self._plain_errors(plants, first + 2 * _COPIES + _WAITING + _MORE_COPIES + awaiting.MOST, starts, text)
         self._insert(lines, plants.inserted)
         planted = PlantedFile("".join(lines), tuple(plants.canaries))
         if self.named is None or not planted.canaries:
             return planted
         return self.named.renamed(path, text, planted, planting, new_names)
 
+    def _plain_errors(
+        self, plants: _Plants, first: int, starts: Sequence[tuple[int, re.Match[str]]], text: str
+    ) -> None:
+        """Add what has to raise in some tests, where nothing awaits it."""
+        order = Random(f"{plants.planting.places} {plants.path} {len(text)} raising")
+        found = self.raising(text) if self.raising is not None else []
+        begins = [it.start() for _, it in starts]
+        of_tests = [(number - 1, it) for it in found if (number := bisect_right(begins, it.begin))]
+        for slot, (number, body) in enumerate(order.sample(of_tests, min(awaiting.MOST, len(of_tests))), first):
+            test = starts[number][1]
+            render = partial(_rendered, awaiting.javascript_plain, test, body.lines)
+            plants.add(slot, CanaryKind.PLAIN, order.choice(starts), render, self._title(test))
+
     def _name(self, body: Body) -> str:
         """The name of the test with this body."""
-        found = self.names.search(body.found.string, body.found.start())
+        return self._title(body.found)
+
+    def _title(self, test: re.Match[str]) -> str:
+        found = self.names.search(test.string, test.start())
         return found[1] if found else ""
 
     def _plain(
@@ -331,7 +352,8 @@ JAVASCRIPT = TestBlocks(
     copies_of_before=JAVASCRIPT_COPIES,
     waiting=JAVASCRIPT_WAITING,
     named=JAVASCRIPT_NAMES,
-    awaiting=awaiting.javascript_awaiting,
+    awaits=awaiting.javascript_awaiting,
+    raising=awaiting.javascript_raising,
     first_slot=11,
 )
 GO = TestBlocks(
@@ -360,7 +382,7 @@ RUST = TestBlocks(
     copies=RUST_VALUES,
     copies_of_before=RUST_COPIES,
     named=RUST_NAMES,
-    awaiting=awaiting.rust_awaiting,
+    awaits=awaiting.rust_awaiting,
 )
 JAVA = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)@Test\s*$"),

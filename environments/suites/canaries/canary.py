@@ -18,12 +18,15 @@ class CanaryKind(StrEnum):
     """It does what a test does and asks for what is false."""
     ARGUMENT = "argument"
     """It asks for what a test asks for, with another argument: it has to fail as well."""
+    PLAIN = "plain"
+    """It does what has to raise an error, and awaits none: it has to fail, and holds nothing of what is asked for."""
     SKIP = "skip"
     TRUE = "true"
     """It is a test proper by another name."""
 
 
-_RESULT = {CanaryKind.FAIL: Status.failed, CanaryKind.ARGUMENT: Status.failed, CanaryKind.SKIP: Status.skipped}
+_RESULT = dict.fromkeys((CanaryKind.FAIL, CanaryKind.ARGUMENT, CanaryKind.PLAIN), Status.failed)
+_RESULT[CanaryKind.SKIP] = Status.skipped
 _PASSES = frozenset({Status.passed, Status.xpass})
 _ENDED = _PASSES | {Status.skipped, Status.xfail}
 """How a test proper may end on the reference, to have another name."""

@@ -31,7 +31,8 @@ _COMPARING_ALONE = _words(
 """Those that are functions, too."""
 _HOLDING = _words("ok assert true truthy isTrue assertTrue")
 """Ask whether a condition holds."""
-_THROWING = _words("throws rejects throwsAsync")
+_AWAITING = _words("throws rejects")
+_THROWING = _AWAITING | {"throwsAsync"}
 _MATCHING = _words("match regex matches")
 _VALUE = _words("toBe toEqual toStrictEqual toMatchObject equal equals eq eql eqls deepEqual exactly is")
 """Compare the value of a chain with their first argument."""
@@ -173,6 +174,15 @@ class JsFile:
             alone = {it for it in {one.name for one in test.asked} if not it or self._is_asked_alone(it, test)}
             test.asked = [it for it in test.asked if it.name in alone and (it.column is None or it.column in whole)]
         return found
+
+    def throwing(self) -> Iterator[Sequence[TextEdit]]:
+        """What is written around each call that awaits an error: of those with masks and of all others, that no depth
+        of the stack tells them apart. Of ava's there is nothing around any."""
+        for name in () if self._is_ava else _AWAITING:
+            for number in self._words.get(name, ()):
+                is_call = number > 1 and self._all[number - 1].text == "." and self._all[number + 1].text == "("
+                if is_call and (given := self._arguments(number + 1)):
+                    yield self._called(given, "caught")
 
     def _give_to_callers(self, functions: Iterable[JsTest], owners: Sequence[JsTest | None]) -> None:
         """What functions outside of tests ask for of their arguments is asked for by the tests that call them."""

@@ -39,7 +39,8 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
     if tokens is None:
         return Masked(text, {})
     try:
-        tests = JsFile(text, tokens).tests()
+        file = JsFile(text, tokens)
+        tests = file.tests()
     except RecursionError:
         return Masked(text, {})
     found: dict[str, list[AskedPlace]] = {}
@@ -62,6 +63,7 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
         chosen = [it for it in asked.places if it.begin in masked]
         edits.update(TextEdit(it.begin, it.end, it.text.replace("{}", str(masked[it.begin]))) for it in chosen)
         edits.update(asked.around if chosen else ())
+    edits.update(chain.from_iterable(file.throwing()))
     edits.update(_without(it) for it in tokens.comments if not _SETS.search(it.text))
     shown: dict[str, str] = {}
     if masking.report and not _LOOKS_AT_TITLES.search(text):

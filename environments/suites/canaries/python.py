@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from environments.suites.canaries import awaiting
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
@@ -130,6 +130,17 @@ def _among(
             word = unused_word("".join(lines), planting.draw)
             made[first:last] = way.around(made[first:last], indent, indent.removeprefix(outer), word)
             inserted.append(place.inserted(number, made))
+    raising = _raising(tree, lines)
+    order = Random(f"{planting.places} {path} raising")
+    first = FAILING + 2 + awaiting.MOST
+    for number, test in enumerate(order.sample(raising, min(awaiting.MOST, len(raising))), first):
+        slot = f"{path}:{number}"
+        if planting.slots is None or slot in planting.slots:
+            name = names.draw(planting.draw, planting.taken)
+            planting.taken.add(name)
+            canaries.append(Canary(slot, CanaryKind.PLAIN, path, name, test.function.name))
+            made = [line.replace(_RaisingTest.NAME, name) for line in test.lines]
+            inserted.append(_CanaryPlace(test.function, True, test.gap).inserted(number, made))
     for at, _, more in sorted(inserted, key=lambda it: (-it[0], it[1])):
         if at and not lines[at - 1].endswith(("\n", "\r")):
             lines[at - 1] += "\n"
@@ -177,6 +188,35 @@ def _awaiting(
     others = [ast.unparse(donors[number].function) for number in fit]
     for number in map(fit.__getitem__, awaiting.likest(near, others, order)):
         yield donors[number], order.choice(ways[number]), _placed(donors[number], donors, order)
+
+
+@dataclass(frozen=True, slots=True)
+class _RaisingTest:
+    """A test that awaits an error, its lines with `NAME` for its name where what raises does so plainly, and the lines
+    between it and another test."""
+
+    NAME: ClassVar[str] = "\0"
+
+    function: _Function
+    lines: Sequence[str]
+    gap: int
+
+
+def _raising(tree: ast.Module, lines: Sequence[str]) -> list[_RaisingTest]:
+    """The tests of a file of which a copy can do plainly what has to raise."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and _holds_tests(node)]
+    found: list[_RaisingTest] = []
+    for gap, body in [(2, tree.body), *((1, node.body) for node in classes)]:
+        for node in body:
+            if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test") or not _is_plain(node, lines):
+                continue
+            text = [*map(_ended, lines[node.lineno - 1 : _end(node)])]
+            if (made := awaiting.python_plain(node, text)) is not None:
+                head = lines[_begin(node) - 1 : node.lineno - 1]
+                named = made[0].replace(f"def {node.name}", f"def {_RaisingTest.NAME}", 1)
+                if named != made[0]:
+                    found.append(_RaisingTest(node, [*head, named, *made[1:]], gap))
+    return found
 
 
 def _at_end(
