@@ -61,13 +61,13 @@ _BUILTINS = (
     r"(?:Object|Array|String|Number|Boolean|Function|Promise|Map|Set|WeakMap|RegExp|Date|Error|TypeError|Symbol|Reflect"
     r"|JSON|Math|Buffer|Iterator)"
 )
-_IMPORTED = r"(?:(?<=from )|(?<=from)|(?<=require\()|(?<=import\()|(?<=import ))"
+_IMPORTED = r"(?:(?:\bfrom|\brequire\s*\(|\bimport\b\s*\(?)\s*['\"`]|['\"`]node:)"
 _WORD = r"(?:\"\w+\"|'\w+'|`\w+`)"
 
 
 def _modules(names: str) -> str:
     """Modules of Node, by names that some of them share with other things."""
-    return rf"['\"`]node:(?:{names})['\"`]|{_IMPORTED}['\"`](?:{names})['\"`]"
+    return rf"{_IMPORTED}(?P<module>{names})['\"`]"
 
 
 def _kinds(**kinds: tuple[str, str]) -> Mapping[str, _MeansKind]:
@@ -131,7 +131,8 @@ _SCRIPT = _kinds(
     ),
     loaders=(
         r"\b(?:getBuiltinModule|createRequire)\b|\brequire\.(?:main|cache|resolve|extensions)\b"
-        r"|\bmodule\.(?:parent|children|paths|constructor)\b|\b(?:require|import)\((?!\s*['\"])|" + _modules("module"),
+        r"|\bmodule\.(?:parent|children|paths|constructor)\b|\b(?:require|import)\s*\((?!\s*['\"])|"
+        + _modules("module"),
         _LOADERS,
     ),
     processes=(
@@ -157,7 +158,7 @@ _SCRIPT = _kinds(
         _PROGRAMS,
     ),
     split_words=(
-        rf"{_WORD}[ \t]*\+[ \t]*{_WORD}|{_WORD}\.concat\(\s*{_WORD}"
+        rf"\$\{{\s*{_WORD}\s*\}}|{_WORD}[ \t]*\+[ \t]*{_WORD}|{_WORD}\.concat\(\s*{_WORD}"
         rf"|\[\s*{_WORD}(?:\s*,\s*{_WORD})*\s*\]\.join\(\s*(?:''|\"\"|``)\s*\)",
         _NEVER,
     ),
@@ -208,7 +209,7 @@ def means_of(text: str, language: str) -> Iterator[Means]:
     for name, kind in kinds.items():
         for match in kind.code.finditer(whole):
             lines = bisect_right(begins, match.start()), bisect_right(begins, match.end() - 1)
-            yield _means(name, kind, match[0], *lines)
+            yield _means(name, kind, match.groupdict().get("module") or match[0], *lines)
 
 
 def is_asked(kind: str, language: str, task: str) -> bool:
