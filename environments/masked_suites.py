@@ -51,7 +51,8 @@ class MaskedSuite:
                 break
             kept = [it for it in kept if it not in left_out]
         tree = suite.workplace.trees.edit(planted.tree, texts.changes(made))
-        return cls(replace(planted, tree=tree), made, report)
+        canaries = tuple(_with_hidden_donor(it, made) for it in planted.canaries)
+        return cls(replace(planted, tree=tree, canaries=canaries), made, report)
 
     def shown(self, suite: StageSuite) -> tuple[str, bool]:
         """The texts of all test files, and whether some have snapshots beside them."""
@@ -96,6 +97,13 @@ def _texts(suite: StageSuite, tree: str) -> dict[str, str]:
     kept = {path: it.blob for path, it in entries.items() if it.mode in (FILE, EXECUTABLE)}
     blobs = trees.blobs([*kept.values()])
     return {path: blob.decode("utf-8", "surrogateescape") for path, blob in zip(kept, blobs, strict=True)}
+
+
+def _with_hidden_donor(canary: Canary, made: Mapping[str, Masked]) -> Canary:
+    """A canary that knows its donor by the title that this has in the run."""
+    shown = made[canary.file].shown if canary.file in made and canary.kind is CanaryKind.PLAIN else {}
+    hidden = next((key for key, title in shown.items() if title == canary.donor), canary.donor)
+    return replace(canary, donor=hidden)
 
 
 def _is_of(canary: Canary, names: Collection[Test]) -> bool:

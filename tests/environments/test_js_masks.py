@@ -412,3 +412,22 @@ def test_masks_in_chains_tell_the_value_that_they_are_about(tmp_path: Path) -> N
         *('0 ="some"', '1 ~["a","words"]', "2 =4", '3 ="b"', '4 ="its"', "5 =2", "6 =null"),
         '7 ="later"',
     ]
+
+
+def test_comments_of_a_masked_file_are_left_out_but_for_a_runners_settings() -> None:
+    text = (
+        "/** @jest-environment jsdom */\nit('a', () => {\n  // seven\n  expect(f(1)).toBe('seven'); //+10:00\n"
+        "  /* six\n  to eight */ g(`// no ${'comment'} /* none */`);\n})\n"
+    )
+    made = masked(text).text
+    own = made[: made.index("function _masked")]
+    assert "jest-environment" in own and "`// no ${'comment'} /* none */`" in own
+    assert not any(it in own for it in ("seven", "+10:00", "six", "eight"))
+    assert own.splitlines().index("})") == text.splitlines().index("})"), "lines stay where they are"
+
+
+def test_every_call_that_awaits_an_error_is_as_deep_as_one_with_a_mask() -> None:
+    text = "it('a', () => {\n  assert.throws(f, /x/)\n  assert.throws(() => g(1))\n  stub.throws(new Error('a'))\n})\n"
+    made = masked(text).text
+    assert "assert.throws(..._masked_caught([() => g(1)]))" in made
+    assert "stub.throws(..._masked_caught([new Error('a')]))" in made

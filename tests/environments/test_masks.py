@@ -23,6 +23,7 @@ from environments.graded_runs import graded_run
 from environments.held_tests import held_tests
 from environments.masked_suites import MaskedSuite
 from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.canary import Canary, CanaryKind
 from environments.suites.canaries.duels import HeldTest, Side, drawn, processes, sides_of
 from environments.suites.canaries.masks import (
     ENOUGH,
@@ -754,3 +755,23 @@ def test_without_masks_tests_are_made_false(world: StageWorld, monkeypatch: pyte
     assert [it.name for it in held if it.tells] == ["test_label", "test_lines", "test_other"]
     known = ["masks, run 1", "masks, among all tests", "masks, on what was before"]
     assert words == known, "nothing is made false where masks tell enough"
+
+
+def test_what_has_to_raise_knows_its_test_by_the_title_that_is_hidden() -> None:
+    made = {"a": Masked("", {}, {"case 1": "throws", "case 2": "sums"})}
+    plain = Canary("a:30", CanaryKind.PLAIN, "a", "x", "throws")
+    assert masked_suites._with_hidden_donor(plain, made).donor == "case 1"
+    for it in (replace(plain, kind=CanaryKind.FAIL), replace(plain, file="b"), replace(plain, donor="other")):
+        assert masked_suites._with_hidden_donor(it, made) == it
+
+
+def test_comments_and_docstrings_of_masked_tests_are_left_out() -> None:
+    text = (
+        "# coding: utf-8\nimport a\n\n\ndef test_it():\n    '''It is\n    seven words.'''\n"
+        "    found = a.f(1)  # gives seven\n    # seven of them\n    assert found == 'seven # words'\n\n\n"
+        "def test_other():\n    '''Another one.'''\n    assert a.f(2)  # eight\n"
+    )
+    made = mask_python(text, Masking("/tmp/report", 0, lambda name: None if name == "test_it" else ())).text
+    assert "seven" not in made and "eight" not in made and "Another one." in made
+    assert made.startswith("# coding: utf-8\n") and made.count("\n") > text.count("\n")
+    assert mask_python(text, Masking("/tmp/report", 0, lambda _: ())).text == text, "without masks all stays"

@@ -312,3 +312,11 @@ def test_any_text_can_be_masked(text: str) -> None:
         new = masked(whole)
         assert masked(whole, names=()) == Masked(whole, new.literals)
         assert (new.text == whole) == (not new.literals)
+
+
+def test_comments_of_a_masked_file_are_left_out() -> None:
+    text = '#[test]\nfn it() {\n    // seven\n    assert_eq!(f(1), "seven"); /* six\n    */\n    g("// none");\n}\n'
+    made = masked(text).text
+    own = made[: made.rindex("mod ")]
+    assert '"// none"' in own and "six" not in own and "seven" not in own
+    assert own.splitlines()[5].strip() == 'g("// none");'
