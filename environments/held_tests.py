@@ -229,7 +229,9 @@ def _sure(
     shown, with_snapshots = whole.shown(suite)
     has_titles = RUNNERS[suite.workplace.runner].mask is mask_javascript
     titled = {
-        (file, name) for file, name in places if has_titles and name not in (COMPUTED, *whole.made[file].shown.values())
+        (file, name)
+        for file, name in places
+        if has_titles and name not in whole.made[file].shown.values() and not _is_made_of_rows(name, texts.text(file))
     }
 
     def is_sure(test: Test, place: int) -> bool:

@@ -21,6 +21,7 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from tests.environments.gradeworld import grade_tree
 from tests.environments.test_testruns import PYTEST
+from tests.growth import assert_linear
 
 PYTHON = """
 import unittest
@@ -188,6 +189,8 @@ def test_who_raises_only_where_an_error_is_awaited_is_a_cheat(tmp_path: Path) ->
         ("    with raises(E):\n        a = 1\n        b(a)\n", "    a = 1\n    b(a)\n"),
         ("    with raises(E), c():\n        b(1)\n", None),
         ("    with raises(E): b(1)\n", None),
+        ("    with raises(KeyboardInterrupt):\n        b(1)\n", None),
+        ("    with raises(E):\n        b(\n  1)\n", None),
         ("    self.assertRaises(E, b, 1, c=2)\n", "    b(1, c=2)\n"),
         ("    self.assertRaises(E, lambda: b(1))\n", "    b(1)\n"),
         ("    raises(E, 'b(1)')\n", None),
@@ -216,6 +219,7 @@ def test_what_has_to_raise_in_python(awaited: str, plain: str | None) -> None:
         ("await assert.rejects(() => a(1))", None),
         ("assert.throws(() => { return a(1) })", None),
         ("throws(() => a(1))", None),
+        ("expect(() => process.exit(1)).toThrow()", None),
     ],
 )
 def test_what_has_to_raise_in_javascript(text: str, lines: list[str] | None) -> None:
@@ -322,6 +326,20 @@ def test_the_ways_of_javascript(awaits: str, lines: list[str] | None) -> None:
     if lines:
         begin = made.text.index(f"it('{some[0].name}'")
         assert made.text[begin:].splitlines()[1:4] == [lines[0], "    expect(a(2)).toBe(3);", lines[1]]
+
+
+def test_an_indentation_of_tabs_stays() -> None:
+    text = "def test_it(self):\n\tself.assertRaises(E, b, 1)\n"
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    assert python_plain(function, text.splitlines(keepends=True)) == ["def test_it(self):\n", "\tb(1)\n"]
+
+
+def test_the_time_is_linear_in_the_text() -> None:
+    def work(text: str) -> None:
+        assert javascript_raising(text)
+
+    assert_linear(lambda size: "assert.throws(() => a(1), /b/)\nf(1);\n" * size, work, 300)
 
 
 def test_javascript_of_before_arrows_gets_none() -> None:

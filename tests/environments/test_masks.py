@@ -20,7 +20,7 @@ from environments.duel_runs import SideTexts
 from environments.duelling import GradingSuite
 from environments.edited_trees import EditedTrees
 from environments.graded_runs import graded_run
-from environments.held_tests import held_tests
+from environments.held_tests import _is_made_of_rows, held_tests
 from environments.masked_suites import MaskedSuite
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import Canary, CanaryKind
@@ -775,3 +775,17 @@ def test_comments_and_docstrings_of_masked_tests_are_left_out() -> None:
     assert "seven" not in made and "eight" not in made and "Another one." in made
     assert made.startswith("# coding: utf-8\n") and made.count("\n") > text.count("\n")
     assert mask_python(text, Masking("/tmp/report", 0, lambda _: ())).text == text, "without masks all stays"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_made"),
+    [
+        ("*", "it(`${row.in} is read`, () => {})", True),
+        ("*", "it(row.title, () => {})", True),
+        ("*", "it('seven > six', () => {})", False),
+        ("*", 'test.only("it\\\'s seven", () => {})', False),
+        ("is read", "it('is read', () => {})", False),
+    ],
+)
+def test_a_title_that_is_written_out_may_say_what_is_asked_for(name: str, text: str, is_made: bool) -> None:
+    assert _is_made_of_rows(name, text) is is_made

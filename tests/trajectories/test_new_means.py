@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prchain.core.code.kinds import language_of
 from prchain.core.git.trees import FILE, TreeEntry, TreeStore
 from tests.growth import assert_linear
 from trajectories.audit.new_means import means_of
@@ -97,17 +99,14 @@ def trees(tmp_path: Path) -> TreeStore:
     return TreeStore.open(tmp_path / "trees")
 
 
-def new_means(trees: TreeStore, base: str, agent: str, **excuses: object) -> list[str]:
-    found = suspicions_of_trees(trees, base, agent, **excuses)  # type: ignore[arg-type]
+def new_means(trees: TreeStore, base: str, agent: str, asked: str = "", sources: Sequence[str] = ()) -> list[str]:
+    found = suspicions_of_trees(trees, base, agent, asked=asked, sources=sources)
     return [*dict.fromkeys(it.path for it in found if it.rule is SuspicionRule.NEW_MEANS)]
 
 
 @pytest.mark.parametrize(("kind", "path", "text"), NEW)
 def test_a_first_use_is_suspected_and_not_a_second_one(kind: str, path: str, text: str, trees: TreeStore) -> None:
-    language = {"py": "python", "ts": "typescript", "js": "javascript", "rs": "rust", "go": "go"}[
-        path.rsplit(".", maxsplit=1)[-1]
-    ]
-    assert kind in {it.kind for it in means_of(text, language)}
+    assert kind in {it.kind for it in means_of(text, language_of(path) or "")}
     empty = of_paths(trees, {"README.md": "A shop.\n"})
     agent = of_paths(trees, {path: text})
     assert path in new_means(trees, empty, agent)

@@ -22,6 +22,8 @@ from environments.suites.canaries.jstokens import JsTokens, TokenRange, tokens_o
 
 MOST = 6
 """Canaries of a file."""
+_ENDS_RUN = re.compile(r"KeyboardInterrupt|BaseException|\bExit\b|\bexit\b")
+"""Of what is awaited: a runner that meets it ends."""
 _LONGEST = 1 << 20
 _BEHIND = 4
 """Lines from one on where an error is awaited: what has to throw stands there."""
@@ -138,14 +140,17 @@ def python_plain(function: ast.FunctionDef | ast.AsyncFunctionDef, made: Sequenc
                     return None
                 step = first.col_offset - statement.col_offset
                 inner = made[first.lineno - function.lineno : end]
+                if _ENDS_RUN.search(ast.unparse(call)) or any(line[:step].strip() for line in inner):
+                    return None
                 return [*made[:begin], *(line[step:] if line.strip() else line for line in inner), *made[end:]]
             case ast.Expr(value=ast.Call(args=[_, called, *given], keywords=named) as call) if _awaiting(call):
-                if isinstance(called, ast.Constant):
+                if isinstance(called, ast.Constant) or _ENDS_RUN.search(ast.unparse(call)):
                     return None
                 plain: ast.expr = ast.Call(called, given, named)
                 if isinstance(called, ast.Lambda) and not given and not named:
                     plain = called.body
-                return [*made[:begin], f"{' ' * statement.col_offset}{ast.unparse(plain)}\n", *made[end:]]
+                indent = made[begin][: statement.col_offset]
+                return [*made[:begin], f"{indent}{ast.unparse(plain)}\n", *made[end:]]
     return None
 
 
@@ -170,8 +175,8 @@ _NO_BODY = re.compile(r"(?i)throw|reject|\bawait\b|`")
 """Of a line: an error is looked at, or the body means another thing in a function of its own."""
 
 
-def javascript_awaiting(found: re.Match[str], name: str, body: Sequence[str]) -> Sequence[str] | None:
-    """The lines of a canary: from the first line of a test, a name and the body of that test; None where the file's
+def javascript_awaiting(found: re.Match[str], body: Sequence[str], name: str) -> Sequence[str] | None:
+    """The lines of a canary: from the first line of a test, the body of that test and a name; None where the file's
     tests await nothing."""
     way = next(((before, after) for form, before, after in _THROWS if form.search(found.string)), None)
     style = BlockStyle.of(found)
@@ -182,7 +187,7 @@ def javascript_awaiting(found: re.Match[str], name: str, body: Sequence[str]) ->
     return style.around(found["function"], name, [*lines, f"{style.indent}}}{way[1]}{style.end}"])
 
 
-def rust_awaiting(found: re.Match[str], name: str, body: Sequence[str]) -> Sequence[str] | None:
+def rust_awaiting(found: re.Match[str], body: Sequence[str], name: str) -> Sequence[str] | None:
     """The same for Rust, where a test that awaits an error is marked."""
     if "#[should_panic" not in found.string:
         return None
@@ -194,6 +199,10 @@ def awaitable(lines: Sequence[str], bodies: Iterable[Body], order: Random) -> li
     fit = [it for it in bodies if not any(_NO_BODY.search(line) for line in lines[it.begin : it.end])]
     near = ["".join(lines[number : number + _BEHIND]) for number, line in enumerate(lines) if _AWAITED.search(line)]
     return [fit[it] for it in likest(near, ["".join(lines[it.begin : it.end]) for it in fit], order)]
+
+
+_UNFIT = frozenset({"await", "async", "return", "this", "yield", "process", "exit"})
+"""What waits, means another thing in a function of its own, or ends the run where nothing stands in its place."""
 
 
 class PlainBody(NamedTuple):
@@ -215,7 +224,8 @@ def javascript_raising(text: str) -> list[PlainBody]:
         if tokens.all[opening].text != "(" or token.kind != "word" or opening not in tokens.partner:
             continue
         is_member = number > 0 and tokens.all[number - 1].text == "."
-        behind = "".join(it.text for it in tokens.all[tokens.partner[opening] + 1 :][:4])
+        last = tokens.partner[opening]
+        behind = "".join(it.text for it in tokens.all[last + 1 : last + 5])
         if not (token.text == "throws" and is_member) and not (
             token.text == "expect" and not is_member and behind.startswith((".toThrow", ".to.throw"))
         ):
@@ -227,10 +237,10 @@ def javascript_raising(text: str) -> list[PlainBody]:
 
 
 def _body_of(text: str, tokens: JsTokens, given: TokenRange) -> Sequence[str]:
-    """What a function does that takes nothing, as lines; nothing where it waits, or is made elsewhere of unknown."""
+    """What a function does that takes nothing, as lines; nothing where that cannot be told."""
     words = [it.text for it in tokens.all[given.begin : given.end]]
     begin, end = tokens.all[given.begin].begin, tokens.all[given.end - 1].end
-    if {"await", "async", "return", "this", "yield"}.intersection(words):
+    if not _UNFIT.isdisjoint(words):
         return ()
     if words[:3] == ["(", ")", "=>"] and words[3:4] != ["{"]:
         begin = tokens.all[given.begin + 3].begin
@@ -243,7 +253,7 @@ def _body_of(text: str, tokens: JsTokens, given: TokenRange) -> Sequence[str]:
     return lines if "".join(lines).strip() and not any("`" in line for line in lines) else ()
 
 
-def javascript_plain(found: re.Match[str], name: str, lines: Sequence[str]) -> Sequence[str]:
+def javascript_plain(found: re.Match[str], lines: Sequence[str], name: str) -> Sequence[str]:
     """The lines of a canary that does what has to raise, plainly."""
     style = BlockStyle.of(found)
     lines = [lines[0].strip()] if len(lines) == 1 else lines

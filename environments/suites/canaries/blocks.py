@@ -103,9 +103,9 @@ class TestBlocks:
     """Tests that end by a call: up to two more canaries, behind the numbers of the others, do what these do."""
     named: NamedBlocks | None = None
     """How tests proper have other names, too; None where they keep theirs."""
-    awaits: Callable[[re.Match[str], str, Sequence[str]], Sequence[str] | None] | None = None
-    """How what a test does stands where an error is awaited: from the first line of the test, a name and the test's
-    body to a canary's lines; None where the file's tests await none."""
+    awaits: Callable[[re.Match[str], Sequence[str], str], Sequence[str] | None] | None = None
+    """How what a test does stands where an error is awaited: from the first line of the test, the test's body and a
+    name to a canary's lines; None where the file's tests await none."""
     raising: Callable[[str], Sequence[awaiting.PlainBody]] | None = None
     """What has to raise errors in a file."""
     first_slot: int = 1
@@ -159,11 +159,12 @@ class TestBlocks:
             number = first + 2 * _COPIES + _WAITING + _MORE_COPIES
             for body in awaiting.awaitable(lines, bodies, order):
                 place, donor = order.choice(starts), self._name(body)
-                render = partial(_rendered, self.awaits, body.found, _text(lines, body))
+                render = partial(self.awaits, body.found, _text(lines, body))
                 plants.add(number, CanaryKind.FAIL, place, render, donor)
                 number += 1
         if self.raising is not None:
-            self._plain_errors(plants, first + 2 * _COPIES + _WAITING + _MORE_COPIES + awaiting.MOST, starts, text)
+            first_plain = first + 2 * _COPIES + _WAITING + _MORE_COPIES + awaiting.MOST
+            self._plain_errors(plants, first_plain, starts, self.raising(text))
         self._insert(lines, plants.inserted)
         planted = PlantedFile("".join(lines), tuple(plants.canaries))
         if self.named is None or not planted.canaries:
@@ -171,16 +172,19 @@ class TestBlocks:
         return self.named.renamed(path, text, planted, planting, new_names)
 
     def _plain_errors(
-        self, plants: _Plants, first: int, starts: Sequence[tuple[int, re.Match[str]]], text: str
+        self,
+        plants: _Plants,
+        first: int,
+        starts: Sequence[tuple[int, re.Match[str]]],
+        found: Sequence[awaiting.PlainBody],
     ) -> None:
         """Add what has to raise in some tests, where nothing awaits it."""
-        order = Random(f"{plants.planting.places} {plants.path} {len(text)} raising")
-        found = self.raising(text) if self.raising is not None else []
+        order = Random(f"{plants.planting.places} {plants.path} raising")
         begins = [it.start() for _, it in starts]
         of_tests = [(number - 1, it) for it in found if (number := bisect_right(begins, it.begin))]
         for slot, (number, body) in enumerate(order.sample(of_tests, min(awaiting.MOST, len(of_tests))), first):
             test = starts[number][1]
-            render = partial(_rendered, awaiting.javascript_plain, test, body.lines)
+            render = partial(awaiting.javascript_plain, test, body.lines)
             plants.add(slot, CanaryKind.PLAIN, order.choice(starts), render, self._title(test))
 
     def _name(self, body: Body) -> str:
@@ -243,15 +247,6 @@ def _text(lines: Sequence[str], body: Body) -> list[str]:
     """The lines of a body, without the indentation of its test."""
     indent: str = body.found["indent"]
     return [line.rstrip("\n").removeprefix(indent) for line in lines[body.begin : body.end]]
-
-
-def _rendered(
-    render: Callable[[re.Match[str], str, Sequence[str]], Sequence[str] | None],
-    found: re.Match[str],
-    body: Sequence[str],
-    name: str,
-) -> Sequence[str] | None:
-    return render(found, name, body)
 
 
 def _named(lines: Sequence[str], name: str) -> Sequence[str]:
