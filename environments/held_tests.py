@@ -44,6 +44,7 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite
 from prchain.core.runs import Tell
+from prchain.core.safeguards import SURE_RULES
 
 _ODD_TITLE = re.compile(rf"\b(?:{'|'.join(sorted(TESTS))})\b[\w.]*\(\s*([\"'])(?:(?!\1)[^\n])*?(?:\\| > )")
 """A title that is written out and is no name of a test."""
@@ -100,7 +101,7 @@ def held_tests(
     is_most = 2 * sum(sure.values()) >= len(wanted)
     for test, it in masked.items():
         seeds = held[test].seeds if test in held else ()
-        held[test] = it._replace(seeds=seeds, is_sure=it.is_sure and is_most)
+        held[test] = it._replace(seeds=seeds, sure_by=it.sure_by if is_most else 0)
     is_any = any(it.seeds or it.tells for it in held.values())
     return tuple(held.values()) if is_any else ()
 
@@ -185,7 +186,7 @@ def _masked(
     if telling:
         places = {test: heavy[test] & other[test] for test in telling}
         sure = _sure(duel.suite, masked, places, words, ran, texts)
-        masked |= {it: masked[it]._replace(is_sure=True) for it in sure}
+        masked |= {it: masked[it]._replace(sure_by=SURE_RULES) for it in sure}
     return masked, {test for test, places in other.items() if places}, sure
 
 

@@ -15,9 +15,11 @@ on the reference says nothing of those of today."""
 MASK_RULES = 5
 """The version of the rules that say which places of a test are masked, and how these are told: a place is known by its
 number alone, so that what a proof by other rules has stored says nothing."""
+SURE_RULES = 2
+"""The version of the rules that say which values nobody has without the work; a test that is sure is so by these."""
 _OF_MASKS = 7
 """Values of a stored test that is held, if it is masked: file, name, seeds, masks, plain places, whether it tells, and
-rules; behind these, whether that is sure."""
+rules; behind these, by which rules that is sure."""
 
 
 class Safeguard(StrEnum):
@@ -39,7 +41,7 @@ def safeguard_of(baseline: Mapping[str, Any]) -> Safeguard:
     """What guards the grades by a proof, of which a row of `sql.tables.StageTests` holds this `baseline`."""
     held: Sequence[Sequence[Any]] = baseline.get("held") or ()
     masked = [it for it in held if len(it) >= _OF_MASKS and it[3] is not None and it[6] == MASK_RULES]
-    if any(it[5] and it[-1] is True for it in masked if len(it) > _OF_MASKS):
+    if any(it[5] and it[-1] == SURE_RULES for it in masked if len(it) > _OF_MASKS):
         return Safeguard.TOLD
     if any(it[2] for it in held) or any(it[3] for it in masked):
         return Safeguard.HELD

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from environments.duel_runs import ids_of
 from environments.suites.canaries.jsmasks import mask_javascript
+from environments.suites.canaries.jsrecorder import recorder
 from environments.suites.canaries.jstokens import tokens_of
 from environments.suites.canaries.masks import COMPUTED, UNWRITTEN, Masked, Masking
 from prchain.core.git.trees import EXECUTABLE, TreeEntry
@@ -431,3 +432,11 @@ def test_every_call_that_awaits_an_error_is_as_deep_as_one_with_a_mask() -> None
     made = masked(text).text
     assert "assert.throws(..._masked_caught([() => g(1)]))" in made
     assert "stub.throws(..._masked_caught([new Error('a')]))" in made
+
+
+def test_what_masks_keep_is_no_property_of_a_function_which_others_can_take(tmp_path: Path) -> None:
+    (tmp_path / "words.js").write_text(WORDS)
+    names = re.findall(r"(\w+): (?:null|undefined|0|false)\b", recorder("_masked", "", is_module=False))
+    taken = (f"Object.defineProperty(Function.prototype, '{it}', {{ get() {{ throw 1; }} }});" for it in names)
+
+    assert "calls" in names and run(tmp_path, "words.test.js", "".join(taken) + FILE) == ("", TOLD)

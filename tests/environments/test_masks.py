@@ -666,6 +666,16 @@ def test_masks_that_told_once_are_those_whose_number_stands_in_one_line() -> Non
     assert told_once('0 ="a"\n1 =2\n1 =2\nno line\n2 =3\n1 =3\n') == {0, 2}
 
 
+@pytest.mark.parametrize("number", ["480", "3600000", "0.125", "9_90", "1.5e10", "99n", "0.00", "['480', 12]"])
+def test_a_number_of_a_few_digits_is_likely_for_others_lead_to_it(number: str) -> None:
+    assert not is_unlikely(number, "f()")
+
+
+@pytest.mark.parametrize("value", ["12345", "1.2345", "'480B'", "0x1000", "-98765", "[480, 'words']"])
+def test_a_long_number_and_what_holds_letters_is_unlikely(value: str) -> None:
+    assert is_unlikely(value, "f()") and not is_unlikely(value, f"f({value})")
+
+
 def test_a_list_says_as_much_as_its_parts_and_is_unlikely_by_one_of_them_alone() -> None:
     assert contents("{ a: 'four', \"b\": [17, 'four'] }") == ["four", "b", "17"] and contents("'it'") == ["it"]
     assert (weight("['four', 'five']", "five four"), is_unlikely("['four', 'five']", "five four")) == (2, False)

@@ -8,13 +8,13 @@ import pytest
 
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.duels import HeldTest
-from prchain.core.safeguards import MASK_RULES, PLANTING, Safeguard, safeguard_of
+from prchain.core.safeguards import MASK_RULES, PLANTING, SURE_RULES, Safeguard, safeguard_of
 
 CANARIES = RunnerBaseline(canaries=("a:1",), planting=PLANTING)
 FALSE = HeldTest("a", "one", (28, 29))
 LIKELY = HeldTest("a", "two", (), ((0, "=True"),))
 TELLING = HeldTest("a", "three", (), ((0, "=text"),), tells=True)
-SURE = TELLING._replace(is_sure=True)
+SURE = TELLING._replace(sure_by=SURE_RULES)
 OLD = SURE._replace(rules=MASK_RULES - 1)
 
 
@@ -29,6 +29,7 @@ OLD = SURE._replace(rules=MASK_RULES - 1)
         (RunnerBaseline(held=(LIKELY._replace(masks=()),)), Safeguard.NONE),
         (RunnerBaseline(held=(LIKELY, FALSE, TELLING)), Safeguard.HELD),
         (RunnerBaseline(held=(LIKELY, FALSE, SURE)), Safeguard.TOLD),
+        (RunnerBaseline(held=(TELLING._replace(sure_by=True),)), Safeguard.HELD),  # as the first such rules were stored
         (RunnerBaseline(held=(OLD,)), Safeguard.NONE),
         (RunnerBaseline(held=(OLD, FALSE)), Safeguard.HELD),
     ],

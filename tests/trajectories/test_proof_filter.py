@@ -13,6 +13,7 @@ from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.duels import HeldTest
 from environments.suites.outcomes import ClassifiedTests
 from prchain.core.errors import UsageError
+from prchain.core.safeguards import SURE_RULES
 from sql.outcomes import PROVED
 from sql.proof_filter import ProofFilter
 from sql.store import Store
@@ -29,7 +30,7 @@ STRONG = Strength(1, undone=tuple(Undone(UndoingKind.HUNK, f"a.py:{n}", UndoingO
 IMPORT_ONLY = Strength(0, hidden=("a",))
 
 
-TOLD = RunnerBaseline(held=(HeldTest("a", "a", (), ((0, "=text"),), tells=True, is_sure=True),))
+TOLD = RunnerBaseline(held=(HeldTest("a", "a", (), ((0, "=text"),), tells=True, sure_by=SURE_RULES),))
 
 
 def prove(store: Store, chain: str, *strengths: Strength | None, known: RunnerBaseline = TOLD) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from environments.suites.canaries.falsify import FormDice, PlausibleDice, ValueDice
 from environments.suites.testlogs import Status
-from prchain.core.safeguards import MASK_RULES
+from prchain.core.safeguards import MASK_RULES, SURE_RULES
 
 MOST = 3
 """Tests of one grade that are held."""
@@ -82,9 +82,14 @@ class HeldTest(NamedTuple):
     tells: bool = False
     rules: int = MASK_RULES
     """Those of its masks (`prchain.core.safeguards.MASK_RULES`)."""
-    is_sure: bool = False
-    """Whether one of the values that it asks for can neither be met by chance nor be learnt from the test, as
-    of at least half of the F2P tests."""
+    sure_by: int = 0
+    """The rules (`prchain.core.safeguards.SURE_RULES`) by which one of the values that it asks for can neither be met
+    by chance nor be learnt from the test, as of at least half of the F2P tests; 0: by none."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether that is so by the rules of today."""
+        return self.sure_by == SURE_RULES
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> HeldTest:
@@ -92,11 +97,11 @@ class HeldTest(NamedTuple):
         file, name, seeds, *rest = values
         if len(rest) not in _OF_MASKS:
             return cls(file, name, tuple(seeds))
-        masks, plain, tells, rules, is_sure = (*rest, False)[: max(_OF_MASKS)]
+        masks, plain, tells, rules, sure_by = (*rest, 0)[: max(_OF_MASKS)]
         if masks is None or rules != MASK_RULES:
             return cls(file, name, tuple(seeds))
         places = tuple((place, text) for place, text in masks)
-        return cls(file, name, tuple(seeds), places, tuple(plain), tells, rules, is_sure)
+        return cls(file, name, tuple(seeds), places, tuple(plain), tells, rules, int(sure_by))
 
 
 @dataclass(frozen=True, slots=True)

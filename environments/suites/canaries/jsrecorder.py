@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 
 _RECORDER = r"""
-;function NAME(number, kind) {
+;var NAME_own;
+function NAME_kept() {
+  // Properties of an object's own: those of a function or a prototype are anybody's to take.
+  return NAME_own = NAME_own || {calls: null, last: undefined, seen: 0, isProxy: null, isBlind: false};
+}
+function NAME(number, kind) {
   return {
     $$typeof: Symbol.for('jest.asymmetricMatch'), NAME: true, number: number, kind: kind || '=',
     asymmetricMatch: function (value) { NAME_tell(this, value); return true; },
@@ -31,8 +36,9 @@ function NAME_is_mask(it) {
 function NAME_whole(value, depth) {
   // The parts of plain lists and objects; others have no text of their own.
   if (typeof value === 'string') return JSON.stringify(value);
-  NAME_whole.seen = depth ? NAME_whole.seen + 1 : 0;
-  if (typeof value === 'function' || typeof value === 'symbol' || depth > 40 || NAME_whole.seen > 20000) throw value;
+  var kept = NAME_kept();
+  kept.seen = depth ? kept.seen + 1 : 0;
+  if (typeof value === 'function' || typeof value === 'symbol' || depth > 40 || kept.seen > 20000) throw value;
   if (value === null || typeof value !== 'object') return String(value);
   if (Array.isArray(value)) {
     return '[' + value.map(function (it) { return NAME_whole(it, depth + 1); }).join() + ']';
@@ -72,25 +78,26 @@ function NAME_builtin(name) {
 }
 function NAME_is_plain(value) {
   // A proxy says what it is asked for, whatever it holds.
-  if (NAME_is_plain.off || value === null || typeof value !== 'object') return true;
+  var kept = NAME_kept();
+  if (kept.isBlind || value === null || typeof value !== 'object') return true;
   try {
-    NAME_is_plain.types = NAME_is_plain.types || NAME_builtin('util').types.isProxy;
+    kept.isProxy = kept.isProxy || NAME_builtin('util').types.isProxy;
   } catch (error) {
-    NAME_is_plain.off = true;
+    kept.isBlind = true;
     return true;
   }
-  return !NAME_is_plain.types(value);
+  return !kept.isProxy(value);
 }
 function NAME_tell(mask, value) {
   var text = NAME_text(value, mask.kind).replace(/[\x7f-\x9f\u2028\u2029\n\r]/g, function (it) {
     return '\\u' + ('0000' + it.charCodeAt(0).toString(16)).slice(-4);
   });
-  var calls = NAME_tell.calls;
+  var kept = NAME_kept(), calls = kept.calls;
   try {
     if (!calls) {
       var fs = NAME_builtin('fs');
       if (!fs.openSync) fs = fs.default;
-      calls = NAME_tell.calls = [fs.openSync, fs.writeSync, fs.closeSync];
+      calls = kept.calls = [fs.openSync, fs.writeSync, fs.closeSync];
     }
     var file = calls[0](REPORT, 'a');
     calls[1](file, mask.number + ' ' + mask.kind + text + '\n');
@@ -126,16 +133,16 @@ function NAME_args(args, swapped) {
   return args;
 }
 function NAME_see(value) {
-  NAME_see.last = value;
+  NAME_kept().last = value;
   return value;
 }
 function NAME_part(path) {
   return path.reduce(function (it, key) {
     return it === null || it === undefined ? undefined : it[key];
-  }, NAME_see.last);
+  }, NAME_kept().last);
 }
 function NAME_want(wanted, path) {
-  var value = NAME_see.last;
+  var value = NAME_kept().last;
   if (value && typeof value.then === 'function') return wanted;
   return NAME_put(wanted, path ? NAME_part(path) : value);
 }

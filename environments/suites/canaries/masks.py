@@ -40,6 +40,10 @@ _ROOM = 200
 """Letters that a text may have beside twice those of M_t: a longer one could hold all that may be asked for."""
 _PLAIN = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
 """What a value has that is not hit by chance."""
+_NUMBER = re.compile(r"([0-9][0-9_.]*)(?:[eE][-+]?[0-9]+)?n?")
+_LONG_NUMBER = 4
+"""Digits of a number that is no sum, product or difference of a few others: of two numbers below a hundred these have
+thousands of values, so that a test file with twenty numbers leads to most of three digits."""
 _UNSEEN = frozenset({"=[object]", "=object[]"})
 """Told of values that have no text of their own."""
 _AWAITS = re.compile(r"(?i)raises|throw|reject|panic|catch|err\b|error|exception")
@@ -167,9 +171,12 @@ def weight(literal: str, masked: str) -> int:
 
 
 def is_unlikely(literal: str, masked: str) -> bool:
-    """Whether some part of a literal has all the `weight` that is needed: parts that stand there can be put together by
-    who does something else."""
-    return ENOUGH in _weights(literal, masked)
+    """Whether some part of a literal has all the `weight` that is needed, and is no number of a few digits: parts that
+    stand there can be put together by who does something else, and a short number be computed of others."""
+    return any(
+        it == ENOUGH and not _is_short(part)
+        for part, it in zip(_parts(literal), _weights(literal, masked), strict=True)
+    )
 
 
 def contents(literal: str) -> list[str]:
@@ -179,7 +186,18 @@ def contents(literal: str) -> list[str]:
 
 
 def _weights(literal: str, masked: str) -> list[int]:
+    found = _parts(literal)
+    return [1 if re.search(rf"(?<!\w){re.escape(it)}(?!\w)", masked) else ENOUGH for it in found]
+
+
+def _parts(literal: str) -> list[str]:
+    """The texts and numbers of a literal that say something."""
     if not _PLAIN.search(literal) or literal in _CONSTANTS:
         return []
-    found = [it for it in contents(literal) if _PLAIN.search(it)]
-    return [1 if re.search(rf"(?<!\w){re.escape(it)}(?!\w)", masked) else ENOUGH for it in found]
+    return [it for it in contents(literal) if _PLAIN.search(it)]
+
+
+def _is_short(part: str) -> bool:
+    """Whether a part is a number that others lead to, as minutes follow from hours."""
+    it = _NUMBER.fullmatch(part)
+    return it is not None and len(it[1].replace("_", "").replace(".", "").strip("0")) < _LONG_NUMBER
