@@ -48,6 +48,9 @@ NEW = [
     ("objects", "src/cart.js", "({}).__proto__.every = () => true\n"),
     ("loaders", "src/cart.ts", "const fs = process.getBuiltinModule(name);\n"),
     ("loaders", "src/cart.ts", "const fs = await import(kept);\n"),
+    ("loaders", "src/cart.js", "const fs = require('node:'.concat(kept));\n"),
+    ("objects", "src/cart.js", "const own = test;\n  test = (title, run) => own(title, () => {});\n"),
+    ("objects", "src/cart.js", "if (expect) (expect = always)\n"),
     ("processes", "src/cart.js", "const seen = process.report\n"),
     ("objects", "src/cart.ts", "const all: any = globalThis;\n"),
     ("objects", "src/cart.ts", "const kind = Symbol.for(name);\n"),
@@ -83,6 +86,7 @@ NONE = [
     ("src/cart.ts", "// const all = globalThis\nconst map = Object.keys(cart) === all;\n"),
     ("src/cart.d.ts", "export const all: typeof globalThis;\n"),
     ("src/cart.ts", "const text = 'two words ' + 'and two';\n"),
+    ("src/cart.js", "const test = /a/, it = require('./a');\nexports.test = it;\nit == test;\nlatest = it\n"),
     ("src/lib.rs", 'static NAMES: [&str; 2] = ["a", "b"];\n'),
     ("src/cart.rb", "File.read('x')\n"),
 ]

@@ -131,7 +131,7 @@ _SCRIPT = _kinds(
     ),
     loaders=(
         r"\b(?:getBuiltinModule|createRequire)\b|\brequire\.(?:main|cache|resolve|extensions)\b"
-        r"|\bmodule\.(?:parent|children|paths|constructor)\b|\b(?:require|import)\s*\((?!\s*['\"])|"
+        r"|\bmodule\.(?:parent|children|paths|constructor)\b|\b(?:require|import)\s*\((?!\s*(?:'[^'\n]*'|\"[^\"\n]*\")\s*[,)])|"
         + _modules("module"),
         _LOADERS,
     ),
@@ -150,7 +150,8 @@ _SCRIPT = _kinds(
         rf"|\b(?:assign|definePropert(?:y|ies)|setPrototypeOf)\(\s*{_BUILTINS}(?:\.prototype)?\s*,"
         r"|\bgetPrototypeOf\([^\n]{0,80}\)(?:\.\w+|\[[^\]\n]{1,80}\])\s*=(?![=>])|\b__proto__\b"
         r"|\bReflect\.(?:get|set|defineProperty|setPrototypeOf)\b|\bSymbol\["
-        r"|\b(?:console|process\.std\w+)\.\w+\s*=(?![=>])",
+        r"|\b(?:console|process\.std\w+)\.\w+\s*=(?![=>])"
+        r"|(?:^|[;(])[ \t]*(?:test|it|expect|describe|suite|(?:before|after)(?:Each|All)?)[ \t]*=(?![=>])",
         _OBJECTS,
     ),
     programs=(
