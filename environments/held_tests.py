@@ -185,7 +185,7 @@ def _masked(
     sure = dict[Test, int]()
     if telling:
         places = {test: heavy[test] & other[test] for test in telling}
-        sure = _sure(duel.suite, masked, places, words, ran, texts)
+        sure = _sure(duel.suite, masked, places, words, (ran, old.told if old.run.usable else {}), texts)
         masked |= {it: masked[it]._replace(sure_by=SURE_RULES) for it in sure}
     return masked, {test for test, places in other.items() if places}, sure
 
@@ -219,13 +219,14 @@ def _sure(
     masked: Mapping[Test, HeldTest],
     places: Mapping[Test, Collection[int]],
     words: Mapping[Test, Mapping[int, str]],
-    ran: RanSide,
+    after_and_before: tuple[RanSide, Mapping[Test, Mapping[int, Collection[str]]]],
     texts: SideTexts,
 ) -> dict[Test, int]:
-    """At how many of their `places` the tests ask for what the run of all tests does not show, and the test itself does
-    not give away, nor its title, and not several times; without those that do so nowhere. What a test asks for that
-    tells nothing is shown there. A title that is made of rows shows what these show: with a masked value in it the test
-    would have another name."""
+    """At how many of their `places` the tests ask for what neither the run of all tests shows nor B_t tells there, and
+    the test itself does not give away, nor its title, and not several times; without those that do so nowhere. What a
+    test asks for that tells nothing is shown there. A title that is made of rows shows what these show: with a masked
+    value in it the test would have another name."""
+    ran, before = after_and_before
     whole = MaskedSuite.of(suite, suite.with_overlay(suite.landed), [*masked.values()])
     shown, with_snapshots = whole.shown(suite)
     has_titles = RUNNERS[suite.workplace.runner].mask is mask_javascript
@@ -239,7 +240,8 @@ def _sure(
         literal = ran.literals[test][place]
         if (literal == UNWRITTEN and with_snapshots) or test in titled or place not in ran.once[test]:
             return False
-        likely = not is_unlikely(_value_of(literal, ran.told[test][place]), shown)
+        old = " ".join(before.get(test, {}).get(place, ()))
+        likely = not is_unlikely(_value_of(literal, ran.told[test][place]), shown, old)
         pattern = words[test][place].startswith(MATCHES)
         return not (likely or pattern or is_given_away(literal, texts.of_test(test)))
 

@@ -671,9 +671,26 @@ def test_a_number_of_a_few_digits_is_likely_for_others_lead_to_it(number: str) -
     assert not is_unlikely(number, "f()")
 
 
-@pytest.mark.parametrize("value", ["12345", "1.2345", "'480B'", "0x1000", "-98765", "[480, 'words']"])
-def test_a_long_number_and_what_holds_letters_is_unlikely(value: str) -> None:
-    assert is_unlikely(value, "f()") and not is_unlikely(value, f"f({value})")
+@pytest.mark.parametrize("value", ["12345", "1.2345", "'word'", "-98765", "[480, 'words']", "'3.907 kB'"])
+def test_a_long_number_and_a_word_are_unlikely_where_they_stand_nowhere(value: str) -> None:
+    assert is_unlikely(value, "f()") and is_unlikely(value, "f()", "=480")
+    assert not is_unlikely(value, f"f({value})") and not is_unlikely(value, "f()", f"={value}")
+
+
+@pytest.mark.parametrize(
+    ("literal", "masked", "before"),
+    [
+        ("'http://shop.org'", "f()", '="http://www.shop.org"'),
+        ("'999B'", "f(999)", '="999 B"'),
+        ("'1.019 kB'", "f(1019)", '="1.02 kB"'),
+        ("'2.0 googol'", "f(2e100) == g('1.0 googol')", '="20000"'),
+        ("'Words'", "f('my words')", ""),
+    ],
+)
+def test_a_text_is_likely_that_is_made_of_what_stands_there_or_was_told_before(
+    literal: str, masked: str, before: str
+) -> None:
+    assert not is_unlikely(literal, masked, before)
 
 
 def test_a_list_says_as_much_as_its_parts_and_is_unlikely_by_one_of_them_alone() -> None:

@@ -15,6 +15,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
@@ -40,7 +41,11 @@ _ROOM = 200
 """Letters that a text may have beside twice those of M_t: a longer one could hold all that may be asked for."""
 _PLAIN = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
 """What a value has that is not hit by chance."""
-_NUMBER = re.compile(r"([0-9][0-9_.]*)(?:[eE][-+]?[0-9]+)?n?")
+_WORD = re.compile(r"[0-9]+(?:[_.][0-9]+)*|[^\W\d_]+")
+"""A number or a word of a text."""
+_POINTS = re.compile(r"(?<=[0-9])[._,](?=[0-9])")
+_LONG_WORD = 3
+"""Letters of one that is not met by chance."""
 _LONG_NUMBER = 4
 """Digits of a number that is no sum, product or difference of a few others: of two numbers below a hundred these have
 thousands of values, so that a test file with twenty numbers leads to most of three digits."""
@@ -170,13 +175,14 @@ def weight(literal: str, masked: str) -> int:
     return min(ENOUGH, sum(_weights(literal, masked)))
 
 
-def is_unlikely(literal: str, masked: str) -> bool:
-    """Whether some part of a literal has all the `weight` that is needed, and is no number of a few digits: parts that
-    stand there can be put together by who does something else, and a short number be computed of others."""
-    return any(
-        it == ENOUGH and not _is_short(part)
-        for part, it in zip(_parts(literal), _weights(literal, masked), strict=True)
-    )
+def is_unlikely(literal: str, masked: str, before: str = "") -> bool:
+    """Whether a literal has a word or a number that stands neither in the `masked` text of the test files nor in what
+    B_t tells `before`, not as a part of another one either, and that is no number of a few digits: words that stand
+    there can be put together by who does something else, and a short number be computed of others. By what people did:
+    of a text that lost a part, or is made of an argument's figures and of a word that other tests show, nobody needs to
+    know the rule."""
+    found = {_plain(word) for part in _parts(literal) for word in _WORD.findall(part) if not _is_short(word)}
+    return any(it not in _plain_file(masked) and it not in _plain(before) for it in found)
 
 
 def contents(literal: str) -> list[str]:
@@ -197,7 +203,17 @@ def _parts(literal: str) -> list[str]:
     return [it for it in contents(literal) if _PLAIN.search(it)]
 
 
-def _is_short(part: str) -> bool:
-    """Whether a part is a number that others lead to, as minutes follow from hours."""
-    it = _NUMBER.fullmatch(part)
-    return it is not None and len(it[1].replace("_", "").replace(".", "").strip("0")) < _LONG_NUMBER
+def _plain(text: str) -> str:
+    """A text in small letters, and its numbers without points."""
+    return _POINTS.sub("", text.lower())
+
+
+_plain_file = lru_cache(maxsize=2)(_plain)
+"""The same of a large text that is asked for again and again."""
+
+
+def _is_short(word: str) -> bool:
+    """Whether others lead to a word, as minutes follow from hours, or chance does."""
+    if word[0].isdigit():
+        return len(word.replace("_", "").replace(".", "").strip("0")) < _LONG_NUMBER
+    return len(word) < _LONG_WORD
