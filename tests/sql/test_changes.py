@@ -15,10 +15,16 @@ def test_a_commit_of_another_changes_the_stamp_and_reading_does_not(database_url
     with closing(Store.open(database_url)) as store, closing(Store.open(database_url)) as other:
         with store.reading() as tx:
             tx.count(Repository)
+
+        def is_kept() -> bool:
+            before = stamp_of(store)
+            with store.reading() as tx:
+                tx.count(Repository)
+            return stamp_of(store) == before
+
+        # PostgreSQL counts the transactions of the whole server, and other tests' databases are there.
+        assert any(is_kept() for _ in range(50))
         before = stamp_of(store)
-        with store.reading() as tx:
-            tx.count(Repository)
-        assert stamp_of(store) == before
         seen = {before}
         for name in ("b", "c", "d"):
             for writer in (other, store):
