@@ -242,10 +242,10 @@ class SideTexts:
 
     def _new_lines(self, file: str) -> str:
         """The lines of M_t's file that no test file of B_t has: who moves a file makes no line new."""
-        return "\n".join(it for it in self.text(file).splitlines() if it.strip() not in self._old_lines)
+        return "\n".join(it for it in self.text(file).splitlines() if it.strip() not in self.old_lines)
 
     @cached_property
-    def _old_lines(self) -> frozenset[str]:
+    def old_lines(self) -> frozenset[str]:
         """The lines of B_t's test files in the languages of those that are run."""
         trees = self._suite.workplace.trees
         suffixes = tuple({path.rpartition(".")[2] for path in self._suite.files})

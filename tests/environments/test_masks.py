@@ -685,6 +685,8 @@ def test_a_long_number_and_a_word_are_unlikely_where_they_stand_nowhere(value: s
         ("'1.019 kB'", "f(1019)", '="1.02 kB"'),
         ("'2.0 googol'", "f(2e100) == g('1.0 googol')", '="20000"'),
         ("'Words'", "f('my words')", ""),
+        ("'0:01.543'", "f(-1)", '="1.543s"'),
+        ("'1,234,567.1234567000'", "f('1234567.1234567')", ""),
     ],
 )
 def test_a_text_is_likely_that_is_made_of_what_stands_there_or_was_told_before(

@@ -181,7 +181,7 @@ def is_unlikely(literal: str, masked: str, before: str = "") -> bool:
     there can be put together by who does something else, and a short number be computed of others. By what people did:
     of a text that lost a part, or is made of an argument's figures and of a word that other tests show, nobody needs to
     know the rule."""
-    found = {_plain(word) for part in _parts(literal) for word in _WORD.findall(part) if not _is_short(word)}
+    found = {_plain(word).strip("0") for part in _parts(literal) for word in _WORD.findall(part) if not _is_short(word)}
     return any(it not in _plain_file(masked) and it not in _plain(before) for it in found)
 
 
