@@ -32,6 +32,8 @@ Test = tuple[str, str]
 """A test file, and the name of a function in it."""
 Told = Mapping[Test, Mapping[int, Collection[str]]]
 """What masks told, by tests and places."""
+_MOST_KNOWN = 20 << 20
+"""Characters of B_t that are looked at."""
 
 
 class DuelRuns:
@@ -242,22 +244,31 @@ class SideTexts:
 
     def _new_lines(self, file: str) -> str:
         """The lines of M_t's file that no test file of B_t has: who moves a file makes no line new."""
-        return "\n".join(it for it in self.text(file).splitlines() if it.strip() not in self.old_lines)
+        return "\n".join(it for it in self.text(file).splitlines() if it.strip() not in self._old_lines)
 
     @cached_property
-    def old_lines(self) -> frozenset[str]:
+    def _old_lines(self) -> frozenset[str]:
         """The lines of B_t's test files in the languages of those that are run."""
+        own = frozenset[str]().union(*map(self._known, self._suite.files))
+        return own.union(line.strip() for text in self._before(FileKind.TEST) for line in text.splitlines())
+
+    @cached_property
+    def known(self) -> str:
+        """What everybody knows who has B_t: its text in the languages of the test files that are run, tests first, as
+        much as is looked at."""
+        return "\n".join([*self._old_lines, *self._before(*FileKind)])[:_MOST_KNOWN]
+
+    def _before(self, *kinds: FileKind) -> list[str]:
+        """The texts of B_t's files of these kinds, in those languages."""
         trees = self._suite.workplace.trees
         suffixes = tuple({path.rpartition(".")[2] for path in self._suite.files})
         entries = [
             it
             for path, it in trees.entries(self._suite.base).items()
-            if path_text(path).endswith(suffixes) and kind_of(path_text(path)) is FileKind.TEST
+            if path_text(path).endswith(suffixes) and kind_of(path_text(path)) in kinds
         ]
         blobs = trees.blobs([it.blob for it in entries if it.mode in (FILE, EXECUTABLE)])
-        own = frozenset[str]().union(*map(self._known, self._suite.files))
-        texts = (blob.decode("utf-8", "surrogateescape") for blob in blobs)
-        return own.union(line.strip() for text in texts for line in text.splitlines())
+        return [blob.decode("utf-8", "surrogateescape") for blob in blobs]
 
     def text(self, file: str) -> str:
         """M_t's text of a test file; empty where it has none."""

@@ -222,14 +222,14 @@ def _sure(
     after_and_before: tuple[RanSide, Mapping[Test, Mapping[int, Collection[str]]]],
     texts: SideTexts,
 ) -> dict[Test, int]:
-    """At how many of their `places` the tests ask for what neither the run of all tests shows nor B_t's, nor B_t
+    """At how many of their `places` the tests ask for what neither the run of all tests shows nor B_t's text, nor B_t
     tells there, and the test itself does not give away, nor its title, and not several times; without those that do so
-    nowhere. What a test asks for that tells nothing is shown there. A title that is made of rows shows what these show: with a masked
-    value in it the test would have another name."""
+    nowhere. What a test asks for that tells nothing is shown there. A title that is made of rows shows what these show:
+    with a masked value in it the test would have another name."""
     ran, before = after_and_before
     whole = MaskedSuite.of(suite, suite.with_overlay(suite.landed), [*masked.values()])
     shown, with_snapshots = whole.shown(suite)
-    shown = "\n".join([shown, *texts.old_lines])
+    shown = f"{shown}\n{texts.known}"
     has_titles = RUNNERS[suite.workplace.runner].mask is mask_javascript
     titled = {
         (file, name)
