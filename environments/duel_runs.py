@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -33,7 +33,9 @@ Test = tuple[str, str]
 Told = Mapping[Test, Mapping[int, Collection[str]]]
 """What masks told, by tests and places."""
 _MOST_KNOWN = 20 << 20
-"""Characters of B_t that are looked at."""
+"""Characters of B_t, beside its tests, that are looked at."""
+_AT_ONCE = 100
+"""Files that are read together."""
 
 
 class DuelRuns:
@@ -256,9 +258,15 @@ class SideTexts:
     def known(self) -> str:
         """What everybody knows who has B_t: its text in the languages of the test files that are run, tests first, as
         much as is looked at."""
-        return "\n".join([*self._old_lines, *self._before(*FileKind)])[:_MOST_KNOWN]
+        known, room = [*self._old_lines], _MOST_KNOWN
+        for text in self._before(*{*FileKind} - {FileKind.TEST}):
+            known.append(text[:room])
+            room -= len(text)
+            if room <= 0:
+                break
+        return "\n".join(known)
 
-    def _before(self, *kinds: FileKind) -> list[str]:
+    def _before(self, *kinds: FileKind) -> Iterator[str]:
         """The texts of B_t's files of these kinds, in those languages."""
         trees = self._suite.workplace.trees
         suffixes = tuple({path.rpartition(".")[2] for path in self._suite.files})
@@ -267,8 +275,10 @@ class SideTexts:
             for path, it in trees.entries(self._suite.base).items()
             if path_text(path).endswith(suffixes) and kind_of(path_text(path)) in kinds
         ]
-        blobs = trees.blobs([it.blob for it in entries if it.mode in (FILE, EXECUTABLE)])
-        return [blob.decode("utf-8", "surrogateescape") for blob in blobs]
+        blobs = [it.blob for it in entries if it.mode in (FILE, EXECUTABLE)]
+        for first in range(0, len(blobs), _AT_ONCE):
+            for blob in trees.blobs(blobs[first : first + _AT_ONCE]):
+                yield blob.decode("utf-8", "surrogateescape")
 
     def text(self, file: str) -> str:
         """M_t's text of a test file; empty where it has none."""

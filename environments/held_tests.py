@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from random import Random
 
-from environments.duel_runs import DuelRuns, RanSide, SideTexts, Test, changed_tests, file_of, ids_of
+from environments.duel_runs import DuelRuns, RanSide, SideTexts, Test, Told, changed_tests, file_of, ids_of
 from environments.edited_trees import EditedTrees
 from environments.masked_suites import MaskedSuite
 from environments.suites.canaries.duels import (
@@ -219,7 +219,7 @@ def _sure(
     masked: Mapping[Test, HeldTest],
     places: Mapping[Test, Collection[int]],
     words: Mapping[Test, Mapping[int, str]],
-    after_and_before: tuple[RanSide, Mapping[Test, Mapping[int, Collection[str]]]],
+    after_and_before: tuple[RanSide, Told],
     texts: SideTexts,
 ) -> dict[Test, int]:
     """At how many of their `places` the tests ask for what neither the run of all tests shows nor B_t's text, nor B_t

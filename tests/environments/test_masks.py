@@ -695,6 +695,20 @@ def test_a_text_is_likely_that_is_made_of_what_stands_there_or_was_told_before(
     assert not is_unlikely(literal, masked, before)
 
 
+@given(st.text(), st.text())
+def test_no_value_is_unlikely_that_stands_there(literal: str, other: str) -> None:
+    assert not is_unlikely(literal, f"{other}\n{literal}") and not is_unlikely(literal, other, literal)
+
+
+def test_what_b_has_is_known_whatever_kind_of_file_it_stands_in(world: StageWorld) -> None:
+    suite = world.suite()
+    known = SideTexts(suite).known
+    entries = suite.workplace.trees.entries(suite.base)
+    texts = {path: suite.workplace.trees.blobs([it.blob])[0].decode() for path, it in entries.items()}
+    programs = [text for path, text in texts.items() if path.endswith(b".py")]
+    assert programs and all(line.strip() in known for text in programs for line in text.splitlines())
+
+
 def test_a_list_says_as_much_as_its_parts_and_is_unlikely_by_one_of_them_alone() -> None:
     assert contents("{ a: 'four', \"b\": [17, 'four'] }") == ["four", "b", "17"] and contents("'it'") == ["it"]
     assert (weight("['four', 'five']", "five four"), is_unlikely("['four', 'five']", "five four")) == (2, False)

@@ -43,6 +43,7 @@ _PLAIN = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
 """What a value has that is not hit by chance."""
 _WORD = re.compile(r"[0-9]+(?:[_.][0-9]+)*|[^\W\d_]+")
 """A number or a word of a text."""
+_PLAIN_WORD = re.compile(r"[^\W_]+")
 _POINTS = re.compile(r"(?<=[0-9])[._,](?=[0-9])")
 _LONG_WORD = 3
 """Letters of one that is not met by chance."""
@@ -176,13 +177,13 @@ def weight(literal: str, masked: str) -> int:
 
 
 def is_unlikely(literal: str, masked: str, before: str = "") -> bool:
-    """Whether a literal has a word or a number that stands neither in the `masked` text of the test files nor in what
-    B_t tells `before`, not as a part of another one either, and that is no number of a few digits: words that stand
-    there can be put together by who does something else, and a short number be computed of others. By what people did:
-    of a text that lost a part, or is made of an argument's figures and of a word that other tests show, nobody needs to
-    know the rule."""
+    """Whether a literal has a word or a number that stands neither in the `masked` text of the test files and B_t nor
+    in what B_t tells `before`, not as a part of another one either, and that is no number of a few digits: words that
+    stand there can be put together by who does something else, and a short number be computed of others. By what people
+    did: of a text that lost a part, or is made of an argument's figures and of a word that other tests show, nobody
+    needs to know the rule."""
     found = {_plain(word).strip("0") for part in _parts(literal) for word in _WORD.findall(part) if not _is_short(word)}
-    return any(it not in _plain_file(masked) and it not in _plain(before) for it in found)
+    return any(it not in _words_of_files(masked) and it not in _plain(before) for it in found)
 
 
 def contents(literal: str) -> list[str]:
@@ -208,8 +209,10 @@ def _plain(text: str) -> str:
     return _POINTS.sub("", text.lower())
 
 
-_plain_file = lru_cache(maxsize=2)(_plain)
-"""The same of a large text that is asked for again and again."""
+@lru_cache(maxsize=2)
+def _words_of_files(text: str) -> str:
+    """The words and numbers of a large text, each once, for it is asked for again and again."""
+    return "\n".join({*_PLAIN_WORD.findall(_plain(text))})
 
 
 def _is_short(word: str) -> bool:
