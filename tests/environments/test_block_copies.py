@@ -182,6 +182,16 @@ def test_what_passes_a_copy_that_asks_for_another_value_is_a_cheat(tmp_path: Pat
             r'    assert_eq!\(a\("x", 3\), "[ac-z]", "of \{\}", 3\);',
         ),
         (RUST_VALUES, '    assert_eq!(a, b, "is 1");', None),
+        (RUST_VALUES, '    assert_eq!(3, a("kitten", "x"));', r'    assert_eq!\((?!3)\d+, a\("kitten", "x"\)\);'),
+        (RUST_VALUES, "    assert_eq!(b, a(3));", None),
+        (RUST_VALUES, '    assert_eq!(a, "abc".len());', None),
+        (RUST_VALUES, '    assert_eq!(a, A::count("abc"));', None),
+        (RUST_VALUES, '    assert_eq!(a, Some("f(x"));', r'    assert_eq!\(a, Some\("(?!f\(x).*\);'),
+        (RUST_VALUES, '    assert_eq!(a, vec![String::from("b")]);', r'    assert_eq!\(a, vec!\[.*"[ac-z]"\)\]\);'),
+        (JAVASCRIPT_VALUES, "  t.is(3, a('b'))", r"  t\.is\((?!3)\d+, a\('b'\)\)"),
+        (JAVASCRIPT_VALUES, "  expect(a).toBe('abc'.length)", None),
+        (JAVASCRIPT_VALUES, "  expect(3).toBe(a(1))", None),
+        (JAVASCRIPT_VALUES, "  expect(a).toEqual(new A('b'))", r"  expect\(a\)\.toEqual\(new A\('[ac-z]'\)\)"),
     ],
 )
 def test_a_literal_of_an_assertion_becomes_another_value(copies: FalseCopies, line: str, false: str | None) -> None:

@@ -18,6 +18,12 @@ from environments.suites.canaries.falsify import near
 
 _LITERALS = re.compile(r"[\[\]{}(),:\s\w\"'.&!-]*")
 """Values that are written out; a name among them does no harm, for the reference is asked whether the copy fails."""
+_TEXT = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
+_ASKED_OF_CODE = re.compile(
+    r"(?<![\w.:$])(?!new\b)[a-z_$][\w$]*\(|::(?!(?:from|new)\()\w+\("
+    r"|\.(?!(?:to_vec|into)\(\)|from\()[A-Za-z_$]"
+)
+"""What makes a value of literals in a way that nobody knows: another literal may make the same value."""
 
 
 class _Literal(NamedTuple):
@@ -30,22 +36,32 @@ class _Literal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FalseCopies:
-    """How a language's tests are copied. `wanted` finds what a line compares a value with, and where that begins,
-    `literal` the texts and numbers there, and `around` puts a test's lines around a body, with `NAME` for its name."""
+    """How a language's tests are copied. `compared` finds what a line compares, and where that begins, first what a
+    value is compared with; `literal` finds texts and numbers there, and `around` puts a test's lines around a body,
+    with `NAME` for its name."""
 
     NAME: ClassVar[str] = "\0"
 
-    wanted: Callable[[str], tuple[int, str] | None]
+    compared: Callable[[str], Sequence[tuple[int, str]]]
     literal: re.Pattern[str]
     around: Callable[[re.Match[str], Sequence[str]], Sequence[str]]
 
     def places(self, body: Sequence[str]) -> list[_Literal]:
-        """The literals of a body that can be another value."""
+        """The literals of a body that can be another value. With some of these an assertion holds all the same."""
+        return [it for number, parts in self._compared(body) for it in self._literals(number, *parts[0])]
+
+    def _sure(self, body: Sequence[str]) -> list[_Literal]:
+        """The literals of a body without whose value an assertion does not hold: what is given to functions is none."""
         return [
-            _Literal(number, begin + it.start(), begin + it.end())
-            for number, begin, wanted in self._wanted(body)
-            for it in self.literal.finditer(wanted)
+            it
+            for number, parts in self._compared(body)
+            for begin, text in [part for part in parts if not _ASKED_OF_CODE.search(_TEXT.sub("''", part[1]))][:1]
+            for it in self._literals(number, begin, text)
         ]
+
+    def _literals(self, line: int, begin: int, text: str) -> Iterator[_Literal]:
+        for it in self.literal.finditer(text) if _LITERALS.fullmatch(text) else ():
+            yield _Literal(line, begin + it.start(), begin + it.end())
 
     def among(self, lines: Sequence[str], bodies: Sequence[Body]) -> list[Body]:
         """Those of a file's bodies that have such a literal. Each line is looked at once, and one that may have some
@@ -59,19 +75,21 @@ class FalseCopies:
         }
         return [body for body in bodies if holds_any(found[body.found["indent"]], body.begin, body.end)]
 
-    def _wanted(self, body: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    def _compared(self, body: Sequence[str]) -> Iterator[tuple[int, Sequence[tuple[int, str]]]]:
         for number, line in enumerate(body):
-            found = self.wanted(line.rstrip()) if len(line) < 240 else None
-            if found and _LITERALS.fullmatch(found[1]):
-                yield number, *found
+            if found := self.compared(line.rstrip()) if len(line) < 240 else ():
+                yield number, found
 
     def made(self, found: re.Match[str], body: Sequence[str], order: Random, draw: Random) -> Sequence[str] | None:
-        """The copy's lines, always as many; None where there is no literal. `order` chooses the place, and `draw` the
-        value."""
-        places = self.places(body)
-        if not places:
+        """The copy's lines, always as many; None where no literal is sure to make it false. `order` chooses the place,
+        and `draw` the value, which is another one in each run."""
+        places, sure = self.places(body), self._sure(body)
+        if not places or not sure:
             return None
+        # Places of before stay as they were, as far as they can.
         place = order.choice(places)
+        if place not in sure:
+            place = order.choice(sure)
         line = body[place.line]
         changed = f"{line[: place.begin]}{other_value(line[place.begin : place.end], draw)}{line[place.end :]}"
         return self.around(found, [*body[: place.line], changed, *body[place.line + 1 :]])
@@ -106,33 +124,30 @@ _COMPARED = (
 )
 
 
-def _at_end(asserted: str) -> Callable[[str], tuple[int, str] | None]:
+def _at_end(asserted: str) -> Callable[[str], Sequence[tuple[int, str]]]:
     """What a line's group ``wanted`` holds, which ends the line: perhaps the last part of a value, or a message."""
     form = re.compile(asserted)
 
-    def wanted(line: str) -> tuple[int, str] | None:
+    def compared(line: str) -> Sequence[tuple[int, str]]:
         found = form.fullmatch(line)
-        return (found.start("wanted"), found["wanted"]) if found else None
+        return [(found.start("wanted"), found["wanted"])] if found else []
 
-    return wanted
+    return compared
 
 
-def _compared(asserted: str, quotes: str) -> Callable[[str], tuple[int, str] | None]:
-    """The argument that a value is compared with: of a call that begins as `asserted`, up to its parenthesis, the
-    second one, and the first where that has a group ``expected`` for the value. Arguments behind it are messages.
-    `quotes` begin texts."""
+def _compared(asserted: str, quotes: str) -> Callable[[str], Sequence[tuple[int, str]]]:
+    """The arguments that are compared: of a call that begins as `asserted`, up to its parenthesis, the second one and
+    the first, and the first alone where that has a group ``expected`` for the value. Arguments behind these are
+    messages. `quotes` begin texts."""
     form = re.compile(asserted)
 
-    def wanted(line: str) -> tuple[int, str] | None:
+    def compared(line: str) -> Sequence[tuple[int, str]]:
         found = form.match(line)
         parts = arguments(line, found.end(), quotes) if found else ()
-        number = 0 if found and found.groupdict().get("expected") else 1
-        if len(parts) <= number:
-            return None
-        begin, end = parts[number]
-        return begin, line[begin:end]
+        last = 0 if found and found.groupdict().get("expected") else 1
+        return [(begin, line[begin:end]) for begin, end in reversed(parts[: last + 1])] if len(parts) > last else []
 
-    return wanted
+    return compared
 
 
 def arguments(line: str, begin: int, quotes: str) -> list[tuple[int, int]]:
