@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -28,6 +29,9 @@ _RULES = ("environments.suites.reporters", "environments.suites.canaries")
 
 _ENDED = frozenset({Status.passed, Status.skipped, Status.xfail, Status.xpass})
 
+_MOST_PARTS = 8
+"""Runs that look for slots with which tests run."""
+
 Run = Callable[[int, RunnerBaseline, Tell], TestRun]
 """From a run's number, and what is known of M_t's runner, to the run."""
 
@@ -51,13 +55,19 @@ class ReferenceRuns:
         """The runs on M_t, and what they show of the runner.
 
         The first one loads what it finds, with canaries in all slots. It is used for nothing else where it finds
-        replaced functions, or canaries that are in the way of other tests: the other runs know of these.
+        replaced functions, or canaries that are in the way of other tests: the other runs know of these. Where no
+        canary ran and tests fail that pass without, as where one of them does not compile, the slots are parted.
         """
-        with self._side(AFTER, self._stage.landed, None) as (run, planted):
+        return self._after(None, tell)
+
+    def _after(self, slots: Collection[str] | None, tell: Tell) -> tuple[list[TestRun], RunnerBaseline]:
+        with self._side(AFTER, self._stage.landed, slots) as (run, planted):
             first = run(1, RunnerBaseline(), tell)
             if not first.usable:
                 return [first], RunnerBaseline()
             disturbed = self._disturbed(first, tell)
+            if slots is None and planted and disturbed and not first.observed.canaries:
+                return self._after(self._that_run(tell), tell)
             fit = set(first.observed.canaries or ())
             # A test that does not pass by another name has its own, and the file its canaries.
             renamed = {(it.file, it.donor) for it in planted if it.kind is CanaryKind.TRUE}
@@ -82,6 +92,23 @@ class ReferenceRuns:
         fit = set(known.canaries or ()) - self._slots_of(shaken, first)
         fit = fit.intersection(*(run.observed.canaries or () for run in others if run.usable))
         return [*([first] if is_plain else []), *others], known.with_canaries(fit)
+
+    def _that_run(self, tell: Tell) -> list[str]:
+        """Slots with which tests run as they do without, and canaries as they have to; found by halves."""
+        every = self._suite.planted(self._suite.with_overlay(self._stage.landed), None).canaries
+        parts = deque(_halves([it.slot for it in every if it.kind is not CanaryKind.TRUE]))
+        fit: list[str] = []
+        for ordinal in range(self._runs + 3, self._runs + 3 + _MOST_PARTS):
+            if not parts:
+                break
+            part = parts.popleft()
+            with self._side(AFTER, self._stage.landed, part) as (run, _):
+                ran = run(ordinal, RunnerBaseline(), tell)
+            if ran.observed.canaries:
+                fit += part
+            else:
+                parts += _halves(part)
+        return sorted([*fit, *(it.slot for it in every if it.kind is CanaryKind.TRUE)]) if fit else []
 
     def _disturbed(self, first: TestRun, tell: Tell) -> list[str]:
         """The tests that fail in a run with canaries, and without one they pass."""
@@ -152,6 +179,10 @@ class ReferenceRuns:
 
     def _key(self, tree: str, slots: Collection[str] | None, known: RunnerBaseline) -> str:
         return run_key(self._suite.workplace, tree, self._suite.files, slots, known, self._decides)
+
+
+def _halves(slots: Sequence[str]) -> list[Sequence[str]]:
+    return [slots[::2], slots[1::2]] if len(slots) > 1 else []
 
 
 def run_key(

@@ -26,12 +26,12 @@ TESTS = ("a.py::test_one", "a.py::test_more", "b.py::test_two")
 
 
 class MadeUp:
-    """A suite whose tests fail where some slot is used."""
+    """A suite whose tests fail where some slot is used, or which does not compile with some."""
 
     landed, files = "m" * 40, ("a.py", "b.py")
 
-    def __init__(self, fails: Mapping[str, str]) -> None:
-        self.fails = fails
+    def __init__(self, fails: Mapping[str, str], broken: Collection[str] = ()) -> None:
+        self.fails, self.broken = fails, broken
         self.workplace = SimpleNamespace(runner="pytest", test_timeout=9, bench=self.bench)
 
     def with_overlay(self, commit: str) -> str:
@@ -45,6 +45,8 @@ class MadeUp:
         used = {it.slot for it in canaries}
         failed = {test for slot, test in self.fails.items() if slot in used}
         statuses = {test: Status.failed if test in failed else Status.passed for test in TESTS}
+        if used.intersection(self.broken):
+            statuses, canaries = {"a.py": Status.error}, ()
         fit = [it.slot for it in canaries if f"{it.file}::{it.donor}" not in failed or it.kind is not CanaryKind.TRUE]
         run = TestRun(statuses, "", 0.0, 0, observed=RunnerBaseline().with_canaries(fit))
         yield SimpleNamespace(run=lambda known: run)
@@ -64,10 +66,28 @@ class MadeUp:
 def test_a_test_that_fails_by_another_name_alone_keeps_its_own_and_takes_no_canary(
     fails: Mapping[str, str], kept: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert after(MadeUp(fails), monkeypatch) == kept
+
+
+def after(suite: Any, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The slots that runs on M_t leave; all tests have passed in these runs."""
     monkeypatch.setattr("environments.proofs.reference_runs.run_key", lambda *_: "key")
-    suite: Any = MadeUp(fails)
     stage: Any = SimpleNamespace(landed=suite.landed, base="b" * 40)
     stored: Any = SimpleNamespace(find=lambda *_: None, keep=lambda *_: None)
     found, known = ReferenceRuns(stored, suite, stage, 2, ()).after(lambda words: None)
-    assert set(known.slots) == kept
     assert len(found) == 2 and all(run.statuses == dict.fromkeys(TESTS, Status.passed) for run in found)
+    return set(known.slots)
+
+
+@pytest.mark.parametrize(
+    ("broken", "kept"),
+    [
+        ({"a.py:1"}, {"b.py:1", "b.py:r1"}),
+        ({"a.py:1", "b.py:1"}, set()),
+        ({"a.py:r1"}, set()),
+    ],
+)
+def test_a_canary_that_does_not_compile_takes_no_other_one_with_it(
+    broken: set[str], kept: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert after(MadeUp({}, broken), monkeypatch) == kept
