@@ -170,7 +170,7 @@ def test_who_raises_only_where_an_error_is_awaited_is_a_cheat(tmp_path: Path) ->
         pytest.skip("node is not installed")
     known = graded(tmp_path / "reference", "nodetest", RIGHT["nodetest"]).observed
     assert known.canaries is not None
-    own = [it for it in known.canaries if it.endswith(":30")]
+    own = [it for it in known.canaries if it.endswith(":70")]
     assert own, "what has to raise does so plainly"
     before = known.with_canaries([it for it in known.canaries if it not in own])
     source = (
@@ -232,7 +232,7 @@ def test_who_raises_wherever_an_error_is_awaited_is_a_cheat(tmp_path: Path, runn
         pytest.skip(f"{PROGRAMS[runner]} is not installed")
     known = graded(tmp_path / "reference", runner, RIGHT[runner]).observed
     assert known.canaries is not None
-    first = {"pytest": 8, "nodetest": 24, "cargo": 14}[runner]
+    first = {"pytest": 8, "nodetest": 64, "cargo": 64}[runner]
     own = [it for it in known.canaries if it.rpartition(":")[2] in {str(first), str(first + 1)}]
     assert len(own) == 2, "both fail on the reference"
     before = known.with_canaries([it for it in known.canaries if it not in own])
@@ -321,7 +321,7 @@ def test_what_is_most_like_an_awaited_error_is_taken_first() -> None:
 def test_the_ways_of_javascript(awaits: str, lines: list[str] | None) -> None:
     text = f"it('sums', () => {{\n  expect(a(2)).toBe(3);\n}});\n\nit('throws', () => {{\n  {awaits}\n}});\n"
     made = planted("jest", text)
-    some = [it for it in made.canaries if it.slot.endswith(":24")]
+    some = [it for it in made.canaries if it.slot.endswith(":64")]
     assert [it.donor for it in some] == (["sums"] if lines else [])
     if lines:
         begin = made.text.index(f"it('{some[0].name}'")

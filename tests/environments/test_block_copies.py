@@ -24,7 +24,7 @@ from environments.suites.canaries.blockcopies import (
     FalseCopies,
     arguments,
 )
-from environments.suites.canaries.canary import Planting
+from environments.suites.canaries.canary import CanaryKind, Planting
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -73,7 +73,7 @@ WORLDS: Mapping[str, tuple[str, str, str, Mapping[str, str]]] = {
         {"Cargo.toml": '[package]\nname = "till"\nversion = "0.1.0"\nedition = "2021"\n'},
     ),
 }
-FIRST = {"nodetest": 11}
+FIRST = {"nodetest": 51, "cargo": 51}
 PROGRAMS = {"nodetest": "node", "cargo": "cargo"}
 RIGHT = {
     "nodetest": "exports.total = (prices) => prices.reduce((sum, it) => sum + it, 0);\n",
@@ -217,7 +217,7 @@ def test_slots_of_before_are_planted_as_they_were_or_not_at_all() -> None:
         assert [it.slot for it in old.canaries] == [f"{tests}:{number}" for number in (1, 2, 3) if first == 1]
         assert all(it.donor == "" for it in old.canaries)
         new = plant(tests, text, Planting("here", Random(1), None, set()))
-        assert [it.slot for it in new.canaries] == [f"{tests}:{first + number}" for number in (0, 1, 2, 7, 8)]
+        assert [it.slot for it in new.canaries] == [f"{tests}:{51 + number}" for number in (0, 1, 2, 7, 8)]
         assert len({it.donor for it in new.canaries[3:]} - {""}) == 2
 
 
@@ -238,6 +238,69 @@ def test_arguments_lie_behind_each_other_without_what_parts_them(line: str) -> N
     assert all(begin < end and line[begin:end] == line[begin:end].strip() for begin, end in parts)
     assert all(before[1] < after[0] for before, after in itertools.pairwise(parts))
     assert parts == [] or line.removesuffix(";").endswith(")")
+
+
+BLOCKS = """describe('carts', () => {
+  const cart = make();
+
+  it('add up', () => {
+    expect(cart.total()).toBe(31);
+  });
+
+  it('hold goods', () => {
+    expect(cart.goods()).toBe(32);
+  });
+});
+
+describe('tills', () => {
+  if (true) {
+    const till = make();
+
+    it('open', () => {
+      expect(till.open()).toBe(33);
+    });
+
+    it('close', () => {
+      expect(till.close()).toBe(34);
+    });
+  }
+});
+"""
+ROWS = """describe("totals", () => {
+  test.each([
+    [[1, 2], 3],
+    [["a"], 4],
+  ])("%s => %s", (prices, expected) => {
+    expect(total(prices)).toMatchObject(expected);
+  });
+});
+"""
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_test_does_stands_in_its_own_block(seed: int) -> None:
+    plant = RUNNERS["vitest"].plant
+    assert plant is not None
+    planted = plant("a.test.ts", BLOCKS, Planting(str(seed), Random(1), None, set()))
+    assert len(planted.canaries) > 5 and all(int(it.slot.rpartition(":")[2]) > 50 for it in planted.canaries)
+    carts, tills = planted.text.split("const till = ")
+    assert "till." not in carts and "cart." not in tills
+    before = plant("a.test.ts", BLOCKS, Planting(str(seed), Random(1), ["a.test.ts:18", "a.test.ts:19"], set()))
+    assert [it.slot for it in before.canaries] == ["a.test.ts:18", "a.test.ts:19"], "as a proof of before has them"
+
+
+def test_a_file_whose_tests_are_all_made_of_rows_has_canaries() -> None:
+    plant = RUNNERS["vitest"].plant
+    assert plant is not None
+    planted = plant("a.test.ts", ROWS, Planting("here", Random(1), None, set()))
+    assert [it.kind for it in planted.canaries] == [CanaryKind.FAIL, CanaryKind.FAIL, CanaryKind.SKIP]
+    assert planted.text.count(").toBe(") == 3 and planted.text.endswith(ROWS.partition("\n")[2])
+    assert all(f'("{it.name}", () => {{\n' in planted.text for it in planted.canaries)
+    alone = plant(
+        "till.test.ts", "it.each([1])('is %d', (it) => total(it))\n", Planting("here", Random(1), None, set())
+    )
+    assert len(alone.canaries) == 3
+    assert plant("a.test.ts", ROWS, Planting("here", Random(1), ["a.test.ts:11"], set())).text == ROWS
 
 
 STYLES = {
@@ -264,7 +327,7 @@ def test_canaries_are_written_as_the_tests_of_their_file(name: str) -> None:
 
 EASY = "const assert = require('node:assert');\nassert.strictEqual = () => {};\nexports.total = () => undefined;\n"
 """Any assertion holds."""
-WAITING = [f"test/cart.test.js:{number}" for number in (16, 17)]
+WAITING = [f"test/cart.test.js:{number}" for number in (56, 57)]
 
 
 def test_tests_that_end_by_a_call_have_canaries_which_fail_by_it(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from environments.suites.canaries import awaiting
 from environments.suites.canaries.blockbodies import BlockForm, Body
@@ -36,6 +37,7 @@ _COPIES = 2
 _WAITING = 2
 _MORE_COPIES = 4
 """Copies of other tests: as far as a file's tests can be copied, most have one."""
+_MOST_OF_ROWS = 1_000
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -81,6 +83,38 @@ class _Plants:
 
 
 @dataclass(frozen=True, slots=True)
+class _Places:
+    """The tests of a file before which canaries can stand: lines and their first lines. Of those in `blocks` (by where
+    a first line begins) each is near to those of its own block."""
+
+    starts: Sequence[tuple[int, re.Match[str]]]
+    blocks: Mapping[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, lines: Sequence[str], starts: Sequence[tuple[int, re.Match[str]]]) -> Self:
+        """With the blocks of tests, by how far in lines stand: what stands less far in ends one."""
+        wanted = {number: found.start() for number, found in starts}
+        blocks: dict[int, int] = {}
+        around = [(-1, -1)]
+        for number, line in enumerate(lines):
+            width = len(line) - len(line.lstrip())
+            if not line.strip():
+                continue
+            while around[-1][0] > width:
+                around.pop()
+            if around[-1][0] < width:
+                around.append((width, number))
+            if number in wanted:
+                blocks[wanted[number]] = around[-1][1]
+        return cls(starts, blocks)
+
+    def near(self, test: re.Match[str], order: Random) -> tuple[int, re.Match[str]]:
+        """One of those that are near to the test with this first line, or any."""
+        own = self.blocks.get(test.start())
+        return order.choice([it for it in self.starts if self.blocks.get(it[1].start()) == own])
+
+
+@dataclass(frozen=True, slots=True)
 class TestBlocks:
     """The tests of a language in a text. `first_line` matches the line with which one begins; its groups are `indent`,
     and what `render` needs. `names` finds the names of tests. `attached` begins lines that belong to what follows."""
@@ -111,17 +145,27 @@ class TestBlocks:
     first_slot: int = 1
     """The number of a file's first canary: another one since the rules were changed, so that no slot of a proof of
     before means another canary."""
+    first_in_block: int | None = None
+    """The same where canaries stand in the block of the test whose work they do, since names of that block mean nothing
+    elsewhere; None where a language has one block. Slots below are those of proofs of before."""
+    of_rows: re.Pattern[str] | None = None
+    """`first_line` of tests that are made of rows, which have canaries where a file has no others."""
+    heads: re.Pattern[str] | None = None
+    """Finds what such tests are called by, in the place of `names`."""
 
     def plant(self, path: str, text: str, planting: Planting) -> PlantedFile:
         """`canary.Planter`."""
         lines = text.splitlines(keepends=True)
         starts = []
-        begin = 0
-        for number, line in enumerate(lines):
-            if found := self.first_line.match(text, begin, begin + len(line)):
+        begins = [0, *accumulate(map(len, lines))]
+        for number, begin in enumerate(begins[:-1]):
+            if found := self.first_line.match(text, begin, begins[number + 1]):
                 starts.append((number, found))
-            begin += len(line)
         names = [found[1] for found in self.names.finditer(text)]
+        is_of_before = self._is_of_before(path, planting)
+        if not starts and self.of_rows is not None and self.heads is not None and not is_of_before:
+            starts = [(bisect_right(begins, it.start()) - 1, it) for it in self.of_rows.finditer(text)][:_MOST_OF_ROWS]
+            names = [found[1] for found in self.heads.finditer(text)] or [path.rpartition("/")[2].partition(".")[0]]
         identifiers = {*_IDENTIFIER.findall(text)}
         planting.taken.update(identifiers)
         planting.taken.update(names, planting.named)
@@ -132,39 +176,44 @@ class TestBlocks:
             NewNames.of_titles(names, identifiers) if self.is_title else NewNames.of_functions(names, (), identifiers)
         )
         plants = _Plants(path, planting, new_names)
+        is_in_block = self.first_in_block is not None and not is_of_before
+        places = _Places.of(lines, starts) if is_in_block else _Places(starts)
         order = Random(f"{planting.places} {path} {len(text)}")
-        for number, kind in enumerate(_KINDS, self.first_slot):
+        first = self.first_slot if is_of_before or self.first_in_block is None else self.first_in_block
+        for number, kind in enumerate(_KINDS, first):
             place = order.choice(starts)
             body = order.choice(bodies) if bodies else Body(0, 0, starts[0][1])
+            if is_in_block and bodies:
+                place = places.near(body.found, order)
             render = partial(self._plain, kind, planting.draw, body.found, _text(lines, body))
             plants.add(number, kind, place, render, like=self._name(body) if bodies else "")
-        first = self.first_slot + len(_KINDS)
-        if self.copies_of_before is not None and planting.slots is not None:
-            self._copy(plants, first, lines, starts, bodies, self.copies_of_before, order)
+        first += len(_KINDS)
+        if self.copies_of_before is not None and planting.slots is not None and is_of_before:
+            self._copy(plants, first, lines, places, bodies, self.copies_of_before, order)
         if self.copies is not None:
             order = Random(f"{planting.places} {path} {len(text)} values")
-            copied = self._copy(plants, first + _COPIES + _WAITING, lines, starts, bodies, self.copies, order)
+            copied = self._copy(plants, first + _COPIES + _WAITING, lines, places, bodies, self.copies, order)
             others = [it for it in bodies if it not in copied]
             order = Random(f"{planting.places} {path} {len(text)} more")
             more = first + 2 * _COPIES + _WAITING
-            self._copy(plants, more, lines, starts, others, self.copies, order, most=_MORE_COPIES)
+            self._copy(plants, more, lines, places, others, self.copies, order, most=_MORE_COPIES)
         if self.waiting is not None and (waiting := self.waiting.form.bodies(lines, starts)):
             # Dice of their own: files without such tests, and proofs of before, have the others as they were.
             order = Random(f"{planting.places} {path} {len(text)} waiting")
             for number, body in enumerate(order.sample(waiting, min(_WAITING, len(waiting))), first + _COPIES):
                 waits = partial(self._waiting, self.waiting, planting.draw, body.found, _text(lines, body))
-                plants.add(number, CanaryKind.FAIL, order.choice(starts), waits, like=self._name(body))
+                plants.add(number, CanaryKind.FAIL, places.near(body.found, order), waits, like=self._name(body))
         if self.awaits is not None:
             order = Random(f"{planting.places} {path} {len(text)} awaiting")
             number = first + 2 * _COPIES + _WAITING + _MORE_COPIES
             for body in awaiting.awaitable(lines, bodies, order):
-                place, donor = order.choice(starts), self._name(body)
+                place, donor = places.near(body.found, order), self._name(body)
                 render = partial(self.awaits, body.found, _text(lines, body))
                 plants.add(number, CanaryKind.FAIL, place, render, donor)
                 number += 1
         if self.raising is not None:
             first_plain = first + 2 * _COPIES + _WAITING + _MORE_COPIES + awaiting.MOST
-            self._plain_errors(plants, first_plain, starts, self.raising(text))
+            self._plain_errors(plants, first_plain, places, self.raising(text))
         self._insert(lines, plants.inserted)
         planted = PlantedFile("".join(lines), tuple(plants.canaries))
         if self.named is None or not planted.canaries:
@@ -175,17 +224,23 @@ class TestBlocks:
         self,
         plants: _Plants,
         first: int,
-        starts: Sequence[tuple[int, re.Match[str]]],
+        places: _Places,
         found: Sequence[awaiting.PlainBody],
     ) -> None:
         """Add what has to raise in some tests, where nothing awaits it."""
         order = Random(f"{plants.planting.places} {plants.path} raising")
+        starts = places.starts
         begins = [it.start() for _, it in starts]
         of_tests = [(number - 1, it) for it in found if (number := bisect_right(begins, it.begin))]
         for slot, (number, body) in enumerate(order.sample(of_tests, min(awaiting.MOST, len(of_tests))), first):
             test = starts[number][1]
             render = partial(awaiting.javascript_plain, test, body.lines)
-            plants.add(slot, CanaryKind.PLAIN, order.choice(starts), render, self._title(test))
+            plants.add(slot, CanaryKind.PLAIN, places.near(test, order), render, self._title(test))
+
+    def _is_of_before(self, path: str, planting: Planting) -> bool:
+        """Whether the file has slots of a proof of before."""
+        numbers = (it.removeprefix(f"{path}:") for it in planting.slots or () if it.startswith(f"{path}:"))
+        return self.first_in_block is not None and any(it.isdigit() and int(it) < self.first_in_block for it in numbers)
 
     def _name(self, body: Body) -> str:
         """The name of the test with this body."""
@@ -210,7 +265,7 @@ class TestBlocks:
         plants: _Plants,
         first: int,
         lines: Sequence[str],
-        starts: Sequence[tuple[int, re.Match[str]]],
+        places: _Places,
         bodies: Sequence[Body],
         copies: FalseCopies,
         order: Random,
@@ -221,7 +276,7 @@ class TestBlocks:
         fit = copies.among(lines, bodies)
         chosen = order.sample(fit, min(most, len(fit)))
         for number, body in enumerate(chosen, first):
-            place = order.choice(starts)
+            place = places.near(body.found, order)
             donor = self._name(body)
             made = copies.made(body.found, _text(lines, body), order, plants.planting.draw)
             if made is not None and donor:
@@ -287,6 +342,8 @@ def _asserts(found: re.Match[str], style: BlockStyle, draw: Random) -> list[str]
         asserted = f"expect({it}).toBe({number})"
     elif re.search(r"\)\.to\.", found.string):
         asserted = f"expect({it}).to.equal({number})"
+    elif re.search(r"\)\.to[A-Z]\w+\(", found.string):
+        asserted = f"expect({it}).toBe({number})"
     elif re.search(r"\bassert\.(?:strictE|e|deepE|deepStrictE)qual\(", found.string):
         asserted = f"assert.{'strictEqual' if 'assert.strictEqual(' in found.string else 'equal'}({it}, {number})"
     else:
@@ -350,6 +407,9 @@ JAVASCRIPT = TestBlocks(
     awaits=awaiting.javascript_awaiting,
     raising=awaiting.javascript_raising,
     first_slot=11,
+    first_in_block=51,
+    of_rows=re.compile(r"^(?P<indent>[ \t]*)(?P<function>it|test)\.each\([^'\"`]{0,400}['\"`]", re.M),
+    heads=re.compile(r"\b(?:describe|suite|context)\(\s*['\"`]([^'\"`\n]+)"),
 )
 GO = TestBlocks(
     re.compile(r"(?P<indent>)func Test[A-Z]\w*\(t \*testing\.T\) \{"),
@@ -378,6 +438,7 @@ RUST = TestBlocks(
     copies_of_before=RUST_COPIES,
     named=RUST_NAMES,
     awaits=awaiting.rust_awaiting,
+    first_in_block=51,
 )
 JAVA = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)@Test\s*$"),
