@@ -156,6 +156,9 @@ TABLES = {
     "for (const [a, b] of Object.entries({k: 'x'})) it(b, () => { t.is(g(b), a) })": [],
     "it.each([[1, 2, 'x'], [3, 4, 'y']])('%i and %i', (a, b, c) => { expect(f(a, b)).toBe(c) })": ["'x'", "'y'"],
     "it.each([[1, 'x']])('%i is %s', (a, b) => { expect(f(a)).toBe(b) })": [],
+    "it.each([['a', 'x'], ['b', 7], ['c', 'y\\n']])('%s is %s', (a, b) => { expect(f(a)).toBe(b) })": ["'x'", "7"],
+    "it.each([['a', ['x']]])('%s is %s', (a, b) => { expect(f(a)).toEqual(b) })": [],
+    "it.each([['a', 'x']])('$0 is %s', (a, b) => { expect(f(a)).toBe(b) })": [],
     "test.each([{a: 1, b: 'x'}])('of $a', ({ a, b }) => { expect(f(a)).toBe(b) })": ["'x'"],
     "test.each([{a: 1, b: 'x'}])('of $b', ({ a, b }) => { expect(f(a)).toBe(b) })": [],
     "test.each([{a: 1, b: 'x'}])('%j', (t) => { expect(f(t.a)).toBe(t.b) })": [],
@@ -235,6 +238,29 @@ def test_titles_of_tests_with_masks_are_others_unless_somebody_looks_at_them() -
     assert name not in masked(text, first=1).text, "another file of the same run"
     for other in (twice, text + "\nafterEach(() => log(expect.getState().currentTestName))"):
         assert not masked(other).shown and masked(other).literals
+
+
+ROWS = """test.each([
+  ['A', 'an a'],
+  ['B', 12],
+])('%s => %s', (letter, wanted) => { expect(name(letter)).toBe(wanted) })
+"""
+
+
+def test_where_a_title_shows_a_row_a_mask_there_has_a_name(tmp_path: Path) -> None:
+    made = mask_javascript(ROWS, Masking("/tmp/report", 3, lambda _: None))
+    assert sorted(made.shown.values()) == ["12", "an a"] and "an a" not in made.text and "12" not in made.text
+    calls = re.findall(r"_masked_named\((\d+), '(case [0-9a-f]{16})'\)", made.text)
+    assert [(number, made.shown[name]) for number, name in calls] == [("3", "an a"), ("4", "12")]
+    shows = f"const {{ format, inspect }} = require('util');\nconst it = _masked_named(3, '{calls[0][1]}');\n"
+    shows += "console.log([format('%s', it), String(it), inspect(it), it.inspect()].join());\n"
+    (tmp_path / "shows.js").write_text(shows + recorder("_masked", "", is_module=False))
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    ran = subprocess.run(["node", "shows.js"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == ",".join([calls[0][1]] * 4)
+    looking = mask_javascript(f"{ROWS}afterEach((it) => it.task.fullName)\n", Masking("/tmp/report", 0, lambda _: None))
+    assert looking.shown == {} and "an a" in looking.text
 
 
 def test_ids_of_no_title_that_is_written_are_of_the_tests_known_as_one() -> None:

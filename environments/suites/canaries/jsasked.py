@@ -69,6 +69,7 @@ _NO_STATEMENT = _words("( , [ = + - * / % ? . ?. ! & | ^ < > == === != !== <= >=
 _IMPRECISE = _words("? || ?? | & ^ , = => += -=")
 """Bind less than a comparison."""
 _CALLBACKS = _words("done cb callback next fn end")
+_SHOWN_AS_IT_IS = re.compile(r"0|[1-9][0-9]{0,14}")
 _LONGEST_CHAIN = 60
 """Members and calls of a chain that are looked at."""
 _SAME_REGEX = re.compile(
@@ -78,13 +79,15 @@ _SAME_REGEX = re.compile(
 
 
 class AskedPlace(NamedTuple):
-    """A literal that is asked for, and what stands in its place, with ``{}`` for the mask's number and ``@`` for the
-    name of masks. A regular expression, and what has to be held, has a `literal` as Python writes it."""
+    """A literal that is asked for, and what stands in its place, with ``{}`` for the mask's number, ``{name}`` for what
+    the mask is called in titles, and ``@`` for the name of masks. A regular expression, and what has to be held, has a
+    `literal` as Python writes it. What a test's title shows of the literal is `titled`."""
 
     begin: int
     end: int
     text: str = "@({})"
     literal: str = ""
+    titled: str | None = None
 
 
 class TextEdit(NamedTuple):
@@ -653,8 +656,20 @@ class JsFile:
         if places := self._first_value(name, whole=whole and part.end == part.begin + 1):
             return JsAsked(places, name=name)
         column = self._tables.column(part)
-        found = [it for row in column.parts for it in self._values(row, whole=whole)] if column is not None else []
+        parts = column.parts if column is not None else ()
+        if column is not None and column.is_shown:
+            found = [it for row in parts if (it := self._titled(row)) is not None]
+        else:
+            found = [it for row in parts for it in self._values(row, whole=whole)]
         return JsAsked(found, column=column if found else None)
+
+    def _titled(self, part: TokenRange) -> AskedPlace | None:
+        """A literal that is all of a part, and that ``%s`` shows in a title as it is written."""
+        it = self._plain(part)
+        if it is None or not (_SHOWN_AS_IT_IS.fullmatch(it.text) if it.kind == "number" else "\\" not in it.text):
+            return None
+        titled = it.text if it.kind == "number" else it.text[1:-1]
+        return AskedPlace(it.begin, it.end, "@_named({}, '{name}')", "", titled)
 
     def _named(self, part: TokenRange) -> str:
         """The name that an assertion asks for, or asks for a member of."""

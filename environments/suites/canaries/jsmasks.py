@@ -8,7 +8,8 @@ replaced by that; then the file's own assertion compares. Where that is not poss
 jest and vitest.
 
 A title says in words what a test asks for, and a comment says why. A title that is written out, and that nobody looks
-at, is another one, of which nothing can be learnt, in a test that has masks; comments are left out.
+at, is another one, of which nothing can be learnt, in a test that has masks; comments are left out. Where a title shows
+what stands in a row, by ``%s``, a mask there has a name that it is called by.
 """
 
 from __future__ import annotations
@@ -51,22 +52,29 @@ def mask_javascript(text: str, masking: Masking) -> Masked:
     literals = {title: tuple(it.literal or text[it.begin : it.end] for it in places) for title, places in found.items()}
     number = masking.first
     masked: dict[int, int] = {}
+    are_known = bool(_LOOKS_AT_TITLES.search(text))
     for title, places in found.items():
         wanted = masking.places(title)
-        masked.update({it.begin: number + n for n, it in enumerate(places) if wanted is None or n in wanted})
+        for n, it in enumerate(places, number):
+            if (wanted is None or n - number in wanted) and not (are_known and it.titled is not None):
+                masked[it.begin] = n
         number += len(places)
     if not masked or number - masking.first > MOST_MASKS:
         return Masked(text, literals)
     name = _unused(text)
     edits: set[TextEdit] = set()
+    shown: dict[str, str] = {}
     for asked in (it for test in tests for it in test.asked):
         chosen = [it for it in asked.places if it.begin in masked]
-        edits.update(TextEdit(it.begin, it.end, it.text.replace("{}", str(masked[it.begin]))) for it in chosen)
+        for it in chosen:
+            own = _name_of(masking.report, masked[it.begin])
+            shown.update({own: it.titled} if it.titled is not None and masking.report else {})
+            made_there = it.text.replace("{}", str(masked[it.begin])).replace("{name}", own)
+            edits.add(TextEdit(it.begin, it.end, made_there))
         edits.update(asked.around if chosen else ())
     edits.update(chain.from_iterable(file.throwing()))
     edits.update(_without(it) for it in tokens.comments if not _SETS.search(it.text))
-    shown: dict[str, str] = {}
-    if masking.report and not _LOOKS_AT_TITLES.search(text):
+    if masking.report and not are_known:
         for edit, title in _other_titles(tests, masked, masking.report):
             edits.add(edit)
             shown[edit.text[1:-1]] = title
@@ -84,8 +92,13 @@ def _other_titles(tests: Sequence[JsTest], masked: Mapping[int, int], secret: st
     for test in tests:
         numbers = [masked[it.begin] for one in test.asked for it in one.places if it.begin in masked]
         if numbers and test.heading is not None and often[test.title] == 1:
-            quote, name = test.heading.text[0], sha256(f"{secret} {min(numbers)}".encode()).hexdigest()[:16]
-            yield TextEdit(test.heading.begin, test.heading.end, f"{quote}case {name}{quote}"), test.title
+            quote, name = test.heading.text[0], _name_of(secret, min(numbers))
+            yield TextEdit(test.heading.begin, test.heading.end, f"{quote}{name}{quote}"), test.title
+
+
+def _name_of(secret: str, number: int) -> str:
+    """What stands in a title for what a mask, or the first of several, hides."""
+    return f"case {sha256(f'{secret} {number}'.encode()).hexdigest()[:16]}"
 
 
 def _without(comment: JsToken) -> TextEdit:

@@ -19,6 +19,13 @@ function NAME(number, kind) {
     toAsymmetricMatcher: function () { return 'mask'; }
   };
 }
+function NAME_named(number, name) {
+  var it = NAME(number);
+  function said() { return name; }
+  it.toString = it.inspect = said;
+  it[Symbol.for('nodejs.util.inspect.custom')] = it[Symbol.for('chai/inspect')] = said;
+  return it;
+}
 function NAME_regexp(number, kind) {
   var it = new RegExp(''), mask = NAME(number, kind);
   it.test = function (value) {

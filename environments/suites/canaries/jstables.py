@@ -31,12 +31,13 @@ Path = tuple[str | int, ...]
 
 class JsColumn(NamedTuple):
     """A part of each row that a name stands for: what is written there, the tokens where the name means that, the name
-    and the key behind it (empty: it is the part itself)."""
+    and the key behind it (empty: it is the part itself), and whether the title of its test shows its text."""
 
     parts: tuple[TokenRange, ...]
     scope: TokenRange
     name: str
     key: str
+    is_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +118,11 @@ class JsTables:
             path = (*path, key)
         if walk.are_pairs and path[:1] != (1,):
             return None
-        if walk.title and self._is_shown(walk, path):
+        is_shown = bool(walk.title) and self._is_shown(walk, path)
+        if is_shown and (len(path) > 1 or {*_SHOWN.findall(walk.title)} != {"%s"} or "$" in walk.title):
             return None
         rows = (self._at(row, path[1:] if walk.are_pairs else path) for row in walk.rows)
-        return JsColumn(tuple(it for it in rows if it is not None), walk.scope, name, key)
+        return JsColumn(tuple(it for it in rows if it is not None), walk.scope, name, key, is_shown)
 
     def is_asked_alone(self, column: JsColumn, asked: Collection[int]) -> bool:
         """Whether the column is read by what is `asked` for (numbers of tokens) alone; other parts of a row may be
