@@ -328,6 +328,25 @@ def test_the_ways_of_javascript(awaits: str, lines: list[str] | None) -> None:
         assert made.text[begin:].splitlines()[1:4] == [lines[0], "    expect(a(2)).toBe(3);", lines[1]]
 
 
+@pytest.mark.parametrize(
+    ("before", "is_done"),
+    [
+        ("  const till = open(3);\n", True),
+        ("  const till = open(3);\n  expect(till.total()).toBe(7);\n", False),
+        ("  const till = open(3);\n  if (till) return;\n", False),
+        ("  const till = open(3);\n  [1].forEach(() => {\n", False),
+    ],
+)
+def test_what_has_to_raise_does_so_behind_what_its_test_does_before(before: str, is_done: bool) -> None:
+    text = f"it('closes', () => {{\n{before}  expect(() => till.close(12)).toThrow();\n"
+    text += "  });\n});\n" if before.endswith("=> {\n") else "});\n"
+    made = planted("jest", text)
+    plain = [it for it in made.canaries if it.kind is CanaryKind.PLAIN]
+    own = made.text[: made.text.index(text)]
+    assert [it.donor for it in plain] == ["closes"] and "  till.close(12)\n" in own
+    assert ("  const till = open(3);\n  till.close(12)\n" in own) is is_done
+
+
 def test_an_indentation_of_tabs_stays() -> None:
     text = "def test_it(self):\n\tself.assertRaises(E, b, 1)\n"
     (function,) = ast.parse(text).body

@@ -253,8 +253,9 @@ def _body_of(text: str, tokens: JsTokens, given: TokenRange) -> Sequence[str]:
     return lines if "".join(lines).strip() and not any("`" in line for line in lines) else ()
 
 
-def javascript_plain(found: re.Match[str], lines: Sequence[str], name: str) -> Sequence[str]:
-    """The lines of a canary that does what has to raise, plainly."""
+def javascript_plain(found: re.Match[str], lines: Sequence[str], until: Sequence[str], name: str) -> Sequence[str]:
+    """The lines of a canary that does what has to raise, plainly, behind what its test does `until` then."""
     style = BlockStyle.of(found)
     lines = [lines[0].strip()] if len(lines) == 1 else lines
-    return style.around(found["function"], name, [f"{style.indent}{line}" if line else line for line in lines])
+    plain = [f"{style.indent}{line}" if line else line for line in lines]
+    return style.around(found["function"], name, [*until, *plain])

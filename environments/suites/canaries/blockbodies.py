@@ -40,13 +40,13 @@ class BlockForm:
         return [
             Body(head + 1, end, found)
             for place, found in starts
-            if (head := self._head(lines, place)) is not None
+            if (head := self.head_of(lines, place)) is not None
             and (end := _next(ends.get(f"{found['indent']}{self.last}", ()), head + 1)) is not None
             and end > head + 1
             and not holds_any(leaving, head + 1, end)
         ]
 
-    def _head(self, lines: Sequence[str], place: int) -> int | None:
+    def head_of(self, lines: Sequence[str], place: int) -> int | None:
         """The head of the test that begins there; None where it has none, or more before it than its first line."""
         if place and lines[place - 1].strip().startswith(("#[", "@")):
             return None

@@ -30,6 +30,7 @@ from environments.suites.canaries.blocknames import JAVASCRIPT_NAMES, RUST_NAMES
 from environments.suites.canaries.blockstyle import BlockStyle
 from environments.suites.canaries.blockwaits import JAVASCRIPT_WAITING, WaitingTests
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
+from environments.suites.canaries.jstokens import tokens_of
 from environments.suites.canaries.names import REASONS, NewNames, new_word, unused_word
 
 _KINDS = (CanaryKind.FAIL, CanaryKind.FAIL, CanaryKind.SKIP)
@@ -39,6 +40,8 @@ _MORE_COPIES = 4
 """Copies of other tests: as far as a file's tests can be copied, most have one."""
 _MOST_OF_ROWS = 1_000
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_ASKS = re.compile(r"(?i)expect|assert|should|throw|\bt\.")
+"""A line of JavaScript that asks for something."""
 
 
 class _Inserted(NamedTuple):
@@ -213,7 +216,7 @@ class TestBlocks:
                 number += 1
         if self.raising is not None:
             first_plain = first + 2 * _COPIES + _WAITING + _MORE_COPIES + awaiting.MOST
-            self._plain_errors(plants, first_plain, places, self.raising(text))
+            self._plain_errors(plants, first_plain, lines, places, self.raising(text))
         self._insert(lines, plants.inserted)
         planted = PlantedFile("".join(lines), tuple(plants.canaries))
         if self.named is None or not planted.canaries:
@@ -224,18 +227,32 @@ class TestBlocks:
         self,
         plants: _Plants,
         first: int,
+        lines: Sequence[str],
         places: _Places,
         found: Sequence[awaiting.PlainBody],
     ) -> None:
-        """Add what has to raise in some tests, where nothing awaits it."""
+        """Add what has to raise in some tests, where nothing awaits it; not for a proof of before what a test does
+        until then."""
         order = Random(f"{plants.planting.places} {plants.path} raising")
         starts = places.starts
         begins = [it.start() for _, it in starts]
         of_tests = [(number - 1, it) for it in found if (number := bisect_right(begins, it.begin))]
         for slot, (number, body) in enumerate(order.sample(of_tests, min(awaiting.MOST, len(of_tests))), first):
-            test = starts[number][1]
-            render = partial(awaiting.javascript_plain, test, body.lines)
+            line, test = starts[number]
+            until = self._until(lines, line, test, body.begin) if places.blocks else ()
+            render = partial(awaiting.javascript_plain, test, body.lines, until)
             plants.add(slot, CanaryKind.PLAIN, places.near(test, order), render, self._title(test))
+
+    def _until(self, lines: Sequence[str], line: int, test: re.Match[str], end: int) -> Sequence[str]:
+        """What the test that begins in this line does until there; nothing where that cannot be told, or it asks for
+        something, which masks may hide."""
+        head = self.form.head_of(lines, line)
+        last = line + test.string.count("\n", test.start(), end)
+        if head is None or test.string[test.string.rfind("\n", 0, end) + 1 : end].strip():
+            return ()
+        until = _text(lines, Body(head + 1, last, test))
+        is_whole = tokens_of("\n".join(until)) is not None
+        return until if is_whole and not any(self.form.leaves.search(it) or _ASKS.search(it) for it in until) else ()
 
     def _is_of_before(self, path: str, planting: Planting) -> bool:
         """Whether the file has slots of a proof of before."""
