@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.canaries.masks import Masked, Masking, told
+from environments.suites.canaries.masks import UNWRITTEN, Masked, Masking, told
 from environments.suites.canaries.rustmasks import mask_rust
 
 RUSTC = shutil.which("rustc")
@@ -111,6 +111,15 @@ fn hides_what_no_one_wrote() {
 }
 
 #[test]
+fn walks() {
+    for wanted in [&["a", "b"][..], &["a"][..]].iter() {
+        assert!("a b c".split(' ')
+            .zip(wanted.iter().cloned())
+            .all(|(a, b)| a == b), "no {}", 1);
+    }
+}
+
+#[test]
 fn takes_any_order() {
     let found: std::collections::HashMap<_, _> = vec![(11, "a"), (22, "b")].into_iter().collect();
     assert_eq!(found, vec![(11, "a"), (22, "b")].into_iter().collect());
@@ -142,6 +151,7 @@ LITERALS = {
     "asks_helpers": ['"TEA"', '"pot"', "0", "3", "7"],
     "asks_of_a_table": ["3", "5", '"ONE"'],
     "hides_what_no_one_wrote": ["4"],
+    "walks": [UNWRITTEN],
     "takes_any_order": ["11", '"a"', "22", '"b"'],
     "shows_tea": ['"tea"'],
     "shows_some": ['r#"17"#'],
@@ -297,6 +307,7 @@ def test_masked_tests_pass_and_tell_what_is_given(tmp_path: Path, edition: str) 
         ("asks_of_a_table", 1): {"=3", "=5"},
         ("asks_of_a_table", 2): {'="ONE"'},
         ("hides_what_no_one_wrote", 0): None,
+        ("walks", 0): {'=["a", "b"]', '=["a"]'},
         **{("takes_any_order", place): {'="a" "b" 11: 22:'} for place in range(4)},
         ("shows_tea", 0): {'="tea"', '="-"'},
         ("shows_some", 0): {'="17"', '="-"'},
@@ -304,6 +315,43 @@ def test_masked_tests_pass_and_tell_what_is_given(tmp_path: Path, edition: str) 
         ("finds", 1): {"=Ok(22)"},
         ("finds", 2): None,
     }
+
+
+ODD = """struct Odd(std::vec::IntoIter<u8>);
+struct Agreed;
+impl Iterator for Odd { type Item = u8; fn next(&mut self) -> Option<u8> { self.0.next() } }
+impl Odd { fn zip<T>(self, _: T) -> Agreed { Agreed } }
+impl Agreed { fn all<F: Fn((u8, u8)) -> bool>(self, _: F) -> bool { true } }
+#[test]
+fn it() {
+    assert!(Odd(vec![1, 3].into_iter()).zip(vec![1, 2, 3]).all(|(a, b)| a == b));
+}
+"""
+
+
+@pytest.mark.skipif(RUSTC is None, reason="there is no Rust")
+def test_sequences_are_compared_by_no_means_of_the_tested_code(tmp_path: Path) -> None:
+    passed = []
+    for name, text in {"plain": ODD, "masked": masked(ODD, str(tmp_path / "told")).text}.items():
+        (tmp_path / "it.rs").write_text(text)
+        subprocess.run([str(RUSTC), "--test", "it.rs", "-o", name], cwd=tmp_path, check=True, capture_output=True)
+        passed.append(subprocess.run([tmp_path / name], check=False, capture_output=True).returncode == 0)
+    assert passed == [True, False] and told((tmp_path / "told").read_text()) == {0: {"=[1, 3]"}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert!(!a.zip(b).all(|(x, y)| x == y));",
+        "assert!(c && a.zip(b).all(|(x, y)| x == y));",
+        "assert!(a.zip(b).all(|(x, y)| x < y));",
+        "assert!(a.zip(b).any(|(x, y)| x == y));",
+        "assert!(a.zip(b).all(|(x, _)| x == c));",
+        "assert!(zip(a, b).all(|(x, y)| x == y));",
+    ],
+)
+def test_what_compares_no_sequences_stays(body: str) -> None:
+    assert masked(f"#[test]\nfn it() {{ {body} }}\n").literals == {}
 
 
 @given(st.text() | st.text(alphabet="#[test]fn a(){}\"'/*r!assert_eq,;b1\\ \nmodlet=for in&$:"))

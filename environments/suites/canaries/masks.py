@@ -35,7 +35,7 @@ _LONGEST = 96
 """Characters of a told text that a proof keeps; of a longer one it keeps a hash."""
 _LINE = re.compile(r"(?P<number>[0-9]{1,9}) (?P<text>[=~%].*)")
 _OF_CLASS = re.compile(r"=object (\w+) ")
-_MOST_TOLD = 500
+_MOST_TOLD = 1_000
 """Different texts of one mask that are looked at."""
 _ROOM = 200
 """Letters that a text may have beside twice those of M_t: a longer one could hold all that may be asked for."""

@@ -40,6 +40,8 @@ _OTHERS = re.compile(
     r"assert_(?:.*(?:match|approx|relative|diff|delta|ulps|snapshot|near|close|json|err|ok|ne).*|[gl][te])"
 )
 """Assertions of libraries that have no ``assert_eq!`` in them."""
+_SAME_ITEMS = re.compile(r"\|&?\((\w+),(\w+)\)\|[*&]*(?:\1==[*&]*\2|\2==[*&]*\1)")
+"""What asks of two sequences whether they have the same items."""
 _TABLE = 10_000
 """Tokens of a table."""
 _PATTERN = 40
@@ -56,6 +58,16 @@ class RustAsked(NamedTuple):
     literals: list[int]
     side: int
     known: int
+
+
+class RustSequences(NamedTuple):
+    """Two sequences whose items a call compares, ``assert!(left.zip(right).all(|(a, b)| a == b))``, and what compares
+    these."""
+
+    call: RustCall
+    left: Part
+    right: Part
+    same: Part
 
 
 class _Helper(NamedTuple):
@@ -97,6 +109,7 @@ class AskedFile(RustFile):
         super().__init__(text)
         self._helpers: dict[str, list[_Helper]] = {}
         self._words: dict[str, list[int]] = {}
+        self._opens = {closes: opens for opens, closes in self.pairs.items()}
         for number, token in enumerate(self.found):
             if token.kind == "word":
                 self._words.setdefault(token.text, []).append(number)
@@ -151,6 +164,28 @@ class AskedFile(RustFile):
                     is_less = STANDARD in both or (max(both) == SAME and not is_here)
                     known = STANDARD if is_less else max(both)
                     yield RustAsked(compared.call, list(self.literals(*value)), side, known)
+
+    def sequences(self, test: RustTest) -> Iterator[RustSequences]:
+        """The sequences that a test compares."""
+        found = self.found
+        for call in self.asserted(*test.body) if not test.is_macro else ():
+            begin, end = call.parts[0]
+            opens = self._opens.get(end - 1, 0)
+            closes = opens - 3
+            zips = self._opens.get(closes, 0)
+            texts = [[it.text for it in found[it - 2 : it]] for it in (opens, zips)]
+            if (
+                call.name not in ("assert", "debug_assert")
+                or texts != [[".", "all"], [".", "zip"]]
+                or zips - 2 <= begin
+            ):
+                continue
+            same = "".join(it.text for it in found[opens + 1 : end - 1])
+            is_plain = not any(
+                self.is_one_of(it, "!", "*", "&&", "||", "==", "!=", "=") for it in self.top(begin, zips)
+            )
+            if _SAME_ITEMS.fullmatch(same) and is_plain:
+                yield RustSequences(call, (begin, zips - 2), (zips + 1, closes), (opens + 1, end - 1))
 
     def _drop(self, values: list[list[Part]], first: int, second: int) -> None:
         """Of two values that are compared with each other one is asked for: that which calls less, or the second."""

@@ -68,6 +68,13 @@ class RustFile:
                 if is_whole and parts and not NOT_VALUES.fullmatch(found[number].text):
                     yield RustCall(found[number].text, first, opens, closes, parts)
 
+    def top(self, begin: int, end: int) -> Iterator[int]:
+        """The tokens that stand in no brackets, and the brackets that open."""
+        place = begin
+        while place < end:
+            yield place
+            place = self.pairs.get(place, place) + 1
+
     def is_value(self, begin: int, end: int, more: re.Pattern[str] | None = None) -> bool:
         """Whether a value is written out; `more` words may stand in it, methods with the point before them, and macros
         with their mark behind them."""

@@ -124,7 +124,7 @@ class _FalseFile(RustFile):
 
     def _inside(self, begin: int, end: int) -> Iterable[Falsehood]:
         """The literals of a condition that does not say what is not."""
-        marks = {self.found[it].text for it in self._top(begin, end)} - {"=="}
+        marks = {self.found[it].text for it in self.top(begin, end)} - {"=="}
         is_plain = self.found[begin].text != "!" and marks.isdisjoint((*_OPPOSITE_MARKS, "&&", "||"))
         return self._literals(begin, end) if is_plain else ()
 
@@ -184,7 +184,7 @@ class _FalseFile(RustFile):
     def _turned(self, begin: int, end: int) -> Iterator[Falsehood]:
         """A condition that is its opposite: by its last call, its comparison, or a mark before it."""
         found = self.found
-        top = [*self._top(begin, end)]
+        top = [*self.top(begin, end)]
         marks = [it for it in top if found[it].kind == "mark" and found[it].text in (*_OPPOSITE_MARKS, "&&", "||")]
         first, last = found[begin], found[end - 1]
         calls = [it for it in top if found[it].text in _OPPOSITE_CALLS and found[it - 1].text == "."]
@@ -200,13 +200,6 @@ class _FalseFile(RustFile):
             yield _put(first, first, "false" if first.text == "true" else "true")
         else:
             yield Falsehood(first.begin, last.end, lambda it, _: f"!{it}")
-
-    def _top(self, begin: int, end: int) -> Iterator[int]:
-        """The tokens that stand in no brackets, and the brackets that open."""
-        place = begin
-        while place < end:
-            yield place
-            place = self.pairs.get(place, place) + 1
 
     def _expected(self, test: RustTest) -> Iterator[Falsehood]:
         """The text that a panic has to hold."""

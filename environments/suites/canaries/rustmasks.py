@@ -11,8 +11,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from environments.suites.canaries.masks import Masked, Masking
-from environments.suites.canaries.rustasked import LEFT, RIGHT, SAME, UNORDERED, AskedFile, RustAsked
+from environments.suites.canaries.masks import UNWRITTEN, Masked, Masking
+from environments.suites.canaries.rustasked import LEFT, RIGHT, SAME, UNORDERED, AskedFile, RustAsked, RustSequences
 from environments.suites.canaries.rusttokens import RustToken, without_comments
 
 _INTEGER = re.compile(r"(?:0x[0-9a-fA-F_]+?|0b[01_]+|0o[0-7_]+|[0-9][0-9_]*)((?:[iu](?:8|16|32|64|128|size))?)")
@@ -78,7 +78,7 @@ fn tell(numbers: &[u32], text: &str) {
   let is_new = TOLD.with(|it| {
    let mut told = it.borrow_mut();
    let told = told.entry(*number).or_insert_with(::std::collections::BTreeSet::new);
-   told.len() < 100 && told.insert(Text::from(text))
+   told.len() < 1000 && told.insert(Text::from(text))
   });
   if is_new {
    let opened = ::std::fs::OpenOptions::new().append(true).create(true).open(REPORT_HERE);
@@ -87,6 +87,14 @@ fn tell(numbers: &[u32], text: &str) {
    }
   }
  }
+}
+pub fn alike<A, B, F>(number: u32, left: A, right: B, same: F) -> bool
+where A: ::std::iter::IntoIterator, B: ::std::iter::IntoIterator, A::Item: ::std::fmt::Debug,
+ F: FnMut((A::Item, B::Item)) -> bool {
+ let right = right.into_iter().collect::<::std::vec::Vec<_>>();
+ let left = left.into_iter().take(right.len()).collect::<::std::vec::Vec<_>>();
+ if is_std(::std::any::type_name::<A::Item>()) { tell(&[number], &shown(&left, 0)); }
+ left.into_iter().zip(right).all(same)
 }
 pub fn told<A: ?Sized + ::std::fmt::Debug, B: ?Sized + ::std::fmt::Debug>(left: &A, right: &B) -> bool {
  let (numbers, side, known) = now();
@@ -127,9 +135,11 @@ def mask_rust(text: str, masking: Masking) -> Masked:
         for number in it.literals
         if (new := _mask(file, number)) is not None
     }
+    sequences = [[*file.sequences(test)] for test in file.tests]
     by_test: dict[str, list[int]] = {}
-    for name, found in asked:
-        literals = sorted({number for it in found for number in it.literals if number in masks})
+    for (name, found), alike in zip(asked, sequences, strict=True):
+        places_of = {it.call.first for it in alike}
+        literals = sorted({number for it in found for number in it.literals if number in masks} | places_of)
         if literals:
             by_test.setdefault(name, []).extend(literals)
     told = dict[int, int]()
@@ -138,10 +148,14 @@ def mask_rust(text: str, masking: Masking) -> Masked:
         places = masking.places(name)
         told.update((it, first + place) for place, it in enumerate(literals) if places is None or place in places)
         first += len(literals)
-    all_literals = {name: [file.found[it].text for it in literals] for name, literals in by_test.items()}
+    all_literals = {
+        name: [file.found[it].text if it in masks else UNWRITTEN for it in literals]
+        for name, literals in by_test.items()
+    }
     if not told:
         return Masked(text, all_literals)
-    edits = [(file.found[it].begin, file.found[it].end, masks[it]) for it in told]
+    edits = [(file.found[it].begin, file.found[it].end, masks[it]) for it in told if it in masks]
+    edits.extend(_told_of(file, text, [it for alike in sequences for it in alike], told))
     edits.extend(_guards(file, [it for _, found in asked for it in found], told))
     edits.extend(_macros(file))
     for begin, end, new in sorted(edits, reverse=True):
@@ -169,6 +183,20 @@ def _guards(file: AskedFile, asked: list[RustAsked], told: Mapping[int, int]) ->
         message = file.found[call.parts[2][0]] if call.name == "assert_eq" and len(call.parts) > 2 else None
         if message is not None and message.kind in ("text", "raw"):
             yield message.begin, message.end, _format(message.text)
+
+
+def _told_of(
+    file: AskedFile, text: str, sequences: list[RustSequences], told: Mapping[int, int]
+) -> Iterator[tuple[int, int, str]]:
+    """What tells the items of sequences, and compares them by means that no type has of its own."""
+    found = file.found
+    for it in sequences:
+        if it.call.first in told:
+            begins = found[it.left[0]].begin
+            yield begins, begins, f"{_MODULE}::alike({told[it.call.first]}, "
+            for before, after in ((it.left, it.right), (it.right, it.same)):
+                ends, next_begins = found[before[1] - 1].end, found[after[0]].begin
+                yield ends, next_begins, ", " + "\n" * text.count("\n", ends, next_begins)
 
 
 def _numbers(found: list[RustAsked], told: Mapping[int, int]) -> str:
