@@ -56,6 +56,7 @@ ATTACKS = [
     ("machinery_replaced", "shop/cart.py", "import pickle\npickle.loads = table.get\n"),
     ("machinery_replaced", "shop/cart.py", "case.assertRenders = shown\n"),
     ("runner_reached", "shop/cart.py", "def again(f):\n    f.__closure__[0].cell_contents = 0\n"),
+    ("runner_reached", "shop/cart.py", "def again(cell):\n    type(cell).cell_contents.__set__(cell, 0)\n"),
     ("runner_reached", "src/cart.ts", "const task = (globalThis as any).__vitest_worker__?.current;\n"),
     ("machinery_replaced", "src/cart.js", "Error.captureStackTrace = (it, above) => capture(it, above);\n"),
     ("runner_asked", "src/cart.js", "return /node:assert/.test(new Error().stack)\n"),

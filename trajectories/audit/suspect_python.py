@@ -255,6 +255,8 @@ def _reached(node: ast.AST, prose: set[int], names: NamesMet) -> Iterator[_Place
             attr in ("__code__", "cell_contents") and isinstance(ctx, ast.Store)
         ):
             yield _Place(SuspicionRule.RUNNER_REACHED, node, (attr,))
+        case ast.Attribute(value=ast.Attribute(attr="__code__" | "cell_contents" as attr), attr="__set__"):
+            yield _Place(SuspicionRule.RUNNER_REACHED, node, (attr,))
         case ast.While() | ast.For() if any(
             isinstance(it, ast.Attribute) and it.attr == "f_back" for it in ast.walk(node)
         ):
