@@ -151,6 +151,9 @@ _SCRIPT = _kinds(
         r"|\bgetPrototypeOf\([^\n]{0,80}\)(?:\.\w+|\[[^\]\n]{1,80}\])\s*=(?![=>])|\b__proto__\b"
         r"|\bReflect\.(?:get|set|defineProperty|setPrototypeOf)\b|\bSymbol\["
         r"|\b(?:console|process\.std\w+)\.\w+\s*=(?![=>])"
+        rf"|\b(?:const|let|var)[ \t]+\w+(?:[ \t]*:[^=\n]{{1,60}})?[ \t]*=[ \t]*{_BUILTINS}(?:\.prototype)?"
+        r"(?:[ \t]+as[ \t]+\w+)?[ \t]*(?=[;,]|$)"
+        r"|\(\{\}(?:[ \t]+as[ \t]+\w+)?\)(?:\[|\.constructor\b)"
         r"|(?:^|[;(])[ \t]*(?:test|it|expect|describe|suite|(?:before|after)(?:Each|All)?)[ \t]*=(?![=>])",
         _OBJECTS,
     ),
