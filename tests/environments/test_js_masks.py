@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -242,16 +243,43 @@ def test_titles_of_tests_with_masks_are_others_unless_somebody_looks_at_them() -
 
 ROWS = """test.each([
   ['A', 'an a'],
-  ['B', 12],
+  ['B', 4711],
 ])('%s => %s', (letter, wanted) => { expect(name(letter)).toBe(wanted) })
 """
 
 
+TEXTS = [
+    "",
+    'a"b\\c',
+    "\b\t\n\f\r",
+    "\x00\x1f\x20\x7e\x7f\x80\x9f\xa0",
+    "\u2027\u2028\u2029\u202a",
+    "\ud7ff\ue000\uffff",
+    "😀é",
+]
+
+
+def test_texts_are_told_as_json_by_no_function_that_could_be_another(tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    taken = "JSON.stringify = String.prototype.replace = String.prototype.charCodeAt = Array.prototype.map = () => 'x'"
+    script = (
+        f"{taken};\nprocess.stdout.write([{','.join(f'_masked_quoted({json.dumps(it)})' for it in TEXTS)}].join('\\n'))"
+    )
+    (tmp_path / "told.js").write_text(script + recorder("_masked", "", is_module=False))
+    ran = subprocess.run(["node", "told.js"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    lines = ran.stdout.split("\n")
+    assert [json.loads(line) for line in lines] == TEXTS and not re.search(
+        r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "".join(lines)
+    )
+    assert lines[1:3] == ['"a\\"b\\\\c"', r'"\b\t\n\f\r"'] and r"\u2028\u2029" in lines[4]
+
+
 def test_where_a_title_shows_a_row_a_mask_there_has_a_name(tmp_path: Path) -> None:
     made = mask_javascript(ROWS, Masking("/tmp/report", 3, lambda _: None))
-    assert sorted(made.shown.values()) == ["12", "an a"] and "an a" not in made.text and "12" not in made.text
+    assert sorted(made.shown.values()) == ["4711", "an a"] and "an a" not in made.text and "4711" not in made.text
     calls = re.findall(r"_masked_named\((\d+), '(case [0-9a-f]{16})'\)", made.text)
-    assert [(number, made.shown[name]) for number, name in calls] == [("3", "an a"), ("4", "12")]
+    assert [(number, made.shown[name]) for number, name in calls] == [("3", "an a"), ("4", "4711")]
     shows = f"const {{ format, inspect }} = require('util');\nconst it = _masked_named(3, '{calls[0][1]}');\n"
     shows += "console.log([format('%s', it), String(it), inspect(it), it.inspect()].join());\n"
     (tmp_path / "shows.js").write_text(shows + recorder("_masked", "", is_module=False))

@@ -40,9 +40,31 @@ function NAME_regexp(number, kind) {
 function NAME_is_mask(it) {
   return it !== null && typeof it === 'object' && it.NAME === true;
 }
+function NAME_quoted(text) {
+  // As JSON has it, by syntax alone: the tested code may have put other functions in the place of any that there are.
+  var controls = 'CONTROLS', short = '\b\t\n\f\r"\\', words = 'btnfr"\\', hex = '0123456789abcdef', made = '"';
+  for (var at = 0; at < text.length; at += 1) {
+    var it = text[at], next = text[at + 1], place = 0, code = 0xfffd;
+    while (place < short.length && short[place] !== it) place += 1;
+    if (place < short.length) {
+      made += '\\' + words[place];
+    } else if (it >= '\ud800' && it <= '\udbff' && next >= '\udc00' && next <= '\udfff') {
+      made += it + next;
+      at += 1;
+    } else {
+      place = 0;
+      if (it < ' ' || it >= '\x7f') while (place < controls.length && controls[place] !== it) place += 1;
+      else place = controls.length;
+      if (place < controls.length) code = place < 32 ? place : place < 65 ? place + 95 : place + 8167;
+      if (place === controls.length && !(it >= '\ud800' && it <= '\udfff')) made += it;
+      else made += '\\u' + hex[code >> 12] + hex[code >> 8 & 15] + hex[code >> 4 & 15] + hex[code & 15];
+    }
+  }
+  return made + '"';
+}
 function NAME_whole(value, depth) {
   // The parts of plain lists and objects; others have no text of their own.
-  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'string') return NAME_quoted(value);
   var kept = NAME_kept();
   kept.seen = depth ? kept.seen + 1 : 0;
   if (typeof value === 'function' || typeof value === 'symbol' || depth > 40 || kept.seen > 20000) throw value;
@@ -55,27 +77,31 @@ function NAME_whole(value, depth) {
   return '{' + Object.keys(value).filter(function (key) {
     return value[key] !== undefined;
   }).sort().map(function (key) {
-    return JSON.stringify(key) + ':' + NAME_whole(value[key], depth + 1);
+    return NAME_quoted(key) + ':' + NAME_whole(value[key], depth + 1);
   }).join() + '}';
 }
 function NAME_text(value, kind) {
   if (kind !== '=' && value !== null && typeof value === 'object') {
     if (Array.isArray(value)) {
-      return JSON.stringify(value.slice(0, 1000).filter(function (it) {
-        return typeof it === 'string' || typeof it === 'number';
-      }));
+      var listed = '';
+      for (var at = 0; at < value.length && at < 1000; at += 1) {
+        var part = value[at];
+        if (typeof part === 'number') listed += ',' + (part - part === 0 ? part : null);
+        if (typeof part === 'string') listed += ',' + NAME_quoted(part);
+      }
+      return '[' + (listed && listed.substring(1)) + ']';
     }
     // Expressions are looked for in the text of an error, texts in its message.
-    if (kind === '%') value = String(value);
+    if (kind === '%') value = '' + value;
     else if (typeof value.message === 'string') value = value.message;
   }
-  if (typeof value === 'string') return JSON.stringify(value);
-  if (typeof value === 'bigint') return String(value) + 'n';
+  if (typeof value === 'string') return NAME_quoted(value);
+  if (typeof value === 'bigint') return value + 'n';
   if (value !== null && (typeof value === 'object' || typeof value === 'function')) {
     try { return NAME_whole(value, 0); } catch (error) { return '[object]'; }
   }
   // Equality that is not strict takes both.
-  return value === undefined ? 'null' : String(value);
+  return value === undefined ? 'null' : typeof value === 'symbol' ? '[symbol]' : '' + value;
 }
 function NAME_builtin(name) {
   if (typeof process !== 'undefined' && process.getBuiltinModule) return process.getBuiltinModule(name);
@@ -96,9 +122,7 @@ function NAME_is_plain(value) {
   return !kept.isProxy(value);
 }
 function NAME_tell(mask, value) {
-  var text = NAME_text(value, mask.kind).replace(/[\x7f-\x9f\u2028\u2029\n\r]/g, function (it) {
-    return '\\u' + ('0000' + it.charCodeAt(0).toString(16)).slice(-4);
-  });
+  var text = NAME_text(value, mask.kind);
   var kept = NAME_kept(), calls = kept.calls;
   try {
     if (!calls) {
@@ -191,11 +215,16 @@ function NAME_body(wanted) {
   return function (response) { NAME_put(wanted, response.body); };
 }
 """
+_CONTROLS = "".join(rf"\x{it:02x}" for it in (*range(0x20), *range(0x7F, 0xA0))) + r"\u2028\u2029"
 _IMPORT = "import * as NAME_fs from 'fs';\n"
 
 
 def recorder(name: str, report: str, *, is_module: bool) -> str:
     """The functions of masks; all that they need is declared, for tests may run before a file has ended."""
-    made = _RECORDER.replace("IMPORTED", "NAME_fs" if is_module else "null").replace("NAME", name)
+    made = (
+        _RECORDER.replace("CONTROLS", _CONTROLS)
+        .replace("IMPORTED", "NAME_fs" if is_module else "null")
+        .replace("NAME", name)
+    )
     imported = _IMPORT.replace("NAME", name) if is_module else ""
     return made.replace("REPORT", json.dumps(report)) + imported
