@@ -61,6 +61,7 @@ NEW = [
     ("objects", "src/cart.ts", "const bottom: any = Array.prototype as any;\n"),
     ("objects", "src/cart.ts", "const kinds = ({} as any).constructor;\n"),
     ("objects", "src/cart.js", "const kinds = ({})[first('Constructor')]\n"),
+    ("objects", "src/cart.js", "[].constructor.prototype.forEach = once\n"),
     ("programs", "src/cart.js", "const toLower = require('vm').runInNewContext(text)\n"),
     ("programs", "src/cart.js", "const run = [].constructor.constructor(text)\n"),
     ("split_words", "src/cart.ts", 'const kind = "asymmetric" + "Match";\n'),

@@ -153,7 +153,7 @@ _SCRIPT = _kinds(
         r"|\b(?:console|process\.std\w+)\.\w+\s*=(?![=>])"
         rf"|\b(?:const|let|var)[ \t]+\w+(?:[ \t]*:[^=\n]{{1,60}})?[ \t]*=[ \t]*{_BUILTINS}(?:\.prototype)?"
         r"(?:[ \t]+as[ \t]+\w+)?[ \t]*(?=[;,]|$)"
-        r"|\(\{\}(?:[ \t]+as[ \t]+\w+)?\)(?:\[|\.constructor\b)"
+        r"|\(\{\}(?:[ \t]+as[ \t]+\w+)?\)(?:\[|\.constructor\b)|(?:\[\]|''|\"\"|``)\)?\.constructor\b"
         r"|(?:^|[;(])[ \t]*(?:test|it|expect|describe|suite|(?:before|after)(?:Each|All)?)[ \t]*=(?![=>])",
         _OBJECTS,
     ),
