@@ -96,6 +96,10 @@ class DuelRuns:
         run = bench.run(tree, paths, timeout, fresh=True, files=given, named=named, masked=report)
         return RanSide.of(run, made)
 
+    def can_be_false(self, test: Test, seed: int) -> bool:
+        """Whether a seed makes the test another one."""
+        return test[1] in self._texts.falsified(test[0], {test: seed})[1]
+
     @property
     def runner(self) -> str:
         return self.suite.workplace.runner

@@ -125,6 +125,9 @@ def _by_seeds(
         asked = {test: found for test, found in tried.items() if seed in seeds or not fits[test]}
         if not asked:
             break
+        asked = {test: found for test, found in asked.items() if duel.can_be_false(test, seed)}
+        if not asked:
+            continue
         bench.ahead(_OF_SEED)
         fit = sorted(_fit(bench, duel, asked, seed, order, tell))
         side = Side(dict.fromkeys(fit, seed))

@@ -131,13 +131,23 @@ class ReferenceRuns:
 
     def before(self, known: RunnerBaseline, tell: Tell) -> tuple[list[TestRun], RunnerBaseline]:
         """The runs on B_t with the overlay, and what is known of the runner then: a canary that passes here, where
-        nobody cheats, would call honest work a cheat, and the stage has none."""
+        nobody cheats, would call honest work a cheat, and the stage has none; nor where no canary ran, and tests pass
+        without them, for then one of them does not compile here."""
         with self._side(BEFORE, self._stage.base, known.canaries) as (run, _):
             first = run(1, known, tell)
-            if not (first.cheats and known.canaries):
+            is_fine = not first.cheats and (first.observed.canaries or not self._passes_without(first, known, tell))
+            if is_fine or not known.canaries:
                 numbers = range(2, self._runs + 1) if first.usable else ()
                 return [first, *(run(number, known, tell) for number in numbers)], known
         return self.before(known.with_canaries(()), tell)
+
+    def _passes_without(self, first: TestRun, known: RunnerBaseline, tell: Tell) -> bool:
+        """Whether a test passes on B_t without canaries that does not pass in this run with some."""
+        if not (known.canaries and first.usable):
+            return False
+        with self._side(BEFORE, self._stage.base, ()) as (run, _):
+            plain = run(self._runs + 1, known.with_canaries(()), tell)
+        return any(it is Status.passed and first.statuses.get(test) is not it for test, it in plain.statuses.items())
 
     @contextmanager
     def _side(self, side: str, commit: str, slots: Collection[str] | None) -> Iterator[tuple[Run, tuple[Canary, ...]]]:

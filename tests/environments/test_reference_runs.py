@@ -30,8 +30,10 @@ class MadeUp:
 
     landed, files = "m" * 40, ("a.py", "b.py")
 
-    def __init__(self, fails: Mapping[str, str], broken: Collection[str] = ()) -> None:
-        self.fails, self.broken = fails, broken
+    base = "b" * 40
+
+    def __init__(self, fails: Mapping[str, str], broken: Collection[str] = (), where: str = landed) -> None:
+        self.fails, self.broken, self.where = fails, broken, where
         self.workplace = SimpleNamespace(runner="pytest", test_timeout=9, bench=self.bench)
 
     def with_overlay(self, commit: str) -> str:
@@ -45,7 +47,7 @@ class MadeUp:
         used = {it.slot for it in canaries}
         failed = {test for slot, test in self.fails.items() if slot in used}
         statuses = {test: Status.failed if test in failed else Status.passed for test in TESTS}
-        if used.intersection(self.broken):
+        if used.intersection(self.broken) and tree == self.where:
             statuses, canaries = {"a.py": Status.error}, ()
         fit = [it.slot for it in canaries if f"{it.file}::{it.donor}" not in failed or it.kind is not CanaryKind.TRUE]
         run = TestRun(statuses, "", 0.0, 0, observed=RunnerBaseline().with_canaries(fit))
@@ -69,12 +71,16 @@ def test_a_test_that_fails_by_another_name_alone_keeps_its_own_and_takes_no_cana
     assert after(MadeUp(fails), monkeypatch) == kept
 
 
+def reference_runs(suite: Any, monkeypatch: pytest.MonkeyPatch) -> ReferenceRuns:
+    monkeypatch.setattr("environments.proofs.reference_runs.run_key", lambda *_: "key")
+    stage: Any = SimpleNamespace(landed=suite.landed, base=suite.base)
+    stored: Any = SimpleNamespace(find=lambda *_: None, keep=lambda *_: None)
+    return ReferenceRuns(stored, suite, stage, 2, ())
+
+
 def after(suite: Any, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The slots that runs on M_t leave; all tests have passed in these runs."""
-    monkeypatch.setattr("environments.proofs.reference_runs.run_key", lambda *_: "key")
-    stage: Any = SimpleNamespace(landed=suite.landed, base="b" * 40)
-    stored: Any = SimpleNamespace(find=lambda *_: None, keep=lambda *_: None)
-    found, known = ReferenceRuns(stored, suite, stage, 2, ()).after(lambda words: None)
+    found, known = reference_runs(suite, monkeypatch).after(lambda words: None)
     assert len(found) == 2 and all(run.statuses == dict.fromkeys(TESTS, Status.passed) for run in found)
     return set(known.slots)
 
@@ -91,3 +97,15 @@ def test_a_canary_that_does_not_compile_takes_no_other_one_with_it(
     broken: set[str], kept: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert after(MadeUp({}, broken), monkeypatch) == kept
+
+
+def test_a_canary_that_does_not_compile_before_makes_no_test_fail_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tests of a file of TypeScript were F2P."""
+    suite: Any = MadeUp({}, {"a.py:1"}, MadeUp.base)
+    runs = reference_runs(suite, monkeypatch)
+    _, known = runs.after(lambda words: None)
+    found, known_before = runs.before(known, lambda words: None)
+    assert known.slots and known_before.slots == ()
+    assert len(found) == 2 and all(run.statuses == dict.fromkeys(TESTS, Status.passed) for run in found)
+    fine: Any = MadeUp({"a.py:1": "a.py::test_more"}, (), MadeUp.base)
+    assert reference_runs(fine, monkeypatch).before(known, lambda words: None)[1] == known
