@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ _RULES = ("environments.suites.reporters", "environments.suites.canaries")
 
 _ENDED = frozenset({Status.passed, Status.skipped, Status.xfail, Status.xpass})
 
+_COMPILED = re.compile(r"\.(?:[cm]?tsx?|rs|go|java|kt)$")
+"""Of a file's name: one part that does not compile is enough for none of it to run."""
 _MOST_PARTS = 8
 """Runs that look for slots with which tests run."""
 
@@ -142,8 +145,9 @@ class ReferenceRuns:
         return self.before(known.with_canaries(()), tell)
 
     def _passes_without(self, first: TestRun, known: RunnerBaseline, tell: Tell) -> bool:
-        """Whether a test passes on B_t without canaries that does not pass in this run with some."""
-        if not (known.canaries and first.usable):
+        """Whether a test passes on B_t without canaries that does not pass in this run with some; asked of languages
+        that are compiled."""
+        if not (known.canaries and first.usable and any(map(_COMPILED.search, self._suite.files))):
             return False
         with self._side(BEFORE, self._stage.base, ()) as (run, _):
             plain = run(self._runs + 1, known.with_canaries(()), tell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -102,6 +103,7 @@ def test_a_canary_that_does_not_compile_takes_no_other_one_with_it(
 def test_a_canary_that_does_not_compile_before_makes_no_test_fail_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """All tests of a file of TypeScript were F2P."""
     suite: Any = MadeUp({}, {"a.py:1"}, MadeUp.base)
+    monkeypatch.setattr("environments.proofs.reference_runs._COMPILED", re.compile("a"))
     runs = reference_runs(suite, monkeypatch)
     _, known = runs.after(lambda words: None)
     found, known_before = runs.before(known, lambda words: None)
