@@ -109,6 +109,10 @@ def in_turn(*parts: Part) -> Part:
     return lambda call: parts[min(call.number, len(parts)) - 1](call)
 
 
+_QUIET = 0.2
+"""Seconds."""
+
+
 class FakeEndpoint:
     """The endpoint, while its block is open. `calls` holds the calls that arrived, `bill` those that it charges for."""
 
@@ -119,6 +123,7 @@ class FakeEndpoint:
         self.busiest = 0
         """The largest number of calls that were answered at the same time."""
         self._busy = 0
+        self._last_seen = 0.0
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.endpoint = self
@@ -130,8 +135,9 @@ class FakeEndpoint:
 
     @property
     def idle(self) -> bool:
-        """Whether no call is in progress."""
-        return self._busy == 0
+        """Whether no call is in progress, and none has been for a while: that of a killed process may still lie in a
+        socket."""
+        return self._busy == 0 and time.monotonic() - self._last_seen > _QUIET
 
     def billed_usd(self, price_input: float, price_output: float) -> float:
         """The bill so far, by prices per million tokens."""
@@ -156,6 +162,7 @@ class FakeEndpoint:
             call = Call(len(self.calls) + 1, json.loads(data), len(data), key, handler.path)
             self.calls.append(call)
             self._busy += 1
+            self._last_seen = time.monotonic()
             self.busiest = max(self.busiest, self._busy)
         try:
             answer = self.part(call)
@@ -167,6 +174,7 @@ class FakeEndpoint:
         finally:
             with self._lock:
                 self._busy -= 1
+                self._last_seen = time.monotonic()
         self._send(handler.connection, answer)
 
     def _send(self, connection: socket.socket, answer: Answer) -> None:
