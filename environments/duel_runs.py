@@ -96,9 +96,12 @@ class DuelRuns:
         run = bench.run(tree, paths, timeout, fresh=True, files=given, named=named, masked=report)
         return RanSide.of(run, made)
 
-    def can_be_false(self, test: Test, seed: int) -> bool:
-        """Whether a seed makes the test another one."""
-        return test[1] in self._texts.falsified(test[0], {test: seed})[1]
+    def can_be_false(self, tests: Collection[Test], seed: int) -> set[Test]:
+        """Those of the tests of which a seed makes other ones."""
+        made = {
+            file: self._texts.falsified(file, dict.fromkeys(tests, seed))[1] for file in {file for file, _ in tests}
+        }
+        return {(file, name) for file, name in tests if name in made[file]}
 
     @property
     def runner(self) -> str:

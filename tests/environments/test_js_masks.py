@@ -269,6 +269,10 @@ def test_texts_are_told_as_json_by_no_function_that_could_be_another(tmp_path: P
     (tmp_path / "told.js").write_text(script + recorder("_masked", "", is_module=False))
     ran = subprocess.run(["node", "told.js"], cwd=tmp_path, capture_output=True, text=True, check=True)
     lines = ran.stdout.split("\n")
+    parts = "console.log(_masked_text(['a', 1, Symbol('b'), {}, 2n, NaN, '\\n'], '~'))\n"
+    (tmp_path / "parts.js").write_text(parts + recorder("_masked", "", is_module=False))
+    listed = subprocess.run(["node", "parts.js"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert listed.stdout == '["a",1,null,"\\n"]\n'
     assert [json.loads(line) for line in lines] == TEXTS and not re.search(
         r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "".join(lines)
     )

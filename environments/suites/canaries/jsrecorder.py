@@ -86,10 +86,10 @@ function NAME_text(value, kind) {
       var listed = '';
       for (var at = 0; at < value.length && at < 1000; at += 1) {
         var part = value[at];
-        if (typeof part === 'number') listed += ',' + (part - part === 0 ? part : null);
-        if (typeof part === 'string') listed += ',' + NAME_quoted(part);
+        if (typeof part === 'string') listed += (listed && ',') + NAME_quoted(part);
+        if (typeof part === 'number') listed += (listed && ',') + (part - part === 0 ? part : 'null');
       }
-      return '[' + (listed && listed.substring(1)) + ']';
+      return '[' + listed + ']';
     }
     // Expressions are looked for in the text of an error, texts in its message.
     if (kind === '%') value = '' + value;
