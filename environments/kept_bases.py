@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from environments.checkouts.checkout import place_by_git, place_tree
-from environments.checkouts.placed import move_placed, settle
+from environments.checkouts.placed import move_placed
 from environments.readiness import Readiness, readiness
 from environments.sandboxes.sandbox import Begin, KeepsPlace, Sandbox
 from prchain.core.errors import PlacementFailed, RefreshFailed
@@ -24,6 +24,12 @@ log = logging.getLogger(__name__)
 
 _GIT = 300.0
 _MOST_LISTED = 8 << 20
+_STAMP = "touch -d @$(($(stat -c %Y .git/index) + 1)) .git/index"
+"""All files are as the index says. It becomes younger than they are: git reads files that are as young as its index."""
+_RECALL = """\
+while [ $(($(date +%s) + 1)) -eq "$(stat -c %Y .git/index)" ]; do sleep 0.1; done
+cat .git/info/exclude 2> /dev/null || true"""
+"""Ends when what is written from then on is no older than the index, so that git sees it."""
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _told: set[str] = set()
 """Backends of which it was said that they keep nothing."""
@@ -82,10 +88,9 @@ class KeptBase:
             if began is not Begin.EMPTY:
                 sandbox.leave_place()
             return False
-        if began is not Begin.EMPTY:
-            self._recall(sandbox, settled=began is Begin.SETTLED)
-        elif not self._keep(sandbox, tree, history):
+        if began is Begin.EMPTY and not self._keep(sandbox, tree, history):
             return True
+        self._recall(sandbox)
         try:
             move_placed(sandbox, trees, self._base, tree, history=history)
         except PlacementFailed as error:
@@ -103,7 +108,8 @@ class KeptBase:
         place_by_git(sandbox, trees, self._base)
         try:
             if workplace.make_ready(sandbox):
-                sandbox.keep_place(settled=False)
+                sandbox.exec(_STAMP, timeout=_GIT)
+                sandbox.keep_place()
         except RefreshFailed:
             if trees.tree_of(tree) == self._base:
                 raise
@@ -112,14 +118,11 @@ class KeptBase:
             return False
         return True
 
-    def _recall(self, sandbox: KeepsPlace, *, settled: bool) -> None:
+    def _recall(self, sandbox: KeepsPlace) -> None:
         """Know what the refresh of the kept base made: the repository there says what it hides."""
-        told = sandbox.exec("cat .git/info/exclude 2> /dev/null || true", output_limit=_MOST_LISTED).output
+        told = sandbox.exec(_RECALL, output_limit=_MOST_LISTED).output
         lines = (line for line in told.split(b"\n") if line.startswith(b"/"))
         self._workplace.remember_outputs({_ESCAPED.sub(rb"\1", line.removeprefix(b"/")) for line in lines})
-        if not settled:
-            settle(sandbox)
-            sandbox.keep_place(settled=True)
 
     @staticmethod
     def _forget_outputs(sandbox: Sandbox) -> None:

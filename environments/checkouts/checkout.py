@@ -60,10 +60,13 @@ _CONFIG = """\
 \trepositoryformatversion = {version}
 \tfilemode = true
 \tbare = false
+\tcheckStat = minimal
 {extension}[user]
 \tname = agent
 \temail = agent@localhost
 """
+"""With checkStat git knows a file by its size and the second of its last change, which copies of a sandbox keep; by
+default it would read all files there once more."""
 
 _EMPTY = 'mkdir -p -- {0} && cd -P -- {0} && chown "$(id -u):$(id -g)" . && shopt -s dotglob nullglob && rm -rf -- ./*'
 """The folder itself must belong to our user: git refuses to work in another user's."""

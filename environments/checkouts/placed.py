@@ -24,8 +24,6 @@ _SMALL = 4 << 20
 """Bytes of an archive."""
 _UNPACK = "tar -x -p --no-same-owner -f -"
 
-_SETTLE = "git update-index --refresh"
-
 _FOLLOW = """set -e
 echo {commit} > .git/refs/heads/main
 git read-tree -i -m {commit}
@@ -34,15 +32,6 @@ git -c core.fsync=none repack -a -d -q -n --window=0
 rm -f .git/ORIG_HEAD .git/FETCH_HEAD
 """
 """The index keeps what git knows of files that stay. Packs with the objects of before go, as a whole."""
-
-
-def settle(sandbox: Sandbox) -> None:
-    """Make the repository in the sandbox know its files' times, as they are here. Raises `PlacementFailed`,
-    `SandboxError`."""
-    workdir = sandbox.config.workdir
-    checked = sandbox.exec(_SETTLE, cwd=workdir, timeout=_PATIENCE)
-    if checked.exit_code != 0:
-        raise PlacementFailed(f"{workdir} does not hold what was put there: {checked.text.strip()[:300]}")
 
 
 def move_placed(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, history: Sequence[str] = ()) -> str:

@@ -142,7 +142,7 @@ class DockerSandbox(ChannelledSandbox):
             try:
                 self._container, self._made = self._made or self._create(self._image), None
             except errors.ImageNotFound:
-                if self._began not in (Begin.KEPT, Begin.SETTLED):
+                if self._began is not Begin.KEPT:
                     raise
                 self._image, self._began = str(self.config.image), Begin.EMPTY  # another process dropped it just now
                 self._container = self._create(self._image)
@@ -174,19 +174,18 @@ class DockerSandbox(ChannelledSandbox):
         with contextlib.suppress(ImageError):
             found = find_place(self._client, self._place_name)
             if found is not None:
-                self._image, self._began = found.image, Begin.SETTLED if found.settled else Begin.KEPT
+                self._image, self._began = found, Begin.KEPT
 
-    def keep_place(self, *, settled: bool) -> None:
+    def keep_place(self) -> None:
         """See `KeepsPlace`: an image of the container's layer, and others go where there is too much of them."""
         self._running()
         if not self._place_name:
             return
         try:
             with engine_failures():
-                known = find_place(self._client, self._place_name)
-                if known is None or settled > known.settled:
+                if find_place(self._client, self._place_name) is None:
                     below = str(self._client.api.inspect_image(self.config.image)["Id"])
-                    keep_place(self._client, self._container, self._place_name, below, settled=settled)
+                    keep_place(self._container, self._place_name, below)
                     bound_places(self._client, self._most_kept)
         except (ImageError, ImageMissing) as error:
             log.warning("a stage's base is not kept, the next sandbox is set up anew: %s", error)

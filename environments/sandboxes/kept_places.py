@@ -27,10 +27,9 @@ PLACES = "prchain-place"
 
 PLACE = f"{LABEL}.place"
 PLACE_BASE = f"{LABEL}.place.base"
-PLACE_SETTLED = f"{LABEL}.place.settled"
-"""Labels: the place's name, the id of the image that it stands on, and whether git knows the files' times in it."""
+"""Labels: the place's name, and the id of the image that it stands on."""
 
-VERSION = 1
+VERSION = 2
 """Of how places are made; others are not found any more."""
 
 MOST_BELOW = 90
@@ -45,23 +44,13 @@ _MAKING = 900.0
 _bounding = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPlace:
-    """A place in the engine: its name, its image's id, and whether it is `settled`: git knows the times of the files as
-    they are in containers of the image."""
-
-    name: str
-    image: str
-    settled: bool
-
-
 def place_name(below: str, user: str | None, key: str) -> str:
     """The name of a place on the image with the id `below`; `key` says all else that decides what it holds."""
     return hashlib.sha256("\n".join([str(VERSION), below, user or "", key]).encode()).hexdigest()[:40]
 
 
-def find_place(client: Any, name: str) -> KeptPlace | None:
-    """The place of this name, which counts as used now; None where the engine keeps none. Raises
+def find_place(client: Any, name: str) -> str | None:
+    """The id of the image of a place, which counts as used now; None where the engine keeps none of the name. Raises
     `EngineUnavailable`, `ImageError`."""
     tag = f"{PLACES}:{name}"
     try:
@@ -71,17 +60,15 @@ def find_place(client: Any, name: str) -> KeptPlace | None:
                 client.api.tag(found["Id"], PLACES, name, force=True)
     except ImageMissing:
         return None
-    labels = (found.get("Config") or {}).get("Labels") or {}
-    return KeptPlace(name, found["Id"], bool(labels.get(PLACE_SETTLED)))
+    return str(found["Id"])
 
 
-def keep_place(client: Any, container: Any, name: str, below: str, *, settled: bool) -> KeptPlace:
+def keep_place(container: Any, name: str, below: str) -> None:
     """Make a place of what a container holds. Raises what the SDK raises."""
     none = dict.fromkeys((SANDBOX, SNAPSHOT, OWNER, IMAGE_LABEL), "")
-    labels = {**none, PLACE: name, PLACE_BASE: below, PLACE_SETTLED: "1" if settled else ""}
+    labels = {**none, PLACE: name, PLACE_BASE: below}
     changes = [f'LABEL {key}="{value}"' for key, value in labels.items()]
-    image = container.commit(repository=PLACES, tag=name, changes=changes)
-    return KeptPlace(name, image.id, settled)
+    container.commit(repository=PLACES, tag=name, changes=changes)
 
 
 def bound_places(client: Any, most_bytes: int) -> list[str]:
@@ -125,7 +112,7 @@ class _StoredPlace:
     name: str
     below: str
     images: tuple[str, ...]
-    """Newest first: a settled one stands on the one before it."""
+    """Newest first; several where processes made it at once."""
     is_lost: bool
     """Whether no tag leads to it, for longer than making it takes."""
 

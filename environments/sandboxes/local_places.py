@@ -102,7 +102,7 @@ class KeepingSandbox(LocalSandbox):
             place = kept_folders().find(self._place_name)
             if place is not None:
                 self._stand_on(place)
-                self._began = Begin.SETTLED
+                self._began = Begin.KEPT
         return super()._make()
 
     def _stand_on(self, place: Kept) -> None:
@@ -115,9 +115,8 @@ class KeepingSandbox(LocalSandbox):
         began, self._began = self._began, Begin.NOTHING
         return began
 
-    def keep_place(self, *, settled: bool) -> None:
-        """See `KeepsPlace`: what it holds becomes the place, and it begins anew there. Git knows the times of the
-        files, which stay the same."""
+    def keep_place(self) -> None:
+        """See `KeepsPlace`: what it holds becomes the place, and it begins anew there."""
         self._running()
         if not self.config.place or self._layers:
             return

@@ -228,8 +228,7 @@ class Begin(StrEnum):
     EMPTY = "empty"
     """It holds its image; the place can be kept."""
     KEPT = "kept"
-    SETTLED = "settled"
-    """It is the kept place. Settled: git knows the times of its files as they are in a sandbox."""
+    """It is the kept place."""
 
 
 @runtime_checkable
@@ -239,7 +238,7 @@ class KeepsPlace(Sandbox, Protocol):
     def take_place(self) -> Begin:
         """What it began with; asked once, before it is used: from then on, and after `restore`, that is `NOTHING`."""
 
-    def keep_place(self, *, settled: bool) -> None:
+    def keep_place(self) -> None:
         """Keep what it holds for those to come, if that is possible; nobody but us may have used it."""
 
     def leave_place(self) -> None:

@@ -38,6 +38,7 @@ from environments.sandboxes.kept_places import (
 from environments.sandboxes.sandbox import Begin, Sandbox, SandboxConfig
 from environments.workplace import Workplace
 from prchain.core.git.trees import FILE, TreeEntry, TreeStore
+from tests.environments.kept_index import check_edits_are_seen, check_index_is_current
 from tests.environments.stageworld import RECIPE, StageWorld, stage_world
 
 IMAGE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
@@ -142,7 +143,7 @@ class TestBound:
         three.engine.in_use.clear()
         assert bound_places(three.engine, 20) == ["b"]
 
-    def test_both_images_of_a_settled_place_go(self, three: ThreePlaces) -> None:
+    def test_both_images_of_a_place_that_two_processes_made_go(self, three: ThreePlaces) -> None:
         three.engine.add("a", 111, OLD + 5, below=three.base)
         assert place_bytes(three.engine) == 31
         assert drop_places(three.engine) == {"a": True, "b": True, "c": True}
@@ -227,7 +228,7 @@ _LOOK = "git status --porcelain --untracked-files=all; git rev-parse HEAD^{tree}
 def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done_there(kept_world: KeptWorld) -> None:
     workplace, trees = kept_world.workplace(), kept_world.trees
     expected = [trees.tree_of(kept_world.base), "fresh"]
-    for turn, begun in enumerate((Begin.EMPTY, Begin.KEPT, Begin.SETTLED, Begin.SETTLED)):
+    for turn, begun in enumerate((Begin.EMPTY, Begin.KEPT, Begin.KEPT)):
         with workplace.sandbox() as sandbox:
             assert kept_world.begun(sandbox) is begun
             workplace.place(sandbox, kept_world.base)
@@ -240,7 +241,7 @@ def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done
                 "echo hostile > /tmp/hostile; echo hostile > made/by-refresh; git update-ref refs/heads/hostile HEAD"
             )
             sandbox.exec(hostile)
-            if turn == 3:  # the next stage in the same sandbox does not count on what it began with
+            if turn == 2:  # the next stage in the same sandbox does not count on what it began with
                 workplace.place(sandbox, kept_world.base)
                 assert sandbox.exec(_LOOK).text.split() == expected
     with workplace.sandbox() as sandbox:
@@ -252,6 +253,25 @@ def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done
         assert sorted(own) == sorted(line.split()[0].decode() for line in output)
     assert len(kept_world.kept) == 1
     assert not any(PLACES in image.name for image in list_images(kept_world.client))
+
+
+@pytest.mark.docker
+def test_the_second_sandbox_begins_with_a_repository_whose_index_is_current(kept_world: KeptWorld) -> None:
+    workplace = kept_world.workplace()
+    for _ in range(2):
+        with workplace.sandbox() as sandbox:
+            workplace.place(sandbox, kept_world.base)
+            check_index_is_current(sandbox)
+    assert len(kept_world.kept) == 1
+
+
+@pytest.mark.docker
+def test_an_edit_of_the_same_size_in_the_same_second_is_seen_by_git(kept_world: KeptWorld) -> None:
+    workplace = kept_world.workplace()
+    for _ in range(2):
+        with workplace.sandbox() as sandbox:
+            workplace.place(sandbox, kept_world.base)
+            check_edits_are_seen(sandbox)
 
 
 @pytest.mark.docker
@@ -333,7 +353,7 @@ sandbox.start()
 print(sandbox.name, flush=True)
 if when == "before":
     die()
-sandbox.keep_place(settled=False)
+sandbox.keep_place()
 die()
 """
 

@@ -22,6 +22,7 @@ from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
 from environments.workplace import Workplace
 from prchain.core.errors import DiskLimit
 from prchain.core.git.trees import FILE, TreeEntry
+from tests.environments.kept_index import check_edits_are_seen, check_index_is_current
 from tests.environments.stageworld import StageWorld, stage_world
 
 ROOT = Path(__file__).parents[2]
@@ -173,7 +174,7 @@ def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done
 ) -> None:
     workplace, base = make(), world.chain.stages[0].base
     expected = [workplace.trees.tree_of(base), "fresh"]
-    for begun in (Begin.EMPTY, Begin.SETTLED, Begin.SETTLED):
+    for begun in (Begin.EMPTY, Begin.KEPT, Begin.KEPT):
         with workplace.sandbox() as sandbox:
             assert isinstance(sandbox, KeepingSandbox) and sandbox._began is begun
             workplace.place(sandbox, base)
@@ -182,6 +183,17 @@ def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done
             sandbox.exec(_HOSTILE)
             with sandbox.branch(sandbox.snapshot()) as other:
                 assert other.exec("cat README.md").text == "hostile\n"
+
+
+@pytest.mark.parametrize("mounts", [True, False])
+def test_the_second_sandbox_begins_with_a_repository_whose_index_is_current(
+    make: Make, world: StageWorld, monkeypatch: pytest.MonkeyPatch, mounts: bool
+) -> None:
+    monkeypatch.setattr(local, "layers_work", lambda: mounts)
+    for check in (check_index_is_current, check_edits_are_seen) * 2:
+        with make().sandbox() as sandbox:
+            make().place(sandbox, world.chain.stages[0].base)
+            check(sandbox)
 
 
 def test_another_tree_comes_from_the_base_with_its_own_repository_alone(make: Make, world: StageWorld) -> None:
