@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from environments.checkouts.checkout import place_by_git, place_tree
-from environments.checkouts.placed import move_placed
+from environments.checkouts.placed import SETTLE, move_placed
 from environments.readiness import Readiness, readiness
 from environments.sandboxes.sandbox import Begin, KeepsPlace, Sandbox
 from prchain.core.errors import PlacementFailed, RefreshFailed
@@ -88,10 +88,10 @@ class KeptBase:
             if began is not Begin.EMPTY:
                 sandbox.leave_place()
             return False
-        if began is Begin.EMPTY and not self._keep(sandbox, tree, history):
-            return True
-        self._recall(sandbox)
         try:
+            if began is Begin.EMPTY and not self._keep(sandbox, tree, history):
+                return True
+            self._recall(sandbox)
             move_placed(sandbox, trees, self._base, tree, history=history)
         except PlacementFailed as error:
             log.warning("a tree is placed anew, and not from the kept base: %s", error)
@@ -107,8 +107,11 @@ class KeptBase:
         workplace, trees = self._workplace, self._workplace.trees
         place_by_git(sandbox, trees, self._base)
         try:
-            if workplace.make_ready(sandbox):
-                sandbox.exec(_STAMP, timeout=_GIT)
+            is_named = workplace.make_ready(sandbox)
+            settled = sandbox.exec(f"{_STAMP}\n{SETTLE}", timeout=_GIT)
+            if settled.exit_code != 0:
+                raise PlacementFailed(f"the base is not what was placed: {settled.text.strip()[:300]}")
+            if is_named:
                 sandbox.keep_place()
         except RefreshFailed:
             if trees.tree_of(tree) == self._base:

@@ -13,9 +13,9 @@ import shlex
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 from environments.checkouts.extraction import Extraction, extract_tree, folders_above
 from environments.checkouts.tarball import copy_owned
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox
 
 __all__ = [
+    "CHECK_OUT",
     "Extraction",
     "extract_tree",
     "linear_history",
@@ -48,9 +49,6 @@ __all__ = [
     "start_commit",
     "write_repository",
 ]
-
-Put = Callable[[str, BinaryIO], None]
-"""Unpacks a tar below a folder; see `Sandbox.put`."""
 
 _PATIENCE = 600.0
 """Seconds for emptying a folder, or for git to read every file of it once."""
@@ -71,11 +69,12 @@ default it would read all files there once more."""
 _EMPTY = 'mkdir -p -- {0} && cd -P -- {0} && chown "$(id -u):$(id -g)" . && shopt -s dotglob nullglob && rm -rf -- ./*'
 """The folder itself must belong to our user: git refuses to work in another user's."""
 
-_CHECK_OUT = (
+CHECK_OUT = (
     "umask 022; GIT_CONFIG_NOSYSTEM=1 HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "
     "git -c core.protectNTFS=false -c core.protectHFS=false -c core.symlinks=true read-tree --reset -u HEAD"
 )
-"""No configuration of the image decides what lies there, and the repository's attributes outrank the tree's."""
+"""No configuration of the image decides what lies there, and the repository's attributes outrank the tree's. With the
+name of another commit behind it what differs between both is written, and nothing else is looked at."""
 
 _FORGET = "if [ -d .git ]; then find .git -mindepth 1 -maxdepth 1 ! -name info -exec rm -rf {} +; fi"
 """The folder info stays: it lists the files that the refresh made."""
@@ -132,7 +131,7 @@ def place_by_git(sandbox: Sandbox, store: TreeStore, tree: str, *, history: Sequ
         emptied = sandbox.exec(_EMPTY.format(shlex.quote(workdir)), cwd="/", timeout=_PATIENCE)
         if emptied.exit_code == 0:
             sandbox.put(workdir, repository)
-            if sandbox.exec(_CHECK_OUT, cwd=workdir, timeout=_PATIENCE).exit_code == 0:
+            if sandbox.exec(CHECK_OUT, cwd=workdir, timeout=_PATIENCE).exit_code == 0:
                 return commit
     return place_tree(sandbox, store, tree, history=history)
 
@@ -162,14 +161,11 @@ def place_repository(
     return commit
 
 
-def move_tree(
-    sandbox: Sandbox, store: TreeStore, before: str, after: str, *, workdir: str | None = None, put: Put | None = None
-) -> None:
+def move_tree(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, workdir: str | None = None) -> None:
     """Change the files in the sandbox's `workdir` from the tree `before`, which it holds, to the tree `after`.
 
     Only paths that differ are written or removed, and folders that this leaves empty go. Files that neither tree holds
     stay, unless a path of `after` needs their place; so do the folder's repository and what is in submodules' folders.
-    `put` unpacks files in place of `Sandbox.put`.
     Raises `PlacementFailed`, `IncompleteRepository`, `GitError`, `SandboxError`.
     """
     workdir = workdir or sandbox.config.workdir
@@ -201,7 +197,7 @@ def move_tree(
         _feed(sandbox, workdir, _REMOVE_EMPTY, sorted(left, reverse=True))
         try:
             if files or folders:
-                (put or sandbox.put)(workdir, archive)
+                sandbox.put(workdir, archive)
         except SandboxFileError as error:
             raise PlacementFailed(f"{workdir} cannot be made to hold the tree: {error}") from None
     # Not in the archive: an engine refuses links that lead out of the folder.
@@ -219,6 +215,8 @@ def linear_history(store: TreeStore, commits: Sequence[str]) -> list[str]:
     A true history would be cut off at commits whose parents are missing. Signatures go, authors and messages stay.
     """
     parents: list[str] = []
+    if not commits:
+        return parents
     with store.stream("cat-file", "--batch", lines=reversed(commits)) as output:
         bodies = [_raw(output) for _ in commits]
     for body in bodies:

@@ -1,17 +1,16 @@
-"""A sandbox that holds a placed tree, made to hold another: changed files move, and the repository follows."""
+"""A sandbox that holds a placed tree, made to hold another: git writes the files that differ, and no object of before
+stays in the repository."""
 
 from __future__ import annotations
 
 import io
-import os
 import tarfile
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from environments.checkouts.checkout import move_tree, owner_of, start_commit
+from environments.checkouts.checkout import CHECK_OUT, start_commit
 from prchain.core.errors import PlacementFailed
 
 if TYPE_CHECKING:
@@ -21,54 +20,90 @@ if TYPE_CHECKING:
 _PATIENCE = 600.0
 
 _SMALL = 4 << 20
-"""Bytes of an archive."""
+"""Bytes of an archive. What is small goes with a command: an engine takes some hundred times as long to begin."""
 _UNPACK = "tar -x -p --no-same-owner -f -"
+_MOST_LISTED = 64 << 20
+_PACKS = ".git/objects/pack"
 
-_FOLLOW = """set -e
-echo {commit} > .git/refs/heads/main
-git read-tree -i -m {commit}
+SETTLE = f"""set -e
 git update-index --refresh
-git -c core.fsync=none repack -a -d -q -n --window=0
-rm -f .git/ORIG_HEAD .git/FETCH_HEAD
+size=$(cat {_PACKS}/*.pack | wc -c)
+git -c core.fsync=none repack -a -d -q -n --window=0 --max-pack-size=$((size / 20))
 """
-"""The index keeps what git knows of files that stay. Packs with the objects of before go, as a whole."""
+"""Makes a repository ready for `move_placed`, where files are as in its tree: packs are written anew that hold what has
+to go, so it has several. They are 41 at most, as two neighbours hold more than the limit: from 51 on git tidies up by
+itself when an agent commits."""
+
+_FOLLOW = f"""set -e
+{{unpack}}
+{CHECK_OUT} {{commit}}
+echo {{commit}} > .git/refs/heads/main
+for pack in {{keep}}; do : > {_PACKS}/$pack.keep; done
+git -c core.fsync=none repack -a -d -q -n --window=0
+rm -f {_PACKS}/*.keep .git/ORIG_HEAD .git/FETCH_HEAD
+"""
+"""The index keeps what git knows of files that stay. Packs with objects that go, go as a whole."""
+
+_INDEX = b"\xfftOc\0\0\0\2"
+"""How the index of a pack begins, in the version that is read here."""
+_TABLE = 8 + 256 * 4
+"""Bytes before the table of ids."""
 
 
 def move_placed(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, history: Sequence[str] = ()) -> str:
     """Make a sandbox that `place_tree` made to hold `before`, without history, hold `after`; returns its commit.
 
-    Nobody but us may have used the sandbox since. What `place_tree` says of the repository holds: it has no object that
-    its commit does not reach. Other files stay, as in `move_tree`. Raises as `place_tree`.
+    Nobody but us may have used the sandbox since, and its files are as in `before` (`SETTLE`). What `place_tree` says
+    of the repository holds: it has no object that its commit does not reach. Files that neither tree holds stay, unless
+    a path of `after` needs their place. Raises as `place_tree`.
     """
     workdir = sandbox.config.workdir
     old, new = start_commit(store, before), start_commit(store, after, history)
     if new == old:
         return new
-    put = partial(_put, sandbox)
-    move_tree(sandbox, store, before, after, put=put)
-    with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tempfile.TemporaryFile() as archive:
-        name = store.pack(new, Path(folder), without=[old])
-        uid, gid = owner_of(sandbox)
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            for ending in ("pack", "idx"):
-                header = tarfile.TarInfo(f".git/objects/pack/pack-{name}.{ending}")
-                content = (Path(folder) / f"pack-{name}.{ending}").read_bytes()
-                header.size, header.mode, header.uid, header.gid = len(content), 0o644, uid, gid
-                tar.addfile(header, io.BytesIO(content))
+    packs = _indexes(sandbox)
+    gone = {bytes.fromhex(name) for name in store.reached(old, without=new)}
+    keep = " ".join(member.name.removesuffix(".idx") for member, index in packs if _lacks(index, gone))
+    with tempfile.TemporaryFile() as archive:
+        _write_pack(store, new, old, archive, packs[0][0])
+        is_small = archive.tell() <= _SMALL
         archive.seek(0)
-        put(workdir, archive)
-    followed = sandbox.exec(_FOLLOW.format(commit=new), cwd=workdir, timeout=_PATIENCE)
+        if not is_small:
+            sandbox.put(workdir, archive)
+        script = _FOLLOW.format(unpack=_UNPACK if is_small else "", commit=new, keep=keep)
+        followed = sandbox.exec(script, cwd=workdir, timeout=_PATIENCE, stdin=archive.read() if is_small else b"")
     if followed.exit_code != 0:
         raise PlacementFailed(f"{workdir} cannot be made to hold the tree: {followed.text.strip()[:300]}")
     return new
 
 
-def _put(sandbox: Sandbox, folder: str, archive: BinaryIO) -> None:
-    """Unpack a tar whose files are all our user's. What is small goes by a command: an engine takes some hundred times
-    as long to begin."""
-    if archive.seek(0, os.SEEK_END) <= _SMALL:
-        archive.seek(0)
-        if sandbox.exec(_UNPACK, cwd=folder, timeout=_PATIENCE, stdin=archive.read()).exit_code == 0:
-            return
-    archive.seek(0)
-    sandbox.put(folder, archive)
+def _indexes(sandbox: Sandbox) -> list[tuple[tarfile.TarInfo, bytes]]:
+    """The indexes of the packs in the sandbox."""
+    told = sandbox.exec(f"cd {_PACKS} && tar -c -f - *.idx", timeout=_PATIENCE, output_limit=_MOST_LISTED)
+    if told.exit_code != 0 or told.omitted:
+        raise PlacementFailed("the sandbox does not say what its repository holds")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(told.output)) as tar:
+            return [(member, file.read()) for member in tar if (file := tar.extractfile(member))]
+    except tarfile.TarError as error:
+        raise PlacementFailed(f"the sandbox does not say what its repository holds: {error}") from None
+
+
+def _lacks(index: bytes, names: set[bytes]) -> bool:
+    """Whether a pack with this index holds none of the objects. Its checksums are taken for ids, too."""
+    width = len(next(iter(names)))
+    held = (index[at : at + width] for at in range(_TABLE, len(index), width))
+    return index.startswith(_INDEX) and names.isdisjoint(held)
+
+
+def _write_pack(store: TreeStore, commit: str, known: str, out: BinaryIO, like: tarfile.TarInfo) -> None:
+    """Write a tar of a pack with what the commit reaches and the tree of `known` does not hold; its files belong to
+    whom `like` does."""
+    with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tarfile.open(fileobj=out, mode="w") as tar:
+        name = store.pack(commit, Path(folder), without=[known])
+        for path in (Path(folder) / f"pack-{name}.{ending}" for ending in ("pack", "idx")):
+            header = tarfile.TarInfo(f"{_PACKS}/{path.name}")
+            header.size, header.mode = path.stat().st_size, 0o644
+            header.uid, header.gid = like.uid, like.gid
+            with path.open("rb") as content:
+                tar.addfile(header, content)

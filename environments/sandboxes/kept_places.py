@@ -29,7 +29,7 @@ PLACE = f"{LABEL}.place"
 PLACE_BASE = f"{LABEL}.place.base"
 """Labels: the place's name, and the id of the image that it stands on."""
 
-VERSION = 2
+VERSION = 3
 """Of how places are made; others are not found any more."""
 
 MOST_BELOW = 90

@@ -18,7 +18,7 @@ from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.local_files import used_bytes
 from environments.sandboxes.local_layers import MOST_LAYERS, layers_work
 from environments.sandboxes.local_places import KeepingSandbox, KeptFolders, kept_folders
-from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
+from environments.sandboxes.sandbox import Begin, ResourceLimits, Sandbox, SandboxConfig
 from environments.workplace import Workplace
 from prchain.core.errors import DiskLimit
 from prchain.core.git.trees import FILE, TreeEntry
@@ -211,6 +211,23 @@ def test_another_tree_comes_from_the_base_with_its_own_repository_alone(make: Ma
     with workplace.sandbox() as sandbox:
         workplace.place(sandbox, base)
         assert sandbox.exec("cat README.md").text == "# till\n"
+
+
+def test_a_base_whose_files_do_not_stay_as_they_were_placed_is_not_kept(
+    make: Make, world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, ready = world.chain.stages[0].base, Workplace.make_ready
+
+    def changing(workplace: Workplace, sandbox: Sandbox) -> bool:
+        ready(workplace, sandbox)
+        return sandbox.exec("echo changed >> README.md").exit_code == 0
+
+    monkeypatch.setattr(Workplace, "make_ready", changing)
+    for _ in range(2):
+        with make().sandbox() as sandbox:
+            assert isinstance(sandbox, KeepingSandbox) and sandbox._began is Begin.EMPTY
+            make().place(sandbox, base)
+            assert sandbox.exec("cat README.md; git status --porcelain").text == "# till\nchanged\n M README.md\n"
 
 
 def test_nothing_is_kept_where_there_is_no_room_or_no_overlay(

@@ -6,6 +6,7 @@ The sandbox is a folder of this machine.
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -15,12 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from environments.checkouts.checkout import place_by_git, place_tree
-from environments.checkouts.placed import move_placed
+from environments.checkouts.placed import SETTLE, move_placed
 from environments.readiness import Readiness, readiness
 from prchain.core.errors import PlacementFailed
 from prchain.core.git.trees import LINK, TreeStore
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.environments.test_moving import TREES
+from tests.miner.gitworld import World
 from tests.prchain.treeworld import Content, new_store, plant
 
 EDITABLE = ("uv pip install --editable .",)
@@ -66,6 +68,18 @@ def placed(folder: Path, store: TreeStore, tree: str) -> FolderSandbox:
     return sandbox
 
 
+def part(folder: Path) -> None:
+    """Give each object of a repository a pack of its own."""
+    packs = folder / ".git/objects/pack"
+    whole = list(packs.iterdir())
+    listed = ["git", "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]
+    for name in subprocess.run(listed, cwd=folder, check=True, capture_output=True, text=True).stdout.split():
+        command = ["git", "pack-objects", "-q", str(packs / "pack")]
+        subprocess.run(command, cwd=folder, check=True, input=name, capture_output=True, text=True)
+    for path in whole:
+        path.unlink()
+
+
 def check_moved(folder: Path, before: Mapping[bytes, Content], after: Mapping[bytes, Content]) -> None:
     store = new_store(folder)
     old, new = (plant(store, {"kept.txt": "kept\n", **tree}) for tree in (before, after))  # type: ignore[dict-item]
@@ -73,9 +87,11 @@ def check_moved(folder: Path, before: Mapping[bytes, Content], after: Mapping[by
         : len(before) % 3
     ]
     sandbox, anew = placed(folder / "moved", store, old), placed(folder / "anew", store, old)
+    part(sandbox.folder)
     commit = move_placed(sandbox, store, old, new, history=history)
     assert place_tree(anew, store, new, history=history) == commit
     assert state(sandbox.folder) == state(anew.folder)
+    assert contents(sandbox.folder) == contents(anew.folder)
 
 
 def contents(folder: Path) -> dict[str, tuple[int, str]]:
@@ -85,7 +101,7 @@ def contents(folder: Path) -> dict[str, tuple[int, str]]:
         name = os.fsdecode(path.relative_to(folder))
         if name.split("/")[0] != ".git":
             content = os.readlink(path) if path.is_symlink() else "" if path.is_dir() else repr(path.read_bytes())
-            found[name] = (path.lstat().st_mode & 0o170100, content)
+            found[name] = (path.lstat().st_mode & 0o170777, content)
     return found
 
 
@@ -115,21 +131,74 @@ def test_a_moved_repository_is_the_one_that_is_placed_anew(
         check_moved(Path(folder), before, after)
 
 
-def test_nothing_of_the_tree_before_is_left_in_the_repository(tmp_path: Path) -> None:
+@pytest.mark.parametrize("small", [4 << 20, 0])
+@pytest.mark.parametrize("index_version", ["1", "2"])
+def test_nothing_of_the_tree_before_is_left_in_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int, index_version: str
+) -> None:
+    monkeypatch.setattr("environments.checkouts.placed._SMALL", small)
     store = new_store(tmp_path)
     before, after = (plant(store, {"a.py": text, "b.py": "same\n"}) for text in ("reference\n", "own\n"))
     sandbox = placed(tmp_path / "x", store, before)
+    sandbox.exec(f"git config pack.indexVersion {index_version} && git repack -a -d -q -f")
     move_placed(sandbox, store, before, after)
     reference = store.name_of("blob", b"reference\n")
     assert sandbox.exec(f"git cat-file -e {reference}").exit_code != 0
     assert sandbox.exec("cat a.py b.py; git status --porcelain").text == "own\nsame\n"
 
 
-def test_files_that_are_not_those_of_the_tree_are_told(tmp_path: Path) -> None:
-    store = new_store(tmp_path)
-    before, after = (plant(store, {"a.py": text, "b.py": "same\n"}) for text in ("one\n", "two\n"))
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+def test_packs_that_hold_nothing_of_what_goes_stay_and_no_other_does(tmp_path: Path, object_format: str) -> None:
+    store = TreeStore.open(tmp_path / "store", [World(tmp_path / "r.git", objects=object_format).path])
+    texts = [random.Random(number).randbytes(700_000).hex() for number in range(6)]
+    files: dict[str | bytes, Content] = {f"{number}.txt": text for number, text in enumerate(texts)}
+    before, after = plant(store, files), plant(store, {**files, "2.txt": "own\n"})
     sandbox = placed(tmp_path / "x", store, before)
+    assert sandbox.exec(SETTLE).exit_code == 0
+    packs = sandbox.folder / ".git/objects/pack"
+    old = {path.name: path.stat().st_ino for path in packs.glob("*.pack")}
+    move_placed(sandbox, store, before, after)
+    new = {path.name: path.stat().st_ino for path in packs.glob("*.pack")}
+    kept = new.keys() & old.keys()
+    assert len(kept) >= len(old) - 3 == 3, "the commit, the tree and the blob lie in three packs at most"
+    assert len(new) == len(kept) + 1
+    assert all(new[name] == old[name] for name in kept)
+    assert sandbox.exec(f"git cat-file -e {store.name_of('blob', texts[2].encode())}").exit_code != 0
+    assert sandbox.exec("git fsck 2>&1; git status --porcelain").text == ""
+
+
+def test_what_git_writes_is_as_it_lies_in_the_tree_and_what_is_in_the_way_goes(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    attributes = "* text eol=crlf ident\n*.txt filter=lfs working-tree-encoding=UTF-16\n"
+    kept: dict[str | bytes, Content] = {".gitignore": "*.log\n", ".gitattributes": attributes}
+    before = plant(store, {**kept, "d/x": "x\n"})
+    after = plant(store, {**kept, "d": "a file\n", "a.txt": "$Id$\n", "one.log": "1\n", "link.log/in": "2\n"})
+    sandbox = placed(tmp_path / "x", store, before)
+    (tmp_path / "outside").mkdir()
+    (sandbox.folder / "link.log").symlink_to(tmp_path / "outside")
+    for name in ("d/x.log", "one.log/in", "kept.log"):
+        place = sandbox.folder / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("made\n")
+    move_placed(sandbox, store, before, after)
+    assert sandbox.exec("cat d a.txt one.log link.log/in kept.log").text == "a file\n$Id$\n1\n2\nmade\n"
+    assert list((tmp_path / "outside").iterdir()) == [] and sandbox.exec("git status --porcelain").text == ""
+
+
+def test_a_base_whose_files_are_not_those_of_its_tree_is_told(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    sandbox = placed(tmp_path / "x", store, plant(store, {"a.py": "one\n", "b.py": "same\n"}))
+    assert sandbox.exec(SETTLE).exit_code == 0
     (sandbox.folder / "b.py").write_text("other\n")
+    told = sandbox.exec(SETTLE)
+    assert told.exit_code != 0 and "b.py" in told.text
+
+
+def test_a_sandbox_without_a_repository_is_told(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    before, after = (plant(store, {"a.py": text}) for text in ("one\n", "two\n"))
+    sandbox = placed(tmp_path / "x", store, before)
+    sandbox.exec("rm -rf .git/objects/pack")
     with pytest.raises(PlacementFailed):
         move_placed(sandbox, store, before, after)
 

@@ -274,6 +274,13 @@ class TestPack:
         reachable = store.run("rev-list", "--objects", "--no-object-names", commit).split()
         assert names == set(reachable)
 
+    def test_what_one_commit_has_beyond_a_tree_is_named(self, store: TreeStore) -> None:
+        old, new = (plant(store, {"d/a": text, "e/b": "same", "c": "one"}) for text in ("one", "two"))
+        commit = store.commit(old)
+        folder = store.run("rev-parse", f"{old}:d").strip()
+        assert set(store.reached(commit, without=store.commit(new))) == {commit, old, folder}
+        assert store.reached(commit, without=old) == [commit]
+
     def test_is_written_to_another_file_system(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         store = TreeStore.open(Path("store"))

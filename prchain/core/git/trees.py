@@ -308,6 +308,13 @@ class TreeStore(GitRepository):
                 shutil.move(f"{own}/pack-{name}.{ending}", folder)
         return name
 
+    def reached(self, commit: str, *, without: str) -> list[str]:
+        """The ids of the commit and of all that it reaches, but for what is in the tree `without` or that of such a
+        commit."""
+        lines = [commit, f"^{without}^{{tree}}"]
+        with self.stream("rev-list", "--objects", "--no-object-names", "--stdin", lines=lines) as output:
+            return output.read().decode().split()
+
     def write_index(self, tree: str, place: Path) -> None:
         """Write an index that holds the tree (or commit's tree), without times of files."""
         self._call("read-tree", tree, environment={"GIT_INDEX_FILE": str(place)})
