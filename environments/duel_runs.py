@@ -183,7 +183,7 @@ class SideTexts:
         if file not in self._entries:
             return frozenset()
         runner = RUNNERS[self._suite.workplace.runner]
-        seeds = (*runner.falsify.seeds, *runner.falsify.last_seeds) if runner.falsify is not None else ()
+        seeds = runner.falsify.all_seeds if runner.falsify is not None else ()
         known = self._known(file)
         made = (self._made(file, partial(dice, self._suite.landed, file, seed=seed, known=known)) for seed in seeds)
         maskable = self._with_masks(file, self.text(file), Masking("", 0, lambda _: ())).literals

@@ -116,13 +116,22 @@ def _by_seeds(
     tell: Tell,
 ) -> dict[Test, list[int]]:
     """The seeds by which tests fail on M_t, and `before`, on B_t, too: work that was not begun is no lie. Where `MOST`
-    tests have one already, no other place of them is tried."""
+    tests have one already, no other place of them is tried; a test that fails by a first seed is asked by no other."""
     fits: dict[Test, list[int]] = {test: [] for test in tried}
-    seeds, every = falsifier.seeds, (*falsifier.seeds, *falsifier.last_seeds)
-    for seed in every:
-        if place_of(seed) != place_of(every[0]) and sum(map(bool, fits.values())) >= MOST:
+    first, seeds = falsifier.first_seeds, falsifier.seeds
+    usual = (*seeds, *falsifier.last_seeds)
+    only = set[Test]()
+    for seed in falsifier.all_seeds:
+        is_first = seed in first or place_of(seed) == place_of(usual[0])
+        if not is_first and sum(map(bool, fits.values())) >= MOST:
             break
-        asked = {test: found for test, found in tried.items() if seed in seeds or not fits[test]}
+        if seed == usual[0]:
+            only = {test for test, found in fits.items() if found}
+        asked = {
+            test: found
+            for test, found in tried.items()
+            if seed in first or (test not in only and (seed in seeds or not fits[test]))
+        }
         if not asked:
             break
         can = duel.can_be_false(asked.keys(), seed)

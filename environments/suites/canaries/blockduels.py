@@ -12,6 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, JAVASCRIPT_VALUES, FalseCopies, other_value
+from environments.suites.canaries.blocklists import exchanged
 from environments.suites.canaries.blockliterals import BlockLiterals
 from environments.suites.canaries.duels import Falsifier
 from environments.suites.canaries.falsify import PlausibleDice, ValueDice
@@ -19,7 +20,8 @@ from environments.suites.canaries.falsify import PlausibleDice, ValueDice
 _TITLE = r"(?P<quote>['\"`])(?P<title>(?:(?!(?P=quote)).)*)(?P=quote)"
 _FUNCTION = r"(?:async\s*)?(?:\([^()]*\)\s*=>|\w+\s*=>|function\b\s*\w*\s*\([^()]*\))\s*\{\s*"
 _TEST = re.compile(rf"(?P<indent>[ \t]*)(?:it|test)\(\s*{_TITLE},\s*{_FUNCTION}")
-_INNER = re.compile(r"\b(?:it|test|describe|context|suite)(?:\.\w+)*\(")
+_INNER = re.compile(r"\b(?:it|test|describe|context|suite)(?:\.\w+)*\((?P<object>\s*\{)?")
+"""Begins a test, or a call of a helper that is called so: it is given an object."""
 _CLOSED = re.compile(r"(?P<indent>[ \t]*)\}\);?\s*")
 _LONGEST = 400
 """Characters of a line that is looked at."""
@@ -30,6 +32,12 @@ class _Block(NamedTuple):
 
     begin: int
     end: int
+    has_helpers: bool
+    """Whether it calls what is called as a test is, and is none."""
+
+    @property
+    def body(self) -> range:
+        return range(self.begin, self.end)
 
 
 def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tuple[str, frozenset[str]]:
@@ -37,12 +45,16 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
     tests have, all. Dice that are no `ValueDice` find the places that proofs of before have tried."""
     lines = text.splitlines(keepends=True)
     blocks: dict[str, list[_Block]] = {}
+    listed: dict[str, list[_Block]] = {}
     for title, block in _blocks(lines):
-        blocks.setdefault(title, []).append(block)
-    draws = {title: order(title) for title in sorted(blocks)}
-    forms = {
-        title: JAVASCRIPT_VALUES if isinstance(it, ValueDice) else JAVASCRIPT_COPIES for title, it in draws.items()
-    }
+        listed.setdefault(title, []).append(block)
+        if not block.has_helpers:
+            blocks.setdefault(title, []).append(block)
+    draws = {title: order(title) for title in sorted(listed)}
+    by_kind = {title: it for title, it in draws.items() if isinstance(it, PlausibleDice) and it.by_kind}
+    edits = {title: [exchanged(lines, it.body, draw) for it in listed[title]] for title, draw in by_kind.items()}
+    blocks = {title: found for title, found in blocks.items() if title not in by_kind}
+    forms = {title: JAVASCRIPT_VALUES if isinstance(draws[title], ValueDice) else JAVASCRIPT_COPIES for title in blocks}
     literals = BlockLiterals(lines) if any(isinstance(it, PlausibleDice) for it in draws.values()) else None
     can = {title for title, found in blocks.items() if all(_places(lines, block, forms[title]) for block in found)}
     for title in sorted(can):
@@ -52,15 +64,18 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
                 if literals is not None and isinstance(draw, PlausibleDice):
                     chosen = literals.alone(places, draw.known)
                     if draw.news and all(literals.is_known(it, draw.known) for it in chosen):
-                        chosen = literals.news(range(block.begin, block.end), draw.known) or chosen
+                        chosen = literals.news(block.body, draw.known) or chosen
                     number, begin, end = draw.place.choice(chosen)
-                    value = literals.other(range(block.begin, block.end), places, (number, begin, end), draw)
+                    value = literals.other(block.body, places, (number, begin, end), draw)
                 else:
                     number, begin, end = draw.choice(places)
                     value = other_value(lines[number][begin:end], draw)
                 line = lines[number]
                 lines[number] = f"{line[:begin]}{value}{line[end:]}"
-    return "".join(lines), frozenset(can)
+    exchanges = {title: found for title, found in edits.items() if all(found)}
+    for number, begin, end, other in (edit for found in exchanges.values() for one in found for edit in one):
+        lines[number] = f"{lines[number][:begin]}{other}{lines[number][end:]}"
+    return "".join(lines), frozenset({*can, *exchanges})
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block]]:
@@ -69,19 +84,23 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block]]:
         # What stands in a report of such a title is another text, or parts that the reader of ids takes for several.
         if test is None or any(it in test["title"] for it in ("\\", "${", " > ")):
             continue
-        if end := _end(lines, number, test["indent"]):
-            yield test["title"], _Block(number + 1, end)
+        if found := _end(lines, number, test["indent"]):
+            yield test["title"], _Block(number + 1, *found)
 
 
-def _end(lines: Sequence[str], start: int, indent: str) -> int:
-    """The last line of the test that begins there; 0 where it cannot be told, or holds tests of its own."""
+def _end(lines: Sequence[str], start: int, indent: str) -> tuple[int, bool] | None:
+    """The last line of the test that begins there, and whether it calls helpers that are called as tests are; None
+    where it cannot be told, or holds tests of its own."""
+    has_helpers = False
     for number in range(start + 1, len(lines)):
         line = lines[number]
         if (closed := _CLOSED.fullmatch(line)) and closed["indent"] == indent:
-            return number
-        if _INNER.search(line) or (line.strip() and not line.startswith(indent)):
-            return 0
-    return 0
+            return number, has_helpers
+        inner = [it["object"] for it in _INNER.finditer(line)]
+        has_helpers = has_helpers or bool(inner)
+        if not all(inner) or (line.strip() and not line.startswith(indent)):
+            return None
+    return None
 
 
 def _places(lines: Sequence[str], block: _Block, forms: FalseCopies) -> list[tuple[int, int, int]]:
@@ -90,5 +109,5 @@ def _places(lines: Sequence[str], block: _Block, forms: FalseCopies) -> list[tup
     return [(block.begin + it.line, it.begin, it.end) for it in forms.places(body)]
 
 
-JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, (28, 29, 30, 31, 32), (34,))
+JAVASCRIPT_FALSIFIER = Falsifier(falsify_javascript, (28, 29, 30, 31, 32), (34,), first_seeds=(40, 41, 42))
 """The last seed changes another place."""

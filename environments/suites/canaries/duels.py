@@ -42,6 +42,8 @@ _FIRST_OF_TURNS = 22
 """By seeds from this one on a comparison that a test of Python asks for is turned round."""
 _FIRST_OF_NEWS = 28
 """By seeds from this one on a falsehood is in a line that B_t has not, if a test has one, whatever it asks there."""
+_BY_KIND = range(40, 43)
+"""Seeds that change what no other does (`PlausibleDice`)."""
 _OF_MASKS = (4, 5)
 """How many values of a stored row are about masks; rows of before have no last one."""
 _MASKED = -1
@@ -66,6 +68,13 @@ class Falsifier:
     one."""
     file_of: Callable[[str, Collection[str]], str | None] | None = None
     """From a test's id and the files that were run to the file where the test stands; None: the runner's own rule."""
+    first_seeds: tuple[int, ...] = ()
+    """Tried before all others; a test that fails on M_t by some of them is made false by no other."""
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        """In the order in which they are tried."""
+        return (*self.first_seeds, *self.seeds, *self.last_seeds)
 
 
 class HeldTest(NamedTuple):
@@ -124,6 +133,7 @@ def dice(secret: str, file: str, name: str, seed: int, known: frozenset[str] = f
             signs=is_new,
             turns=seed >= _FIRST_OF_TURNS,
             news=seed >= _FIRST_OF_NEWS,
+            by_kind=seed in _BY_KIND,
             known=known if is_new else frozenset(),
         )
     kind = ValueDice if seed >= _FIRST_OF_VALUES else FormDice if seed >= _FIRST_OF_FORM else Random

@@ -27,6 +27,7 @@ from environments.suites.canaries.falsify import (
     patched,
 )
 from environments.suites.canaries.plausible_python import PlausibleFile, turned
+from environments.suites.canaries.pythonmasks import compared_by_type
 from environments.suites.canaries.pythontests import Function, functions_of, statements, tests_of
 from prchain.core.code.syntax_trees import syntax_tree
 
@@ -57,7 +58,11 @@ def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str
         for known_as, node in tests_of(tree):
             if (order := dice(known_as)) is None:
                 continue
-            if made := _falsehood(node, lines, values, waits, plausible, order):
+            if isinstance(order, PlausibleDice) and order.by_kind:
+                made = _other_types(compared_by_type(plain, node), plausible, order)
+            else:
+                made = _falsehood(node, lines, values, waits, plausible, order)
+            if made:
                 patches += made
                 done.add(known_as)
         if not done:
@@ -65,6 +70,26 @@ def falsify_python(text: str, dice: Callable[[str], Random | None]) -> tuple[str
         return bom + "".join(patched(lines, 1, len(lines), patches)), frozenset(done)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text, frozenset()
+
+
+def _other_types(numbers: Sequence[ast.expr], plausible: PlausibleFile, order: PlausibleDice) -> list[Patch]:
+    """Equal numbers of another type in one line, new ones first: all of them, the first or the last one."""
+    source = plausible.source
+    lines = {it.lineno: source.line(it) for it in numbers}
+    alone = [number for number, line in lines.items() if plausible.lines[line] == 1]
+    new = [it for it in alone if lines[it] not in order.known]
+    if not lines:
+        return []
+    line = order.place.choice(sorted(new or alone or lines))
+    found = [it for it in numbers if it.lineno == line]
+    some = order.taken(order.place.sample([found, found[:1], found[-1:]], 3))
+    return [Patch(it.lineno, it.col_offset, it.end_col_offset or 0, _of_other_type(source.text(it))) for it in some]
+
+
+def _of_other_type(number: str) -> str:
+    """An equal number, a float for an int or the other way round."""
+    value = ast.literal_eval(number)
+    return repr(int(value)) if isinstance(value, float) else f"{value}.0"
 
 
 def _waits(functions: Sequence[tuple[str, Function]]) -> list[str]:
@@ -178,5 +203,5 @@ def _exceptions(statement: ast.stmt) -> Iterator[ast.expr]:
                     yield found
 
 
-PYTHON_FALSIFIER = Falsifier(falsify_python, (28, 29, 30, 31, 32), (34, 1))
+PYTHON_FALSIFIER = Falsifier(falsify_python, (28, 29, 30, 31, 32), (34, 1), first_seeds=(40, 41, 42))
 """The first of the last seeds changes another place, the other asks for an exception that nobody waits for."""

@@ -85,7 +85,9 @@ class PlausibleDice(ValueDice):
     falsehoods that differ in different places the true test would be the middle. With `signs` the letters that are no
     ASCII are looked at, too, and of a text of several words one value has its letters. Lines that are `known` (without
     blanks around) stand in B_t, too, where everybody reads how they are when they are true. With `turns` a comparison
-    that is asked for is turned round. With `news` a test is changed in other lines than these, if it has one.
+    that is asked for is turned round. With `news` a test is changed in other lines than these, if it has one. With
+    `by_kind` a test is changed only in what no other dice change: of Python the types of numbers, where types are
+    compared, of JavaScript which of two opposed lists a value stands in.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class PlausibleDice(ValueDice):
         signs: bool = False,
         turns: bool = False,
         news: bool = False,
+        by_kind: bool = False,
         known: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(f"{secret} {turn}")
@@ -104,6 +107,7 @@ class PlausibleDice(ValueDice):
         self.signs = signs
         self.turns = turns
         self.news = news
+        self.by_kind = by_kind
         self.known = known
 
     def taken(self, found: Sequence[_Option]) -> _Option:

@@ -43,6 +43,8 @@ _MAKERS = frozenset({"dedent", "cleandoc", "set", "frozenset", "tuple", "list", 
 """Called with literals alone these make the same value in every run."""
 _MAKING = frozenset({"encode", "decode", "format", "join", "strip", "lstrip", "rstrip", "replace", "lower", "upper"})
 """Methods of texts that make texts."""
+_MOST_EXACT = 1e15
+"""A whole number below it is written as it is, an int or a float."""
 _NAME = "_PrchainMask"
 _SHOWN = "prchainmask"
 """Begins what pytest shows of a mask in ids."""
@@ -216,6 +218,31 @@ def mask_python(text: str, masking: Masking) -> Masked:
     return Masked(bom + _without_comments(file.edited(made)), literals, shown)
 
 
+def compared_by_type(text: str, node: Function) -> list[ast.expr]:
+    """The whole numbers, as ``1`` or ``1.0``, that a test of this text asks for and whose types it compares, too:
+    ``type(a) == type(b)``."""
+    file = _MaskedFile(text)
+    simple = [it for it in statements(node.body) if isinstance(it, ast.Assert | ast.Expr)]
+    compared = [it for it in simple if any(map(_is_of_types, ast.walk(it)))]
+    names = {it.id for one in compared for it in ast.walk(one) if isinstance(it, ast.Name)}
+    places = {(it.begin, it.end) for _, it in file.bound(node, names)} if names else set()
+    found = [it for it in ast.walk(node) if isinstance(it, ast.Constant) and file.span(it) in places]
+    numbers = [(it, it.value) for it in found if isinstance(it.value, int | float) and not isinstance(it.value, bool)]
+    return [it for it, value in numbers if abs(value) < _MOST_EXACT and value == int(value)]
+
+
+def _is_of_types(node: ast.AST) -> bool:
+    match node:
+        case ast.Compare(left=ast.Call() as left, ops=[ast.Eq() | ast.Is()], comparators=[ast.Call() as right]):
+            return called(left) == called(right) == "type"
+        case ast.Call(args=[ast.Call() as left, ast.Call() as right, *_]) if called(node) in (
+            "assertIs",
+            "assertEqual",
+        ):
+            return called(left) == called(right) == "type"
+    return False
+
+
 def _without_comments(text: str) -> str:
     """A text whose comments, which say why something is asked for, are left out; those of the first lines may say how
     it is to be read. A text that cannot be read stays."""
@@ -253,7 +280,7 @@ class _MaskedFile:
         """What leaves a test's docstring out."""
         if ast.get_docstring(node, clean=False) is None:
             return []
-        begin, end = self._span(node.body[0])
+        begin, end = self.span(node.body[0])
         breaks = self._bytes[begin:end].count(b"\n")
         return [(begin, end, '"""' + "\n" * breaks + '"""' if breaks else '""')]
 
@@ -273,8 +300,8 @@ class _MaskedFile:
             for condition in _conditions(statement):
                 match condition:
                     case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                        begin, end = self._span(condition)
-                        first, last = self._span(left)[1], self._span(right)[0]
+                        begin, end = self.span(condition)
+                        first, last = self.span(left)[1], self.span(right)[0]
                         between = self._bytes[first:last]
                         if b"#" not in between and between.count(b"==") == 1:
                             sign = first + between.index(b"==")
@@ -283,7 +310,7 @@ class _MaskedFile:
                             yield end, end, ")"
             match statement:
                 case ast.Expr(value=ast.Call(func=func) as call) if called(call) in _EQUALITIES:
-                    yield (*self._span(func), f"{_NAME}.compared")
+                    yield (*self.span(func), f"{_NAME}.compared")
 
     def first_statement(self, tree: ast.Module) -> int:
         """Where the first statement begins that is no docstring and no ``from __future__``."""
@@ -303,7 +330,7 @@ class _MaskedFile:
         names = {name for name, times in read.items() if times == loads[name]}
         woven = [{it.id for it in _names(one)} for one in asked if _is_woven(one)]
         self._hidden = frozenset()
-        bound = [*self._bound(node, names)]
+        bound = [*self.bound(node, names)]
         given = {name for name, _ in bound}
         for parts in woven:
             # A text that is woven from what is not written out may say another thing in every run.
@@ -317,7 +344,7 @@ class _MaskedFile:
                 made.append(it)
         return made
 
-    def _bound(self, node: Function, names: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
+    def bound(self, node: Function, names: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
         """What can be masked of the values that names of a test are given, by the names."""
         yield from self._kept(node, names)
         yield from self._parameters(node, names)
@@ -349,7 +376,7 @@ class _MaskedFile:
 
     def _asking(self, test: ast.expr, literal: ast.expr, method: str, value: ast.expr) -> _MaskedPlace:
         """The place of a whole condition about a value."""
-        begin, end = self._span(test)
+        begin, end = self.span(test)
         return _MaskedPlace(begin, end, f"{_NAME}({{}}).{method}({self._text(value)})", self._text(literal))
 
     def _call(self, call: ast.Call) -> Iterator[_MaskedPlace]:
@@ -361,7 +388,7 @@ class _MaskedFile:
             case [ast.Name() | ast.Attribute() as kind, _, *_] if (
                 name in _CATCHING and called(kind) not in _NO_EXCEPTIONS
             ):
-                begin, end = self._span(call.func)[0], self._span(kind)[1]
+                begin, end = self.span(call.func)[0], self.span(kind)[1]
                 yield _MaskedPlace(begin, end, f"{_NAME}({{}}).calls({self._text(call.func)}", repr(called(kind)))
             case [ast.Constant(value=str() | bytes()) as first, second, *_] if name in _HOLDING:
                 yield self._asking(call, first, "inside", second)
@@ -376,19 +403,19 @@ class _MaskedFile:
             case ast.Call(
                 args=[kind], keywords=[ast.keyword(arg="match", value=ast.Constant(value=str()) as text)]
             ) if called(waiting) in _RAISING:
-                begin, end = self._span(waiting)
+                begin, end = self.span(waiting)
                 plain = f"{self._text(waiting.func)}({self._text(kind)})"
                 yield _MaskedPlace(begin, end, f"{_NAME}({{}}).raised({plain})", self._text(text))
             case ast.Call(args=[ast.Name() | ast.Attribute() as kind], keywords=[]) if (
                 called(waiting) in _CATCHING and called(kind) not in _NO_EXCEPTIONS
             ):
-                begin, end = self._span(waiting)
+                begin, end = self.span(waiting)
                 plain = f"{self._text(waiting.func)}(Exception)"
                 yield _MaskedPlace(begin, end, f"{_NAME}({{}}).caught({plain})", repr(called(kind)))
             case ast.Call(args=[kind, ast.Constant(value=str()) as text], func=ast.Attribute(attr=name)) if (
                 name in _RAISING and name.endswith(("Regex", "Regexp"))
             ):
-                begin, end = self._span(waiting)
+                begin, end = self.span(waiting)
                 method = self._text(waiting.func).removesuffix("p").removesuffix("Regex")
                 yield _MaskedPlace(begin, end, f"{_NAME}({{}}).raised({method}({self._text(kind)}))", self._text(text))
 
@@ -425,7 +452,7 @@ class _MaskedFile:
                 yield self._literal(wanted, is_parameter=False)
 
     def _literal(self, node: ast.expr, *, is_parameter: bool) -> _MaskedPlace:
-        begin, end = self._span(node)
+        begin, end = self.span(node)
         return _MaskedPlace(begin, end, f"{_NAME}{_kind(node)}({{}})", self._text(node), is_parameter)
 
     def _kept(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
@@ -477,12 +504,13 @@ class _MaskedFile:
                 if (value := _column(row, number, len(given))) is not None:
                     yield from ((name, it) for it in self._values(value))
 
-    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Where a node begins and ends."""
         begin = self._starts[node.lineno - 1] + node.col_offset
         return begin, self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
     def _text(self, node: ast.expr) -> str:
-        begin, end = self._span(node)
+        begin, end = self.span(node)
         return self._bytes[begin:end].decode("utf-8", "surrogatepass")
 
 

@@ -1,0 +1,134 @@
+"""Lists of a test of JavaScript that say the opposite of their values, as ``valid`` and ``invalid``. Pure.
+
+Helpers of other files are given such lists, so that no assertion is seen where they stand. A value that changes places
+with one of the other list makes the test false: work that passes the true test says of both that they are where they
+were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from environments.suites.canaries.falsify import PlausibleDice
+
+_NAMED = re.compile(r"(?P<indent>\s*)(?P<quote>['\"]?)(?P<name>[A-Za-z_]\w*)(?P=quote)\s*:\s*\[")
+_ITEM = re.compile(
+    r"\s*(?:(?P<literal>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d[\d_.]*)\s*(?:,|(?=\])|(?=//)|$)|//.*$)"
+)
+_CLOSED = re.compile(r"\s*\]")
+_LONGEST = 400
+"""Letters of a line that is looked at."""
+_MOST = 1000
+"""Values of a list that are looked at."""
+_NEGATIONS = ("in", "un", "non", "not", "no", "dis", "mis", "il", "ir", "im", "non_", "not_")
+"""What a name begins with that says the opposite of the rest."""
+_OPPOSITES = (
+    {"accept", "accepts", "accepted", "allow", "allows", "allowed", "pass", "passes", "passing", "good", "ok", "right"},
+    {"reject", "rejects", "rejected", "deny", "denies", "denied", "fail", "fails", "failing", "bad", "wrong"},
+)
+_PAIRS = frozenset(
+    {("truthy", "falsy"), ("positive", "negative"), ("positives", "negatives"), ("yes", "no"), ("true", "false")}
+)
+
+
+class _Value(NamedTuple):
+    """A literal, and where it stands."""
+
+    line: int
+    begin: int
+    end: int
+    text: str
+
+
+class _List(NamedTuple):
+    """A list of literals that has a name."""
+
+    name: str
+    indent: str
+    first: int
+    last: int
+    values: Sequence[_Value]
+
+
+class Edit(NamedTuple):
+    """Another text for a part of a line."""
+
+    line: int
+    begin: int
+    end: int
+    text: str
+
+
+def exchanged(lines: Sequence[str], block: range, order: PlausibleDice) -> list[Edit]:
+    """What has two values of opposed lists change places, in lines that B_t has not, if there are some; the last place
+    of a line first. Nothing where a block has no such lists. Dice of one place move one value, for another each."""
+    pairs = [it for it in _opposed([*_lists(lines, block)]) if _moves(*it)]
+    is_new = [any(_is_new(value, lines, order) for value in (*one.values, *other.values)) for one, other in pairs]
+    chosen = [it for it, new in zip(pairs, is_new, strict=True) if new] or pairs
+    if not chosen:
+        return []
+    one, other = order.place.sample(order.place.choice(chosen), 2)
+    moves = _moves(one, other)
+    moved = order.place.choice([it for it in moves if _is_new(it, lines, order)] or moves)
+    against = order.taken(order.place.sample(_moves(other, one), len(_moves(other, one))))
+    edits = [Edit(*moved[:3], against.text), Edit(*against[:3], moved.text)]
+    return sorted(edits, key=lambda it: (it.line, -it.begin))
+
+
+def _moves(one: _List, other: _List) -> list[_Value]:
+    """The values of one list that the other has not."""
+    known = {it.text for it in other.values}
+    return [it for it in one.values if it.text not in known]
+
+
+def _is_new(value: _Value, lines: Sequence[str], order: PlausibleDice) -> bool:
+    return lines[value.line].strip() not in order.known
+
+
+def _opposed(lists: Sequence[_List]) -> Iterator[tuple[_List, _List]]:
+    """Those lists that stand in one object, one behind the other, with names that say the opposite."""
+    for one, other in pairwise(lists):
+        if one.indent == other.indent and other.first - one.last == 1 and _are_opposites(one.name, other.name):
+            yield one, other
+
+
+def _are_opposites(one: str, other: str) -> bool:
+    short, long = sorted((one.lower(), other.lower()), key=len)
+    if any(long == negation + short for negation in _NEGATIONS) or (one, other) in _PAIRS or (other, one) in _PAIRS:
+        return True
+    good, bad = _OPPOSITES
+    return (short in good and long in bad) or (short in bad and long in good)
+
+
+def _lists(lines: Sequence[str], block: range) -> Iterator[_List]:
+    """The lists of literals alone, each from its own line on."""
+    number = block.start
+    while number < block.stop:
+        found = _NAMED.match(lines[number]) if len(lines[number]) <= _LONGEST else None
+        read = _read(lines, block, number, found.end()) if found else None
+        if found and read:
+            values, last = read
+            yield _List(found["name"], found["indent"], number, last, values)
+            number = last
+        number += 1
+
+
+def _read(lines: Sequence[str], block: range, number: int, place: int) -> tuple[list[_Value], int] | None:
+    """The values of the list that is opened there, and the line where it ends; None where it holds something else."""
+    values: list[_Value] = []
+    while number < block.stop and len(lines[number]) <= _LONGEST and len(values) <= _MOST:
+        line = lines[number].rstrip()
+        while place < len(line):
+            if _CLOSED.match(line, place):
+                return values, number
+            item = _ITEM.match(line, place)
+            if item is None:
+                return None
+            if item["literal"]:
+                values.append(_Value(number, item.start("literal"), item.end("literal"), item["literal"]))
+            place = item.end()
+        number, place = number + 1, 0
+    return None
