@@ -65,7 +65,7 @@ class Edit(NamedTuple):
 def exchanged(lines: Sequence[str], block: range, order: PlausibleDice) -> list[Edit]:
     """What has two values of opposed lists change places, in lines that B_t has not, if there are some; the last place
     of a line first. Nothing where a block has no such lists. Dice of one place move one value, for another each."""
-    pairs = [it for it in _opposed([*_lists(lines, block)]) if _moves(*it)]
+    pairs = [it for it in _opposed([*_lists(lines, block)]) if _moves(*it) and _moves(*reversed(it))]
     is_new = [any(_is_new(value, lines, order) for value in (*one.values, *other.values)) for one, other in pairs]
     chosen = [it for it, new in zip(pairs, is_new, strict=True) if new] or pairs
     if not chosen:
