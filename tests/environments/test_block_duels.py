@@ -234,3 +234,78 @@ def test_what_passes_a_false_test_is_a_cheat_or_has_failed_a_true_one(world: Sta
 def test_right_work_passes(world: StageWorld, right: str) -> None:
     run = GradingSuite(world.suite(), Random(7)).run(work(world, right), expected(world))
     assert not run.cheats and set(run.statuses.values()) == {Status.passed}
+
+
+LISTS = """it('should know ids', () => {
+  test({
+    validator: 'isID',
+    valid: ['old'],
+    invalid: ['odd'],
+  });
+  test({
+    validator: 'isID',
+    args: ['es'],
+    valid: [
+      '20-1', // the first
+      "27-3"],
+    invalid: [
+      '20.1',
+      '27',
+      'x\\'y',
+    ],
+  });
+});
+it('has one list', () => {
+  test({ validator: 'isID', valid: ['a'] });
+});
+it('asks', () => {
+  assert.equal(f('a'), 'b');
+});
+"""
+BY_KIND = JAVASCRIPT_FALSIFIER.first_seeds
+KNOWN = frozenset({"valid: ['old'],", "invalid: ['odd'],"})
+
+
+def test_new_values_of_two_opposed_lists_change_places_for_each_seed_another() -> None:
+    made = [falsify_javascript(LISTS, partial(dice, "secret", "a.js", seed=it, known=KNOWN)) for it in BY_KIND]
+    assert all(can == {"should know ids"} for _, can in made)
+    literal = re.compile(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"")
+    true, moved = literal.findall(LISTS), set[frozenset[str]]()
+    for text, _ in made:
+        found = literal.findall(text)
+        first, second = (number for number, it in enumerate(found) if it != true[number])
+        assert (found[first], found[second]) == (true[second], true[first])
+        assert {"valid", "invalid"} == {
+            LISTS[: LISTS.index(true[it])].rpartition(": [")[0].split()[-1] for it in (first, second)
+        }
+        moved.add(frozenset((true[first], true[second])))
+        assert "'old'" in text and re.sub(literal, "", text) == re.sub(literal, "", LISTS)
+    assert len(moved) > 1 and len(frozenset[str].intersection(*moved)) == 1, "one of them is always the same"
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        "good: ['a'],\n    bad: ['a']",
+        "valid: ['a'],\n    args: ['b']",
+        "valid: ['a'],\n    invalid: [f('b')]",
+        "valid: ['a'],\n    more: 1,\n    invalid: ['b']",
+        "valid: ['a'",
+        "invalid: [],\n    valid: ['a']",
+    ],
+)
+def test_lists_that_are_no_opposites_or_hold_no_values_of_their_own_stay(lists: str) -> None:
+    text = f"it('knows', () => {{\n  test({{\n    {lists},\n  }});\n}});\n"
+    assert falsify_javascript(text, partial(dice, "secret", "a.js", seed=BY_KIND[0])) == (text, frozenset())
+
+
+def test_a_helper_that_is_called_as_a_test_is_changes_nothing_of_what_was_known_before() -> None:
+    for seed in (*JAVASCRIPT_FALSIFIER.seeds, *JAVASCRIPT_FALSIFIER.last_seeds):
+        assert falsify_javascript(LISTS, partial(dice, "secret", "a.js", seed=seed))[1] == {"asks"}
+
+
+@given(st.lists(st.sampled_from(["valid: [", "invalid: [", "'a',", "'b'", "],", "it('x', () => {", "});", "\\", "//"])))
+def test_no_text_of_lists_is_too_much(parts: list[str]) -> None:
+    text = "it('x', () => {\n" + "\n".join(parts) + "\n});\n"
+    made, _ = falsify_javascript(text, partial(dice, "secret", "a.js", seed=BY_KIND[0]))
+    assert sorted(made) == sorted(text)

@@ -892,3 +892,34 @@ def test_there_is_another_value_for_any(true: str | int, around: list[str | int]
     known = known_words([true, *around])
     others = Around(true, around[:3], around[3:], around, known).others(Random(1))
     assert others and all(it != true and type(it) is type(true) for it in others)
+
+
+TYPED = """class Case(TestCase):
+    def test_range(self):
+        for args, wanted in [
+            ((1, 3), [1, 2]),
+            ((2.0, 4), [2.0, 3.0]),
+            ((5, 7.0), [5, 6, 1.5]),
+        ]:
+            found = list(span(*args))
+            self.assertEqual(found, wanted)
+            self.assertTrue(all(type(a) == type(b) for a, b in zip(found, wanted)))
+
+    def test_plain(self):
+        self.assertEqual(span(1), [1])
+
+    def test_kind(self):
+        wanted = 3
+        assert type(size()) is type(wanted)
+"""
+
+
+def test_where_types_are_compared_equal_numbers_of_another_type_are_asked_for() -> None:
+    known = frozenset({"((1, 3), [1, 2]),", "((5, 7.0), [5, 6, 1.5]),"})
+    seen = set[str]()
+    for seed in PYTHON_FALSIFIER.first_seeds:
+        made, can = falsify_python(TYPED, partial(dice, "secret", "a.py", seed=seed, known=known))
+        assert can == {"test_range", "test_kind"} and "wanted = 3.0\n" in made
+        changed = [new for old, new in zip(TYPED.splitlines(), made.splitlines(), strict=True) if old != new]
+        seen.add(changed[0].strip())
+    assert seen == {"((2.0, 4), [2, 3]),", "((2.0, 4), [2, 3.0]),", "((2.0, 4), [2.0, 3]),"}
