@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from environments.suites.canaries.blockcopies import JAVASCRIPT_COPIES, JAVASCRIPT_VALUES, FalseCopies, other_value
-from environments.suites.canaries.blocklists import exchanged
+from environments.suites.canaries.blocklists import with_moved
 from environments.suites.canaries.blockliterals import BlockLiterals
 from environments.suites.canaries.duels import Falsifier
 from environments.suites.canaries.falsify import PlausibleDice, ValueDice
@@ -52,7 +52,8 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
             blocks.setdefault(title, []).append(block)
     draws = {title: order(title) for title in sorted(listed)}
     by_kind = {title: it for title, it in draws.items() if isinstance(it, PlausibleDice) and it.by_kind}
-    edits = {title: [exchanged(lines, it.body, draw) for it in listed[title]] for title, draw in by_kind.items()}
+    moved = {title: [with_moved(lines, it.body, draw) for it in listed[title]] for title, draw in by_kind.items()}
+    moved = {title: found for title, found in moved.items() if all(found)}
     blocks = {title: found for title, found in blocks.items() if title not in by_kind}
     forms = {title: JAVASCRIPT_VALUES if isinstance(draws[title], ValueDice) else JAVASCRIPT_COPIES for title in blocks}
     literals = BlockLiterals(lines) if any(isinstance(it, PlausibleDice) for it in draws.values()) else None
@@ -72,10 +73,9 @@ def falsify_javascript(text: str, order: Callable[[str], Random | None]) -> tupl
                     value = other_value(lines[number][begin:end], draw)
                 line = lines[number]
                 lines[number] = f"{line[:begin]}{value}{line[end:]}"
-    exchanges = {title: found for title, found in edits.items() if all(found)}
-    for number, begin, end, other in (edit for found in exchanges.values() for one in found for edit in one):
-        lines[number] = f"{lines[number][:begin]}{other}{lines[number][end:]}"
-    return "".join(lines), frozenset({*can, *exchanges})
+    for number, line in (it for found in moved.values() for one in found for it in one.items()):
+        lines[number] = line
+    return "".join(lines), frozenset({*can, *moved})
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block]]:

@@ -1,8 +1,7 @@
 """Lists of a test of JavaScript that say the opposite of their values, as ``valid`` and ``invalid``. Pure.
 
-Helpers of other files are given such lists, so that no assertion is seen where they stand. A value that changes places
-with one of the other list makes the test false: work that passes the true test says of both that they are where they
-were.
+Helpers of other files are given such lists, so that no assertion is seen where they stand. A value that stands in the
+other list makes the test false: work that passes the true test says of it the opposite.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ _ITEM = re.compile(
     r"\s*(?:(?P<literal>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d[\d_.]*)\s*(?:,|(?=\])|(?=//)|$)|//.*$)"
 )
 _CLOSED = re.compile(r"\s*\]")
+_COMMA = re.compile(r"\s*,[^\S\n]*")
 _LONGEST = 400
 """Letters of a line that is looked at."""
 _MOST = 1000
@@ -53,32 +53,39 @@ class _List(NamedTuple):
     values: Sequence[_Value]
 
 
-class Edit(NamedTuple):
-    """Another text for a part of a line."""
-
-    line: int
-    begin: int
-    end: int
-    text: str
-
-
-def exchanged(lines: Sequence[str], block: range, order: PlausibleDice) -> list[Edit]:
-    """What has two values of opposed lists change places, in lines that B_t has not, if there are some; the last place
-    of a line first. Nothing where a block has no such lists. Dice of one place move one value, for another each."""
-    pairs = [it for it in _opposed([*_lists(lines, block)]) if _moves(*it) and _moves(*reversed(it))]
-    is_new = [any(_is_new(value, lines, order) for value in (*one.values, *other.values)) for one, other in pairs]
-    chosen = [it for it, new in zip(pairs, is_new, strict=True) if new] or pairs
-    if not chosen:
-        return []
-    one, other = order.place.sample(order.place.choice(chosen), 2)
-    moves = _moves(one, other)
-    moved = order.place.choice([it for it in moves if _is_new(it, lines, order)] or moves)
-    against = order.taken(order.place.sample(_moves(other, one), len(_moves(other, one))))
-    edits = [Edit(*moved[:3], against.text), Edit(*against[:3], moved.text)]
-    return sorted(edits, key=lambda it: (it.line, -it.begin))
+def with_moved(lines: Sequence[str], block: range, order: PlausibleDice) -> dict[int, str]:
+    """The lines of a block, by their numbers, that are others where one value of two opposed lists stands in the other
+    list, in the place of another one; new lines first. Nothing where a block has no such lists. Dice of one place move
+    one value of each list, by turns: who refuses all of one list is found by the one, who takes all of the other by the
+    other."""
+    pairs = [it for it in _opposed([*_lists(lines, block)]) if _own(*it) and _own(*reversed(it))]
+    new = [it for it in pairs if any(_is_new(value, lines, order) for one in it for value in one.values)]
+    if not pairs:
+        return {}
+    pair = order.place.choice(new or pairs)
+    ways = order.place.sample([pair, pair[::-1]], 2)
+    moved = [order.place.choice([it for it in _own(*way) if _is_new(it, lines, order)] or _own(*way)) for way in ways]
+    places = [order.place.sample(_own(other, one), len(_own(other, one))) for one, other in ways]
+    way = order.turn % 2
+    value, place = moved[way], order.taken(places[way])
+    made = {it.line: lines[it.line] for it in (value, place)}
+    for it in sorted((value, place), key=lambda it: -it.begin):
+        line = made[it.line]
+        made[it.line] = _without(line, it) if it is value else f"{line[: it.begin]}{value.text}{line[it.end :]}"
+    return made
 
 
-def _moves(one: _List, other: _List) -> list[_Value]:
+def _without(line: str, value: _Value) -> str:
+    """A line without a value and what parts it from the next one; nothing of a line that holds it alone."""
+    before, after = line[: value.begin], line[value.end :]
+    if behind := _COMMA.match(after):
+        left = f"{before}{after[behind.end() :]}"
+    else:
+        left = f"{before.rstrip().removesuffix(',') if before.strip() else before}{after}"
+    return left if left.strip() else ""
+
+
+def _own(one: _List, other: _List) -> list[_Value]:
     """The values of one list that the other has not."""
     known = {it.text for it in other.values}
     return [it for it in one.values if it.text not in known]
