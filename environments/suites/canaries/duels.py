@@ -42,7 +42,7 @@ _FIRST_OF_TURNS = 22
 """By seeds from this one on a comparison that a test of Python asks for is turned round."""
 _FIRST_OF_NEWS = 28
 """By seeds from this one on a falsehood is in a line that B_t has not, if a test has one, whatever it asks there."""
-_BY_KIND = range(40, 43)
+_BY_KIND = range(40, 49)
 """Seeds that change what no other does (`PlausibleDice`)."""
 _OF_MASKS = (4, 5)
 """How many values of a stored row are about masks; rows of before have no last one."""
