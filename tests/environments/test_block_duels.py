@@ -271,15 +271,24 @@ KNOWN = frozenset({"valid: ['old'],", "invalid: ['odd'],"})
 def test_a_new_value_of_two_opposed_lists_stands_in_the_other_one_by_turns() -> None:
     made = [falsify_javascript(LISTS, partial(dice, "secret", "a.js", seed=it, known=KNOWN)) for it in BY_KIND]
     assert all(can == {"should know ids"} for _, can in made)
-    ways = list[str]()
+    ways, moved = list[str](), set[str]()
     for text, _ in made:
         lists = re.findall(r"(valid|invalid): \[([^\]]*)\]", text)
         valid, invalid = ({*re.findall(_VALUE, values)} for _, values in lists[2:4])
         assert [values for _, values in lists[:2]] == ["'old'", "'odd'"] and all(it.strip() for it in text.splitlines())
         ways.append("invalid" if valid & INVALID else "valid")
         wrong = (valid & INVALID) | (invalid & VALID)
+        moved |= wrong
         assert len(wrong) == 1 and not valid & invalid and len(valid | invalid) == 4
-    assert ways[0] == ways[2] != ways[1]
+    assert ways[0] == ways[2] != ways[1] and len(moved) == 3
+
+
+def test_a_value_goes_to_a_list_that_is_empty() -> None:
+    lists = "valid: [\n      'a',\n      'b',\n    ],\n    invalid: [],"
+    text = f"it('knows', () => {{\n  test({{\n    {lists}\n  }});\n}});\n"
+    made = {falsify_javascript(text, partial(dice, "secret", "a.js", seed=it))[0] for it in BY_KIND}
+    found = {re.sub(r"\s", "", it.partition("valid: ")[2]) for it in made}
+    assert found == {"['b',],invalid:['a'],});});", "['a',],invalid:['b'],});});"}
 
 
 @pytest.mark.parametrize(
@@ -290,7 +299,7 @@ def test_a_new_value_of_two_opposed_lists_stands_in_the_other_one_by_turns() -> 
         "valid: ['a'],\n    invalid: [f('b')]",
         "valid: ['a'],\n    more: 1,\n    invalid: ['b']",
         "valid: ['a'",
-        "invalid: [],\n    valid: ['a']",
+        "invalid: [],\n    valid: []",
     ],
 )
 def test_lists_that_are_no_opposites_or_hold_no_values_of_their_own_stay(lists: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from environments.suites.canaries.falsify import PlausibleDice
@@ -44,30 +44,32 @@ class _Value(NamedTuple):
 
 
 class _List(NamedTuple):
-    """A list of literals that has a name."""
+    """A list of literals that has a name; `begin` is the column behind its bracket, in its first line."""
 
     name: str
     indent: str
     first: int
+    begin: int
     last: int
     values: Sequence[_Value]
 
 
 def with_moved(lines: Sequence[str], block: range, order: PlausibleDice) -> dict[int, str]:
     """The lines of a block, by their numbers, that are others where one value of two opposed lists stands in the other
-    list, in the place of another one; new lines first. Nothing where a block has no such lists. Dice of one place move
-    one value of each list, by turns: who refuses all of one list is found by the one, who takes all of the other by the
-    other."""
-    pairs = [it for it in _opposed([*_lists(lines, block)]) if _own(*it) and _own(*reversed(it))]
-    new = [it for it in pairs if any(_is_new(value, lines, order) for one in it for value in one.values)]
-    if not pairs:
+    list, in the place of another one, if it has one of its own; new lines first. Nothing where a block has no such
+    lists. Each dice of a place move another value, by turns out of each list: who refuses all of one list is found by
+    the one, who takes all of the other by the other."""
+    ways = [way for pair in _opposed([*_lists(lines, block)]) for way in (pair, pair[::-1])]
+    moves = [(value, *way) for way in ways if not way[1].values or _own(*reversed(way)) for value in _own(*way)]
+    new = [it for it in moves if lines[it[0].line].strip() not in order.known]
+    shuffled = order.place.sample(new or moves, len(new or moves))
+    if not shuffled:
         return {}
-    pair = order.place.choice(new or pairs)
-    ways = order.place.sample([pair, pair[::-1]], 2)
-    moved = [order.place.choice([it for it in _own(*way) if _is_new(it, lines, order)] or _own(*way)) for way in ways]
-    places = [order.place.sample(_own(other, one), len(_own(other, one))) for one, other in ways]
-    way = order.turn % 2
-    value, place = moved[way], order.taken(places[way])
+    out_of: dict[str, list[tuple[_Value, _List, _List]]] = {}
+    for move in shuffled:
+        out_of.setdefault(move[1].name, []).append(move)
+    value, one, other = order.taken([it for some in zip_longest(*out_of.values()) for it in some if it])
+    place = order.place.choice(_own(other, one)) if other.values else _Value(other.first, other.begin, other.begin, "")
     made = {it.line: lines[it.line] for it in (value, place)}
     for it in sorted((value, place), key=lambda it: -it.begin):
         line = made[it.line]
@@ -89,10 +91,6 @@ def _own(one: _List, other: _List) -> list[_Value]:
     """The values of one list that the other has not."""
     known = {it.text for it in other.values}
     return [it for it in one.values if it.text not in known]
-
-
-def _is_new(value: _Value, lines: Sequence[str], order: PlausibleDice) -> bool:
-    return lines[value.line].strip() not in order.known
 
 
 def _opposed(lists: Sequence[_List]) -> Iterator[tuple[_List, _List]]:
@@ -118,7 +116,7 @@ def _lists(lines: Sequence[str], block: range) -> Iterator[_List]:
         read = _read(lines, block, number, found.end()) if found else None
         if found and read:
             values, last = read
-            yield _List(found["name"], found["indent"], number, last, values)
+            yield _List(found["name"], found["indent"], number, found.end(), last, values)
             number = last
         number += 1
 
