@@ -218,12 +218,8 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         say(f"prchain: error: {error.format_message()}", err=True)
         return error.exit_code
-    except Terminated as end:
-        click.echo(f"prchain: terminated; {ended_words(end) or _ENDED}", err=True)
-        return TERMINATED
     except (click.Abort, KeyboardInterrupt) as end:
-        click.echo(f"prchain: interrupted; {ended_words(end) or _ENDED}", err=True)
-        return INTERRUPTED
+        return _ended(end)
     except BrokenPipeError:
         # The reader of our output is gone, as with `head`. Nothing can be written any more, not even by Python's flush
         # at exit.
@@ -232,6 +228,8 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # the boundary: an error without a class in prchain.core.errors is a defect, shown whole
         if full := no_room(error):
             return _fail(full, full.exit_code)
+        if isinstance(error, RuntimeError) and isinstance(error.__context__, KeyboardInterrupt):
+            return _ended(error.__context__)  # a signal that comes while Python waits can find a lock not held
         say_traceback(redact(traceback.format_exc(), _secrets()))
         click.echo("prchain: this is a defect of prchain; please report the lines above", err=True)
         return 1
@@ -240,6 +238,13 @@ def run(arguments: list[str]) -> int:
 def _terminate(_number: int, _frame: object) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one waits for nothing
     raise Terminated
+
+
+def _ended(end: BaseException) -> int:
+    """Say that a signal ended the command; the exit code of that."""
+    word, status = ("terminated", TERMINATED) if isinstance(end, Terminated) else ("interrupted", INTERRUPTED)
+    click.echo(f"prchain: {word}; {ended_words(end) or _ENDED}", err=True)
+    return status
 
 
 def _fail(error: PrchainError, status: int) -> int:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,6 +101,20 @@ def test_ctrl_c_ends_with_130_and_one_line(put_command: PutCommand, capsys: pyte
     finally:
         signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err.strip().count("\n") == 0
+
+
+def test_a_lock_that_a_signal_leaves_free_does_not_hide_what_ended_the_command(
+    put_command: PutCommand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        try:
+            raise cli.Terminated
+        finally:
+            threading.Lock().release()
+
+    put_command(interrupted)
+    assert cli.run(["mine"]) == 143
+    assert capsys.readouterr().err.startswith("prchain: terminated; ")
 
 
 RUN = """
