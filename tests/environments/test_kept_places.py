@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -256,22 +256,16 @@ def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done
 
 
 @pytest.mark.docker
-def test_the_second_sandbox_begins_with_a_repository_whose_index_is_current(kept_world: KeptWorld) -> None:
+@pytest.mark.parametrize("check", [check_index_is_current, check_edits_are_seen])
+def test_the_second_sandbox_begins_with_a_repository_whose_index_is_current(
+    kept_world: KeptWorld, check: Callable[[Sandbox], None]
+) -> None:
     workplace = kept_world.workplace()
     for _ in range(2):
         with workplace.sandbox() as sandbox:
             workplace.place(sandbox, kept_world.base)
-            check_index_is_current(sandbox)
+            check(sandbox)
     assert len(kept_world.kept) == 1
-
-
-@pytest.mark.docker
-def test_an_edit_of_the_same_size_in_the_same_second_is_seen_by_git(kept_world: KeptWorld) -> None:
-    workplace = kept_world.workplace()
-    for _ in range(2):
-        with workplace.sandbox() as sandbox:
-            workplace.place(sandbox, kept_world.base)
-            check_edits_are_seen(sandbox)
 
 
 @pytest.mark.docker
