@@ -43,6 +43,12 @@ PROMPTS = (
     KnownPrompt(VERDICTS, "judge", "the judge: a verdict on a patch", "trajectories.verdicts.judge:VerdictReply"),
     KnownPrompt(
         VERDICTS,
+        "audit",
+        "the auditor: whether work only seems to be done",
+        "trajectories.verdicts.auditor:AuditReply",
+    ),
+    KnownPrompt(
+        VERDICTS,
         "comment_again",
         "the judge: its comment without a leak",
         "trajectories.verdicts.comments:CommentReply",

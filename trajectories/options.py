@@ -39,7 +39,8 @@ class Gate(StrEnum):
     BOTH = "both"
     EITHER = "either"
     JUDGE_AUDIT = "judge+audit"
-    """With ``+audit`` nothing is accepted that the rules of suspicion point at (`trajectories.audit.suspected`)."""
+    """With ``+audit`` nothing is accepted that the rules of suspicion (`trajectories.audit.suspected`), or a model
+    (`audited_by`), point at."""
     TESTS_AUDIT = "tests+audit"
     BOTH_AUDIT = "both+audit"
     EITHER_AUDIT = "either+audit"
@@ -88,6 +89,7 @@ DEFAULTS: Mapping[str, Any] = {
     "tests": "always",
     "backend": "docker",
     "judge_sees": "patches",
+    "audited_by": "rules",
     "calls": "native",
     "shell": "plain",
 }
@@ -265,6 +267,13 @@ class RolloutOptions:
         why="a judge that errs less, which the paper does not have",
         name="sees",
     )
+    audited_by: Literal["rules", "model"] = told(
+        "rules",
+        "Who looks over accepted work with `+audit`: rules, or a model after them.",
+        GATE,
+        why="work that only seems to be done has no usual means",
+        name="by",
+    )
     backend: str = DEFAULT
     """A name of `environments.backends`."""
     observers: tuple[str, ...] = ()
@@ -287,6 +296,8 @@ class RolloutOptions:
                 raise UsageError(f"{name.replace('_', ' ')} must be {least} or more")
         if self.judge_sees == "tests" and not self.asks_judge:
             raise UsageError(f"the gate `{self.gate}` asks no judge, so there is none that could see tests")
+        if self.asks_auditor and not self.gate.audits:
+            raise UsageError(f"the gate `{self.gate}` audits nothing; `{self.gate}+audit:by=model` does")
         if self.context_tokens is not None and self.context_tokens <= self.max_tokens:
             raise UsageError(
                 f"a context of {self.context_tokens:,} tokens leaves no room for a prompt where a reply may have "
@@ -301,6 +312,11 @@ class RolloutOptions:
     def asks_judge(self) -> bool:
         """Whether the gate needs the judge's score."""
         return self.gate.voices is not Gate.TESTS
+
+    @property
+    def asks_auditor(self) -> bool:
+        """Whether a model audits what the gate would accept."""
+        return self.audited_by == "model"
 
     @property
     def needs_tests(self) -> bool:

@@ -134,5 +134,9 @@ def test_a_suspicion_takes_an_acceptance_back_and_gives_no_verdict_in_its_place(
     found = audited(accepted, ["machinery_imported: a.py:1: import pytest", "more"])
     assert (found.accepted, found.suspected) == (None, True)
     assert found.reason == "tests: passed; audit: machinery_imported: a.py:1: import pytest, and 1 more"
+    missing = audited(accepted, [], "bad_reply")
+    assert (missing.accepted, missing.suspected) == (None, False), "who was to answer did not"
+    assert missing.reason == "tests: passed; audit: no answer (bad_reply)"
+    assert audited(accepted, ["a.py:1: x"], "bad_reply").suspected
     refused = decide("tests+audit", 0.8, None, Grade(outcomes.F2P_FAILED))
     assert audited(refused, ["x"]) == refused, "what the tests refuse is the agent's failure still"

@@ -59,6 +59,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "interface": "paper",
     "tests": "gate",
     "judge_sees": "tests",
+    "audited_by": "model",
     "calls": "text",
     "shell": "swe-agent",
     "backend": "local",
@@ -190,7 +191,9 @@ class TestTable:
     @pytest.mark.parametrize("name", sorted(DEFAULTS))
     def test_an_option_changes_the_id(self, world: RolloutWorld, name: str) -> None:
         prove(world)
-        assert identity(world, with_options(world, **{name: OTHER_OPTIONS[name]})).id != identity(world).id
+        needed = {"gate": "judge+audit"} if name == "audited_by" else {}
+        base = identity(world, with_options(world, **needed))
+        assert identity(world, with_options(world, **needed, **{name: OTHER_OPTIONS[name]})).id != base.id
 
     def test_options_that_are_named_elsewhere_do_so_there(self, world: RolloutWorld) -> None:
         assert OTHER_OPTIONS.keys() == {field.name for field in fields(RolloutOptions)}
@@ -211,6 +214,7 @@ class TestTable:
             "history": 0,
             "interface": "appended",
             "judge_sees": "patches",
+            "audited_by": "rules",
             "calls": "native",
             "min_length": 2,
             "observation_chars": 10000,

@@ -77,6 +77,7 @@ def test_what_an_older_version_stored_is_read_as_it_was_then(monkeypatch: pytest
     [
         {"context_tokens": MAX_TOKENS},
         {"gate": "tests", "judge_sees": "tests"},
+        {"gate": "tests", "audited_by": "model"},
         {"context_tokens": 100, "max_tokens": 100},
         *(
             {f"{whose}_limits": AgentLimits(**{unit: most})}  # type: ignore[arg-type]
@@ -87,7 +88,7 @@ def test_what_an_older_version_stored_is_read_as_it_was_then(monkeypatch: pytest
     ],
 )
 def test_settings_under_which_nothing_can_be_asked_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=r"no room for a prompt|must be above 0|asks no judge"):
+    with pytest.raises(UsageError, match=r"no room for a prompt|must be above 0|asks no judge|audits nothing"):
         RolloutOptions(**wrong)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -354,6 +355,41 @@ class TestGates:
         (verdict,) = [it for it in world.rows(Verdict, "position", "accepted", trajectory_id=name) if it[0] == 2]
         assert verdict[1] is None, "neither accepted nor rejected"
         assert "suspected" in FINAL and "suspected" not in MEASURED
+
+    def test_a_model_audits_what_tests_and_rules_let_pass_and_nothing_else(self, world: RolloutWorld) -> None:
+        prove(world)
+        replies = {1: "none", 2: "effect_feigned"}
+
+        def policy(messages: Messages) -> PolicyReply:
+            if "You audit the work" not in str(messages[0]["content"]):
+                return works(messages)
+            [position] = {*re.findall(r"\+value = (\d)", str(messages[1]["content"]))}
+            reply = {"reason": "Nothing is kept.", "line": f"value = {position}", "finding": replies[int(position)]}
+            return PolicyReply(json.dumps(reply))
+
+        model = PolicyModel(policy)
+        name = roll(
+            world.context(model, gate="tests+audit", audited_by="model", overrides=suited(world)), world.chains[0], 0
+        )
+        assert world.outcome(name)[0] == "suspected"
+        stages = world.rows(TrajectoryStage, "position", "outcome", "reason", trajectory_id=name)
+        assert [stage[:2] for stage in stages][:2] == [(1, "accepted"), (2, "suspected")]
+        assert "audit: effect_feigned: value = 2" in str(stages[1][2])
+        audits = [request for request in model.asked if request.purpose == "auditor"]
+        assert len(audits) == 2, "the attempt at the second stage that its tests refuse is not asked about"
+        assert "call of bash" in text_of(audits[0]), "it reads what the agent did"
+        assert "auditor" in next(iter(world.rows(Trajectory, "decided_by", id=name)))[0]["models"]
+
+    def test_an_auditor_who_gives_no_answer_leaves_the_stage_unscored(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def policy(messages: Messages) -> PolicyReply:
+            return PolicyReply("?") if "You audit the work" in str(messages[0]["content"]) else works(messages)
+
+        context = world.context(PolicyModel(policy), gate="tests+audit", audited_by="model", overrides=suited(world))
+        name = roll(context, world.chains[0], 0)
+        [stage, *_] = world.rows(TrajectoryStage, "outcome", "reason", trajectory_id=name)
+        assert stage[0] == "unscored" and "audit: no answer (bad_reply)" in str(stage[1])
 
     def test_tests_accept_and_reject_and_tell_the_agent_only_the_kind_of_failure(self, world: RolloutWorld) -> None:
         prove(world)

@@ -28,7 +28,7 @@ _FIRST_PROMPT, _PER_STEP, _REPLY = 3_000, 730, 250
 """Tokens of a first prompt; tokens that a step adds to the next prompt (the paper's samples: 85,000 tokens in 116 tool
 calls, section 4.3); tokens of a reply."""
 _JUDGE_PROMPT, _JUDGE_REPLY = 12_000, 400
-"""Tokens of a judge's prompt and of its reply."""
+"""Tokens of a judge's prompt and of its reply, or an auditor's, who is asked once a stage."""
 
 ASSUMED = (
     f"assumed: {_STEPS} steps and {_ATTEMPTS:g} attempts a stage, prompts of {_FIRST_PROMPT:,} tokens that grow by "
@@ -82,7 +82,8 @@ def forecast(
     todo = [size - before for size, before in zip(sizes, over, strict=True)]
     total = CostEstimate()
     names = _ended(tx, model)
-    purposes = ("agent", *(("judge",) if options.asks_judge else ()))
+    readers = {"judge": options.asks_judge, "auditor": options.asks_auditor}
+    purposes = ("agent", *(purpose for purpose, is_asked in readers.items() if is_asked))
     observing = [purpose for observer in observers for purpose in observer.purposes if purpose not in purposes]
     stored = _stored(tx, names) if len(names) >= FEWEST else {}
     for purpose in dict.fromkeys((*purposes, *observing)):
@@ -147,8 +148,9 @@ def _steps(options: RolloutOptions) -> float:
 def _assumed(purpose: str, options: RolloutOptions, length: int) -> PerStage:
     """Assumed calls and tokens of a whole trajectory."""
     attempts = min(_ATTEMPTS, 1 + options.refinements)
-    if purpose == "judge":
-        return PerStage(attempts * length, attempts * length * _JUDGE_PROMPT, attempts * length * _JUDGE_REPLY)
+    if purpose in ("judge", "auditor"):
+        calls = length * (attempts if purpose == "judge" else 1)
+        return PerStage(calls, calls * _JUDGE_PROMPT, calls * _JUDGE_REPLY)
     steps = _steps(options)
     parts, each = (1, steps * length) if options.context == "chain" else (length, steps)
     tokens_in = parts * (each * _FIRST_PROMPT + _PER_STEP * each * (each - 1) / 2)

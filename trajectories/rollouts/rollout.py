@@ -74,6 +74,7 @@ from trajectories.rows import (
     write_verdict,
 )
 from trajectories.task import TaskTexts, read_task, read_texts
+from trajectories.verdicts.auditor import AUDITOR, Auditor
 from trajectories.verdicts.judge import JUDGE, VERDICTS, Judge
 
 log = logging.getLogger(__name__)
@@ -131,16 +132,18 @@ class RunContext:
         """The purposes of the calls that rollouts make, for `Gateway.check`."""
         observing = (purpose for observer in self.observers for purpose in observer.purposes)
         judging = (JUDGE,) if self.options.asks_judge else ()
-        return tuple(dict.fromkeys((AGENT, PREFIX, *judging, *observing, *self.readers)))
+        auditing = (AUDITOR,) if self.options.asks_auditor else ()
+        return tuple(dict.fromkeys((AGENT, PREFIX, *judging, *auditing, *observing, *self.readers)))
 
     @cached_property
     def prompts(self) -> Mapping[str, str]:
         """Name to hash of every prompt that a rollout may use, except `PREFIX`."""
         judge: Mapping[str, str] = Judge(self.gateway).prompts if self.options.asks_judge else {}
+        auditor: Mapping[str, str] = Auditor(self.gateway).prompts if self.options.asks_auditor else {}
         observing = {
             f"{observer.name}/{name}": hash_ for observer in self.observers for name, hash_ in observer.prompts.items()
         }
-        return {**self.scaffold.prompts, **judge, **observing}
+        return {**self.scaffold.prompts, **judge, **auditor, **observing}
 
     @cached_property
     def _usual_sampling(self) -> Mapping[str, Mapping[str, float]]:
@@ -378,6 +381,7 @@ class _Rollout:
             context.observers,
             losses,
             context.tell,
+            Auditor(context.gateway) if options.asks_auditor else None,
         )
         with context.store.reading() as tx:
             self._state = RolloutState(

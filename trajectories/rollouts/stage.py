@@ -64,6 +64,7 @@ from trajectories.rows import (
     write_verdict,
 )
 from trajectories.task import StageTask
+from trajectories.verdicts.auditor import Audit
 from trajectories.verdicts.comments import AgentComment, comment_for_agent
 from trajectories.verdicts.gates import audited, decide
 from trajectories.verdicts.hidden import CommentCheck
@@ -438,8 +439,11 @@ class StageRun:
                 results=results_text(graded) if options.judge_sees == "tests" else None,
             )
         decision = decide(options.gate, options.threshold, judgement, graded)
+        audit = Audit()
         if options.gate.audits and decision.accepted:
-            decision = audited(decision, self._suspicions(tree))
+            found = self._suspicions(tree)
+            audit = Audit() if found else self._audit(tree, attempt)
+            decision = audited(decision, [*found, *filter(None, [audit.found])], audit.error)
         verdict = VerdictRow(
             self._position,
             attempt,
@@ -452,7 +456,7 @@ class StageRun:
             judge_sees=None if judgement is None else "tests" if judgement.saw_tests else "patches",
             tests=graded.outcome if graded else None,
             grade=asdict(graded) if graded else {},
-            usd=judgement.usd if judgement else 0.0,
+            usd=_sum(judgement.usd if judgement else 0.0, audit.usd),
         )
         retry = decision.accepted is False and row.endings[-1] == Ending.SUBMITTED and attempt <= options.refinements
         if not retry or self._limit_reached():
@@ -467,7 +471,7 @@ class StageRun:
             verdict,
             shown=comment.text,
             findings=tuple(asdict(finding) for finding in comment.findings),
-            usd=None if verdict.usd is None or comment.usd is None else verdict.usd + comment.usd,
+            usd=_sum(verdict.usd, comment.usd),
             seconds=time.monotonic() - start_time,
         )
         content = rollout.scaffold.opening(
@@ -483,6 +487,22 @@ class StageRun:
         stage, trees = self._stage.stage, self._rollout.chain_context.trees
         found = suspicions_of_trees(trees, stage.base, tree, asked=self._stage.query, sources=(stage.landed,))
         return list(map(str, found))
+
+    def _audit(self, tree: str, attempt: int) -> Audit:
+        """What the auditor, if one is asked, says of the attempt's own work."""
+        rollout, start = self._rollout, str(self._row.start_tree)
+        if rollout.auditor is None:
+            return Audit()
+        rollout.tell(f"{self._label(attempt)}: the audit")
+        work = [it for it in self._state.of(self._position) if it.kind in (EntryKind.TURN, EntryKind.OBSERVATION)]
+        return rollout.auditor.audit(
+            subject=subject(rollout.trajectory, self._position),
+            sample=rollout.sample,
+            attempt=attempt,
+            query=self._stage.query,
+            patch=judged_patch(rollout.chain_context.trees, start, tree),
+            entries=work,
+        )
 
     def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> AgentComment:
         rollout = self._rollout
@@ -532,3 +552,8 @@ class StageRun:
         if verdict is not None:
             state.verdicts[row.position, verdict.attempt] = verdict
         return row
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    """Of two costs; None where one is not known."""
+    return None if one is None or other is None else one + other

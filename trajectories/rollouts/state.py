@@ -12,6 +12,7 @@ from trajectories.model import Entry
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.chain_context import ChainContext
 from trajectories.rows import StageRow, VerdictRow
+from trajectories.verdicts.auditor import Auditor
 from trajectories.verdicts.judge import Judge
 
 
@@ -32,6 +33,8 @@ class RolloutContext:
     """How often in a row a sandbox was lost at the current step."""
     tell: Callable[[str], None] = lambda words: None
     """Reports the progress to people."""
+    auditor: Auditor | None = None
+    """Reads what would be accepted; None where rules alone do."""
 
 
 @dataclass

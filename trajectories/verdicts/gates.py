@@ -9,8 +9,9 @@ Pure. Judge and tests each say yes, no or nothing:
 - Where every F2P test passed before the attempt, all passing says nothing of it, and never will: a judge who is asked
   decides alone.
 
-With ``+audit`` an attempt that they accept is *suspected* where the rules of suspicion point at its patch: that is no
-verdict, neither on the work nor on the agent, and ends the stage.
+With ``+audit`` an attempt that they accept is *suspected* where the rules of suspicion, or an auditor who is asked,
+point at its patch: that is no verdict, neither on the work nor on the agent, and ends the stage. Without the auditor's
+answer it is unscored.
 
 ``both`` and ``either`` are AND and OR of Kleene's three-valued logic: one no decides ``both`` and one yes decides
 ``either``, whatever the other says; nothing never counts as yes or no. Tests that were tampered with reject under every
@@ -62,8 +63,11 @@ def decide(gate: Gate | str, threshold: float, judgement: Judgement | None, grad
     return Decision(accepted, "; ".join(reasons))
 
 
-def audited(decision: Decision, found: Sequence[str]) -> Decision:
-    """A decision once the patch was looked over; `found` are suspicions, each a line."""
+def audited(decision: Decision, found: Sequence[str], error: str | None = None) -> Decision:
+    """A decision once the patch was looked over; `found` are suspicions, each a line, and `error` says why an auditor
+    gave no answer."""
+    if decision.accepted and not found and error is not None:
+        return Decision(None, f"{decision.reason}; audit: no answer ({error})")
     if not decision.accepted or not found:
         return decision
     more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
