@@ -118,15 +118,16 @@ def place_tree(
     return commit
 
 
-def place_by_git(sandbox: Sandbox, store: TreeStore, tree: str, *, history: Sequence[str] = ()) -> str:
-    """As `place_tree`, in less time, where nobody but us has used the sandbox: its git writes the files, from the pack.
+def place_by_git(sandbox: Sandbox, store: TreeStore, tree: str, *, history: Sequence[str] = (), parts: int = 1) -> str:
+    """As `place_tree`, in less time, where nobody but us has used the sandbox: its git writes the files, from the pack,
+    or from several (`TreeStore.pack`).
 
-    What its git does not take, `place_tree` places.
+    What its git does not take, `place_tree` places, from one pack.
     """
     workdir = sandbox.config.workdir
     commit = start_commit(store, tree, history)
     with tempfile.TemporaryFile() as repository:
-        write_repository(store, commit, repository, owner_of(sandbox))
+        write_repository(store, commit, repository, owner_of(sandbox), parts=parts)
         repository.seek(0)
         emptied = sandbox.exec(_EMPTY.format(shlex.quote(workdir)), cwd="/", timeout=_PATIENCE)
         if emptied.exit_code == 0:
@@ -304,13 +305,14 @@ def _raw(output: IO[bytes]) -> bytes:
     return body
 
 
-def write_repository(store: TreeStore, commit: str, out: IO[bytes], owner: tuple[int, int]) -> None:
-    """Write a tar of a .git folder that holds the commit, on the branch main, and what it reaches."""
+def write_repository(store: TreeStore, commit: str, out: IO[bytes], owner: tuple[int, int], *, parts: int = 1) -> None:
+    """Write a tar of a .git folder that holds the commit, on the branch main, and what it reaches; `parts` as in
+    `TreeStore.pack`."""
     extension = "" if store.object_format == "sha1" else f"[extensions]\n\tobjectFormat = {store.object_format}\n"
     config = _CONFIG.format(version=1 if extension else 0, extension=extension)
     with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tarfile.open(fileobj=out, mode="w") as archive:
         place = Path(folder)
-        name = store.pack(commit, place)
+        names = store.pack(commit, place, parts=parts)
         store.write_index(commit, place / "index")
         for path in ("", "info", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags"):
             _add(archive, path, None, owner)
@@ -321,7 +323,7 @@ def write_repository(store: TreeStore, commit: str, out: IO[bytes], owner: tuple
             ("refs/heads/main", f"{commit}\n"),
         ):
             _add(archive, path, io.BytesIO(text.encode()), owner)
-        for path in ("index", *(f"pack-{name}.{ending}" for ending in ("pack", "idx"))):
+        for path in ("index", *(f"pack-{name}.{ending}" for name in names for ending in ("pack", "idx"))):
             with (place / path).open("rb") as file:
                 _add(archive, f"objects/pack/{path}" if path != "index" else path, file, owner)
 

@@ -25,14 +25,9 @@ _UNPACK = "tar -x -p --no-same-owner -f -"
 _MOST_LISTED = 64 << 20
 _PACKS = ".git/objects/pack"
 
-SETTLE = f"""set -e
-git update-index --refresh
-size=$(cat {_PACKS}/*.pack | wc -c)
-git -c core.fsync=none repack -a -d -q -n --window=0 --max-pack-size=$((size / 20))
-"""
-"""Makes a repository ready for `move_placed`, where files are as in its tree: packs are written anew that hold what has
-to go, so it has several. They are 41 at most, as two neighbours hold more than the limit: from 51 on git tidies up by
-itself when an agent commits."""
+PARTS = 20
+"""In which a repository is placed from which others are made: packs that hold what has to go are written anew. From 51
+packs on git tidies up by itself when an agent commits."""
 
 _FOLLOW = f"""set -e
 {{unpack}}
@@ -53,9 +48,9 @@ _TABLE = 8 + 256 * 4
 def move_placed(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, history: Sequence[str] = ()) -> str:
     """Make a sandbox that `place_tree` made to hold `before`, without history, hold `after`; returns its commit.
 
-    Nobody but us may have used the sandbox since, and its files are as in `before` (`SETTLE`). What `place_tree` says
-    of the repository holds: it has no object that its commit does not reach. Files that neither tree holds stay, unless
-    a path of `after` needs their place. Raises as `place_tree`.
+    Nobody but us may have used the sandbox since, and its files are as in `before`. It takes less time where the
+    repository has several packs (`PARTS`). What `place_tree` says of it holds: it has no object that its commit does
+    not reach. Files that neither tree holds stay, unless a path of `after` needs their place. Raises as `place_tree`.
     """
     workdir = sandbox.config.workdir
     old, new = start_commit(store, before), start_commit(store, after, history)
@@ -100,7 +95,7 @@ def _write_pack(store: TreeStore, commit: str, known: str, out: BinaryIO, like: 
     """Write a tar of a pack with what the commit reaches and the tree of `known` does not hold; its files belong to
     whom `like` does."""
     with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tarfile.open(fileobj=out, mode="w") as tar:
-        name = store.pack(commit, Path(folder), without=[known])
+        (name,) = store.pack(commit, Path(folder), without=[known])
         for path in (Path(folder) / f"pack-{name}.{ending}" for ending in ("pack", "idx")):
             header = tarfile.TarInfo(f"{_PACKS}/{path.name}")
             header.size, header.mode = path.stat().st_size, 0o644

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from environments.checkouts.checkout import place_by_git, place_tree
-from environments.checkouts.placed import SETTLE, move_placed
+from environments.checkouts.placed import PARTS, move_placed
+from environments.kept_bases import STAMP
 from environments.readiness import Readiness, readiness
 from prchain.core.errors import PlacementFailed
 from prchain.core.git.trees import LINK, TreeStore
@@ -153,8 +154,9 @@ def test_packs_that_hold_nothing_of_what_goes_stay_and_no_other_does(tmp_path: P
     texts = [random.Random(number).randbytes(700_000).hex() for number in range(6)]
     files: dict[str | bytes, Content] = {f"{number}.txt": text for number, text in enumerate(texts)}
     before, after = plant(store, files), plant(store, {**files, "2.txt": "own\n"})
-    sandbox = placed(tmp_path / "x", store, before)
-    assert sandbox.exec(SETTLE).exit_code == 0
+    (tmp_path / "testbed").mkdir()
+    sandbox = FolderSandbox(tmp_path / "testbed")
+    place_by_git(sandbox, store, before, parts=PARTS)
     packs = sandbox.folder / ".git/objects/pack"
     old = {path.name: path.stat().st_ino for path in packs.glob("*.pack")}
     move_placed(sandbox, store, before, after)
@@ -188,9 +190,9 @@ def test_what_git_writes_is_as_it_lies_in_the_tree_and_what_is_in_the_way_goes(t
 def test_a_base_whose_files_are_not_those_of_its_tree_is_told(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     sandbox = placed(tmp_path / "x", store, plant(store, {"a.py": "one\n", "b.py": "same\n"}))
-    assert sandbox.exec(SETTLE).exit_code == 0
+    assert sandbox.exec(STAMP).exit_code == 0
     (sandbox.folder / "b.py").write_text("other\n")
-    told = sandbox.exec(SETTLE)
+    told = sandbox.exec(STAMP)
     assert told.exit_code != 0 and "b.py" in told.text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import shutil
 import subprocess
 import tarfile
@@ -266,13 +267,28 @@ class TestPack:
     def test_holds_what_the_commit_reaches_and_nothing_else(self, world: World, tmp_path: Path) -> None:
         store = TreeStore.open(tmp_path / "store", [world.path])
         commit = store.commit(store.tree_of(world.sha("main")))
-        name = store.pack(commit, tmp_path)
+        (name,) = store.pack(commit, tmp_path)
         listed = subprocess.run(
             ["git", "verify-pack", "-v", str(tmp_path / f"pack-{name}.idx")], capture_output=True, check=True, text=True
         ).stdout
         names = {line.split()[0] for line in listed.splitlines() if len(line.split()[0]) == 40}
         reachable = store.run("rev-list", "--objects", "--no-object-names", commit).split()
         assert names == set(reachable)
+
+    def test_is_written_in_parts_of_which_there_are_never_many(self, tmp_path: Path) -> None:
+        store = TreeStore.open(tmp_path / "store", [World(tmp_path / "r.git").path])
+        texts = [random.Random(number).randbytes(1_100_000) for number in range(7)]
+        for more in (b"", b"longer"):
+            files: dict[str | bytes, Content] = {f"{number}.txt": text + more for number, text in enumerate(texts)}
+            store.run("update-ref", f"refs/heads/x{more.decode()}", store.commit(plant(store, files)))
+        # The shorter of two versions is kept as the difference to the longer one, and takes next to nothing.
+        store.run("repack", "-a", "-d", "-f", "-q", "--window=2")
+        commit = store.run("rev-parse", "refs/heads/x").strip()
+        assert int(store.run("rev-list", "--objects", "--disk-usage", commit)) < 10_000
+        (tmp_path / "out").mkdir()
+        names = store.pack(commit, tmp_path / "out", parts=2)
+        assert 2 <= len(names) <= 5
+        assert len([*(tmp_path / "out").iterdir()]) == 2 * len(names)
 
     def test_what_one_commit_has_beyond_a_tree_is_named(self, store: TreeStore) -> None:
         old, new = (plant(store, {"d/a": text, "e/b": "same", "c": "one"}) for text in ("one", "two"))
@@ -286,7 +302,7 @@ class TestPack:
         store = TreeStore.open(Path("store"))
         commit = store.commit(plant(store, {"a": "1"}))
         with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-            name = store.pack(commit, Path(folder))
+            (name,) = store.pack(commit, Path(folder))
             assert {path.name for path in Path(folder).iterdir()} == {f"pack-{name}.pack", f"pack-{name}.idx"}
         assert not list(store.path.glob("pack-*"))
 

@@ -50,7 +50,7 @@ def test_a_file_with_all_later_lines_is_a_find_and_one_by_chance_is_none() -> No
 def test_layers_are_read_with_what_git_packed_in_them(tmp_path: Path) -> None:
     store, base, landed = store_of(tmp_path)
     (tmp_path / "pack").mkdir()
-    name = store.pack(landed, tmp_path / "pack")
+    (name,) = store.pack(landed, tmp_path / "pack")
     pack = (tmp_path / "pack" / f"pack-{name}.pack").read_bytes()
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as layer:

@@ -294,19 +294,29 @@ class TreeStore(GitRepository):
         if self.missing(entry.blob for path, entry in self.entries(tree).items() if path_text(path) in paths):
             raise IncompleteRepository(f"the repository does not hold all files of {tree} that are to be patched")
 
-    def pack(self, commit: str, folder: Path, *, without: Sequence[str] = ()) -> str:
-        """Write one pack, and its index, of the commit and all that it reaches into `folder`, but for what is in the
-        trees `without` or those of such commits; returns its hash."""
-        # git writes among its objects and renames, which `folder` may be on the wrong file system for.
-        with tempfile.TemporaryDirectory(prefix="pack-", dir=self.path.absolute()) as own:
-            arguments = ("pack-objects", "--quiet", "--revs", "--window=0", "--delta-base-offset", f"{own}/pack")
-            lines = [commit, *(f"^{other}^{{tree}}" for other in without)]
-            # It goes into a sandbox: nothing is lost with it.
-            with self.stream(*arguments, lines=lines, config={"core.fsync": "none"}) as output:
-                name = output.read().decode().strip()
-            for ending in ("pack", "idx"):
-                shutil.move(f"{own}/pack-{name}.{ending}", folder)
-        return name
+    def pack(self, commit: str, folder: Path, *, without: Sequence[str] = (), parts: int = 1) -> list[str]:
+        """Write the commit and all that it reaches, but for what is in the trees `without` or those of such commits,
+        into `folder` as a pack and its index, or as several: of some `parts`, `2 * parts + 1` at most, as git takes
+        none of less than a megabyte. Returns their hashes."""
+        lines = [commit, *(f"^{other}^{{tree}}" for other in without)]
+        arguments = ("pack-objects", "--quiet", "--revs", "--window=0", "--delta-base-offset")
+        size = int(self.run("rev-list", "--objects", "--disk-usage", *lines)) if parts > 1 else 0
+        while True:
+            most = (f"--max-pack-size={max(size // parts, 1 << 20)}",) if parts > 1 else ()
+            # git writes among its objects and renames, which `folder` may be on the wrong file system for.
+            with tempfile.TemporaryDirectory(prefix="pack-", dir=self.path.absolute()) as own:
+                # It goes into a sandbox: nothing is lost with it.
+                with self.stream(
+                    *arguments, *most, f"{own}/pack", lines=lines, config={"core.fsync": "none"}
+                ) as output:
+                    names = output.read().decode().split()
+                if len(names) <= 2 * parts + 1:
+                    for name in names:
+                        for ending in ("pack", "idx"):
+                            shutil.move(f"{own}/pack-{name}.{ending}", folder)
+                    return names
+                # The mirror has many as the difference to what is left out. Two neighbours hold more than the limit.
+                size = sum(path.stat().st_size for path in Path(own).iterdir())
 
     def reached(self, commit: str, *, without: str) -> list[str]:
         """The ids of the commit and of all that it reaches, but for what is in the tree `without` or that of such a
