@@ -333,8 +333,8 @@ class _MaskedFile:
 
     def _wanted(self, left: ast.expr, right: ast.expr) -> ast.expr:
         """Which side of an equality says what is asked for."""
-        is_near = self._near.has_approx(left) and not self._near.has_approx(right)
-        return left if is_near else _wanted(left, right)
+        near = [it for it in (right, left) if self._near.has_approx(it)]
+        return near[0] if near else _wanted(left, right)
 
     def _near_place(self, asked: NearAsked | None) -> Iterator[_MaskedPlace]:
         """The place of what a call that compares by a rule asks for, if that is written out."""
