@@ -26,28 +26,6 @@ EQUAL, HOLDS, MATCHES, NEAR = "=", "~", "%", "@"
 """Begin what a mask tells: a value that has to equal what is asked for, a text or list that has to hold it, a text in
 which what is asked for, a regular expression, has to be found, and, behind a rule
 (`environments.suites.canaries.nearness`), a value that has to be near it."""
-BUILT_IN = frozenset(
-    [
-        "bool",
-        "bytearray",
-        "bytes",
-        "complex",
-        "dict",
-        "float",
-        "frozenset",
-        "int",
-        "list",
-        "memoryview",
-        "object",
-        "range",
-        "set",
-        "slice",
-        "str",
-        "tuple",
-        "type",
-    ]
-)
-"""Classes that everybody knows."""
 TOLD_LIMIT = 1 << 20
 """Bytes of a report of masks that are read."""
 COMPUTED = "*"
@@ -238,7 +216,7 @@ def _weights(literal: str, masked: str) -> list[int]:
 
 def _parts(literal: str) -> list[str]:
     """The texts and numbers of a literal that say something."""
-    if not _PLAIN.search(literal) or literal in _CONSTANTS or literal.strip("'") in BUILT_IN:
+    if not _PLAIN.search(literal) or literal in _CONSTANTS:
         return []
     return [it for it in contents(literal) if _PLAIN.search(it)]
 

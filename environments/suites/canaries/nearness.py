@@ -20,7 +20,7 @@ from typing import Any
 
 SWAPPED = "<"
 """Begins a rule whose literal is the first of what is compared."""
-_ERRORS = (ValueError, TypeError, ArithmeticError, SyntaxError, RecursionError, MemoryError, AttributeError)
+_ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, SyntaxError, TypeError, ValueError)
 _LONGEST = 1 << 14
 """Letters of a literal that is read."""
 _NEAR_ONE = 1e-12

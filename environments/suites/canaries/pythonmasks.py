@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from environments.suites.canaries.falsify import OPPOSITE_METHODS, lines_of
-from environments.suites.canaries.masks import BUILT_IN, MOST_MASKS, UNWRITTEN, Masked, Masking
+from environments.suites.canaries.masks import MOST_MASKS, UNWRITTEN, Masked, Masking
 from environments.suites.canaries.pythonnearness import NEAR_NAMES, NearAsked, NearNames
 from environments.suites.canaries.pythonrecorder import recorder
 from environments.suites.canaries.pythontests import Function, called, statements, tests_of
@@ -29,17 +29,8 @@ _FIRST_LINES = 2
 """https://docs.python.org/3/reference/lexical_analysis.html#encoding-declarations"""
 _BOM = "\ufeff"
 _EQUALITIES = frozenset(
-    [
-        "assertEqual",
-        "assertEquals",
-        "assertListEqual",
-        "assertDictEqual",
-        "assertTupleEqual",
-        "assertSequenceEqual",
-        "assertSetEqual",
-        "assertMultiLineEqual",
-    ]
-)
+    {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSequenceEqual"}
+) | {"assertSetEqual", "assertMultiLineEqual"}
 _COUNTING = frozenset({"assertCountEqual", "assertItemsEqual"})
 _CALLED = frozenset(
     {"assert_called_with", "assert_called_once_with", "assert_awaited_with", "assert_awaited_once_with"}
@@ -48,18 +39,26 @@ _CALLED = frozenset(
 _OF_CONSTANTS = frozenset({"assertIs", "assertIsNone", "assertIsInstance"})
 _SEARCHING = {"re.search": "{}", "re.match": r"\A(?:{})", "re.fullmatch": r"\A(?:{})\Z"}
 """How these look for a pattern, as one that is searched for."""
-_ABSTRACT = (
-    "abc.",
-    "collections.abc.",
-    "typing.",
-    "typing_extensions.",
-    "numbers.",
-    "io.",
-    "os.",
-    "contextlib.",
-    "types.",
-)
+_ABSTRACT = ("abc.", "collections.", "contextlib.", "io.", "numbers.", "os.", "types.", "typing.", "typing_extensions.")
 """Hold classes of which values are that do not come from them."""
+_BUILT_IN = frozenset(
+    {
+        "bool",
+        "bytearray",
+        "bytes",
+        "complex",
+        "dict",
+        "float",
+        "frozenset",
+        "int",
+        "list",
+        "set",
+        "slice",
+        "str",
+        "tuple",
+    }
+)
+"""Classes whose names begin with a small letter."""
 _HOLDING = frozenset({"assertIn"})
 _FINDING = frozenset({"assertRegex", "assertRegexpMatches"})
 _RAISING = frozenset({"raises", "assertRaisesRegex", "assertRaisesRegexp"})
@@ -225,7 +224,8 @@ class _MaskedFile:
                             yield end, end, ")"
             match statement:
                 case ast.Expr(value=ast.Call(func=func) as call) if called(call) in _EQUALITIES:
-                    yield (*self.span(func), f"{_NAME}.compared")
+                    method = "in_order" if called(call) == "assertSequenceEqual" else "compared"
+                    yield (*self.span(func), f"{_NAME}.{method}")
                 case ast.Expr(value=ast.Call(func=func) as call) if called(call) in _COUNTING:
                     yield (*self.span(func), f"{_NAME}.counted({self._text(func)})")
 
@@ -358,7 +358,7 @@ class _MaskedFile:
         """Whether a name is a class's own, as far as that can be seen."""
         name = called(kind) if isinstance(kind, ast.Name | ast.Attribute) else ""
         is_local = isinstance(kind, ast.Name) and kind.id in self._local
-        return (name in BUILT_IN or name[:1].isupper()) and not is_local
+        return (name in _BUILT_IN or name[:1].isupper()) and not is_local
 
     def _condition(self, test: ast.expr) -> Iterator[_MaskedPlace]:
         yield from self._kinds(test)
@@ -476,9 +476,11 @@ class _MaskedFile:
 
     def _given(self, name: str, value: ast.expr, *, is_parameter: bool = False) -> Iterator[_MaskedPlace]:
         """What can be masked of a value that a name is given."""
-        if name not in self._whole or isinstance(value, ast.Constant):
+        is_number = isinstance(value, ast.UnaryOp) and isinstance(value.operand, ast.Constant)
+        if name not in self._whole or is_number or isinstance(value, ast.Constant):
             yield from self._values(value, is_parameter=is_parameter)
-        elif _is_made(value):
+        # Ids have no text of a list.
+        elif _is_made(value) and not (is_parameter and not isinstance(value, ast.List | ast.Tuple | ast.Dict)):
             yield self._literal(value, is_parameter=False)._replace(text=f"{_NAME}({{}}).unnamed()")
 
     def _kept(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:

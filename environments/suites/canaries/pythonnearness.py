@@ -97,7 +97,7 @@ class NearNames:
                 rule = _rule(_APPROX, limits, named)
                 if rule and isinstance(wanted, ast.Name):
                     return NearAsked(func, rule, by_name=(wanted,))
-                if rule and _can_be_asked(wanted, of_numbers=False) and not _has_booleans(wanted):
+                if rule and _is_flat(wanted) and _can_be_asked(wanted, of_numbers=False):
                     return NearAsked(func, rule, node, wanted)
         return None
 
@@ -140,11 +140,6 @@ class NearNames:
         return node
 
 
-def is_array_like(node: ast.expr) -> bool:
-    """Whether a name's value is one that rules read."""
-    return _can_be_asked(node, of_numbers=False)
-
-
 def _rule(form: _Form, given: list[ast.expr], named: list[ast.keyword]) -> str:
     """The rule of a call, with its limits; empty where one of these is not written out."""
     names = [*form.limits, *form.silent] if form is not _ALMOST else [*form.limits]
@@ -183,5 +178,11 @@ def _is_of_numbers(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _has_booleans(node: ast.expr) -> bool:
-    return any(isinstance(it, ast.Constant) and isinstance(it.value, bool) for it in ast.walk(node))
+def _is_flat(node: ast.expr) -> bool:
+    """Whether a value is one that ``approx`` takes in all its versions: no list in a list, and no boolean."""
+    match node:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Dict(values=parts):
+            return all(not isinstance(it, ast.List | ast.Tuple | ast.Dict) and _is_flat(it) for it in parts)
+        case ast.Constant(value=bool()):
+            return False
+    return True

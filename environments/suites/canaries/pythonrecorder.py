@@ -24,7 +24,9 @@ class _PrchainMask(object):
         with _open(REPORT, "a") as report:
             report.write(_str(self.number) + " " + kind + text + "\n")
 
-    def text_of(self, value, depth, _json=__import__("json"), _one=isinstance, _map=map):
+    def text_of(
+        self, value, depth, _json=__import__("json"), _one=isinstance, _map=map, _type=type, _keys=type({}.keys())
+    ):
         if value is None or value is True or value is False:
             return repr(value)
         if _one(value, str):
@@ -37,7 +39,7 @@ class _PrchainMask(object):
             return "b" + _json.dumps(bytes(value).decode("latin-1"))
         parts = [self.text_of(it, depth + 1) for it in self.parts_of(value)] if depth < 5 else []
         kind = next((it.__name__ for it in (list, tuple, set, frozenset, dict) if _one(value, it)), "")
-        kind = "set" if kind == "frozenset" else kind
+        kind = "set" if kind == "frozenset" or _type(value) is _keys else kind
         if not kind:
             shown = str(value)
             return "object[]" if " at 0x" in shown else "object " + type(value).__name__ + " " + _json.dumps(shown)
@@ -60,6 +62,10 @@ class _PrchainMask(object):
             raise AssertionError("they differ")
 
     @classmethod
+    def in_order(cls, one, other, *message, **more):
+        cls.compared(*[it if isinstance(it, cls) else list(it) for it in (one, other)])
+
+    @classmethod
     def fits(cls, value, wanted):
         # The tested code's own == is not asked: it may know no masks.
         if isinstance(wanted, cls):
@@ -73,7 +79,8 @@ class _PrchainMask(object):
     def parts_of(self, value):
         if isinstance(value, dict):
             return list(dict.items(value))[:1000]
-        return list(value)[:1000] if isinstance(value, (list, tuple, set, frozenset)) else []
+        kinds = (list, tuple, set, frozenset, type({}.keys()))
+        return list(value)[:1000] if isinstance(value, kinds) else []
 
     def same(self, value):
         if self.rule:
