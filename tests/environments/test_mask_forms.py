@@ -156,7 +156,7 @@ class Case(unittest.TestCase):
         self.assertAlmostEqual(f(1.5 + 1e-9)[0], 1.5)
         npt.assert_allclose(np.array([1, 2]), [1, 2])
         assert_equal(f("a"), ["a", None, True])
-        assert math.isclose(f(2.5)[0], 2.5) and np.isclose(1, np.float64(1))
+        assert math.isclose(f(2.5)[0], 2.5) and np.isclose(np.float64(1), 1)
         assert object == approx(7) if False else True
 
     def test_kinds(self):
