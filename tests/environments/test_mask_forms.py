@@ -95,6 +95,12 @@ FORMS = {
     "it.assert_awaited_with('a', *more, **named)": ["'a'"],
     "it.assert_any_call('a')": [],
     "assert 'a' in f('{}')": ["'a'"],
+    "wanted = 'a'\n    assert wanted in f(1)": ["'a'"],
+    "wanted = 'a'\n    assert wanted in f(1) and f(2) == wanted": [],
+    "wanted = 'a'\n    assert wanted not in f(1)": [],
+    "wanted = 'a'\n    assert f(1) in wanted": [],
+    "wanted = ['a', 'b']\n    assert wanted in f(1)": [],
+    "wanted = 'a'\n    assert wanted in (f(1))": [],
 }
 
 
@@ -234,6 +240,10 @@ from pytest import approx
 def test_rows(given, wanted):
     assert {1: 0.5 + 1e-9, 2: (1.5, 2), 3: -0.25, 4: 0.25}[given] == pytest.approx(wanted, rel=1e-6)
 
+@pytest.mark.parametrize("wanted", ["some", "one"])
+def test_texts(wanted):
+    assert wanted in "someone"
+
 @pytest.mark.parametrize("given, wanted", [(1, approx(2.5)), (2, approx([1], abs=1)), (3, "x")])
 def test_made(given, wanted):
     assert [0, 2.5, [2], "x"][given] == wanted
@@ -257,10 +267,10 @@ def test_rows_keep_their_ids_and_tell_by_the_rule_of_the_assertion_that_reads_th
         for shown, own in made.shown.items():
             lines = [line.replace(shown, own) for line in lines]
         ids.append(lines)
-    assert ids[0] == ids[1] and len(ids[0]) == 8, ids
+    assert ids[0] == ids[1] and len(ids[0]) == 10, ids
     said = told(report.read_text())
     for number, (name, place) in made.numbers(0).items():
-        kind = "=" if made.literals[name][place] == '"x"' else "@"
+        kind = {"test_texts": "~"}.get(name, "=" if made.literals[name][place] == '"x"' else "@")
         assert to_tell(made.literals[name][place], said[number]) is not None
         assert all(it.startswith(kind) for it in said[number])
 

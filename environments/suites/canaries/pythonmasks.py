@@ -182,6 +182,8 @@ class _MaskedFile:
         self._near = NearNames(tree)
         self._whole: Collection[str] = frozenset()
         """The names of that test that are asked for as a whole, each by a rule of its own."""
+        self._inside: Collection[str] = frozenset()
+        """Those that have to be in something."""
         self._local: Collection[str] = frozenset()
         """The names that have a value in that test."""
         self._bytes = text.encode("utf-8", "surrogatepass")
@@ -229,10 +231,22 @@ class _MaskedFile:
                 case ast.Expr(value=ast.Call(func=func) as call) if called(call) in _COUNTING:
                     yield (*self.span(func), f"{_NAME}.counted({self._text(func)})")
 
+    def _in_sign(self, condition: ast.expr) -> tuple[int, int] | None:
+        """Where ``in`` stands behind a name, if nothing else stands there."""
+        match condition:
+            case ast.Compare(left=ast.Name() as left, ops=[ast.In()], comparators=[right]):
+                begin, end = self.span(left)[1], self.span(right)[0]
+                return (begin, end) if self._bytes[begin:end].strip() == b"in" else None
+        return None
+
     def _near_calls(self, statement: ast.stmt) -> Iterator[tuple[int, int, str]]:
         """What has a mask tell by the rule of the function that it is given to."""
         if not isinstance(statement, ast.Assert | ast.Expr):
             return
+        for condition in _conditions(statement):
+            if (sign := self._in_sign(condition)) is not None:
+                begin, end = self.span(condition)
+                yield from ((begin, begin, f"{_NAME}.held("), (*sign, ", "), (end, end, ")"))
         asked = [self._near.condition(it) for it in _conditions(statement)]
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             asked.append(self._near.stated(statement.value))
@@ -256,16 +270,18 @@ class _MaskedFile:
     def places(self, node: Function) -> list[_MaskedPlace]:
         """What can be masked in a test, in the order of the text, none inside another."""
         asked = [*self._asked(node.body)]
-        whole = [*self._asked_whole(node.body)]
-        near = {it.id for it in whole}
-        self._whole = near - {it.id for one in asked for it in _names(one)}
+        whole, inside = [*self._asked_whole(node.body)], [*self._asked_inside(node.body)]
+        equal = {it.id for one in asked for it in _names(one)}
+        near, held = {it.id for it in whole}, {it.id for it in inside}
+        self._whole, self._inside = near - equal - held, held - equal - near
         self._local = {it.arg for it in ast.walk(node) if isinstance(it, ast.arg)} | {
             it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)
         }
-        read = Counter(it.id for it in [*(it for one in asked for it in _names(one)), *whole])
+        read = Counter(it.id for it in [*(it for one in asked for it in _names(one)), *whole, *inside])
         loads = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load))
         # What is asked for by two rules has no text that both would tell.
-        names = {it for it, times in read.items() if times == loads[it] and (it in self._whole or it not in near)}
+        several = (near | held) - self._whole - self._inside
+        names = {it for it, times in read.items() if times == loads[it] and it not in several}
         woven = [{it.id for it in _names(one)} for one in asked if _is_woven(one)]
         self._hidden = frozenset()
         bound = [*self.bound(node, names)]
@@ -330,6 +346,12 @@ class _MaskedFile:
             near += [self._near.approx(it) for it in ast.walk(statement) if isinstance(it, ast.Call)]
             for asked in near:
                 yield from asked.by_name if asked is not None else ()
+
+    def _asked_inside(self, body: Sequence[ast.stmt]) -> Iterator[ast.Name]:
+        """The names that have to be in something."""
+        for condition in (it for statement in statements(body) for it in _conditions(statement)):
+            if self._in_sign(condition) is not None and isinstance(condition, ast.Compare):
+                yield from (it for it in [condition.left] if isinstance(it, ast.Name))
 
     def _wanted(self, left: ast.expr, right: ast.expr) -> ast.expr:
         """Which side of an equality says what is asked for."""
@@ -476,6 +498,9 @@ class _MaskedFile:
 
     def _given(self, name: str, value: ast.expr, *, is_parameter: bool = False) -> Iterator[_MaskedPlace]:
         """What can be masked of a value that a name is given."""
+        is_text = isinstance(value, ast.Constant) and isinstance(value.value, str | bytes)
+        if name in self._inside and not is_text:
+            return
         is_number = isinstance(value, ast.UnaryOp) and isinstance(value.operand, ast.Constant)
         if name not in self._whole or is_number or isinstance(value, ast.Constant):
             yield from self._values(value, is_parameter=is_parameter)

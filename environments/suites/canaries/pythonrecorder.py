@@ -174,6 +174,10 @@ class _PrchainMask(object):
 
         return compared
 
+    @classmethod
+    def held(cls, one, other):
+        return one.inside(other) if isinstance(one, cls) else one in other
+
     def sought(self, value, _json=__import__("json"), _one=isinstance):
         if not _one(value, str):
             raise TypeError("expected string")
