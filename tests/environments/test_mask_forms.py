@@ -45,6 +45,8 @@ FORMS = {
     "wanted = [0.5, 2]\n    assert f(1) == approx(wanted)": ["[0.5, 2]"],
     "wanted = 0.5\n    assert f(1) == approx(wanted) and g() == wanted": [],
     "wanted = 0.5\n    assert f(1) == approx(wanted)\n    close(g(), wanted)": ["0.5"],
+    "wanted = 0.5\n    assert f(1) == approx(wanted) or g()": [],
+    "wanted = 0.5\n    self.assertEqual(f(1), [approx(wanted)])": ["0.5"],
     "assert f(1) == approx(0.3, rel=limit)": [],
     "assert f(1) == approx(True)": [],
     "assert f(1) == approx(math.pi)": [],

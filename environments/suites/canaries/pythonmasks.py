@@ -23,6 +23,7 @@ from environments.suites.canaries.masks import MOST_MASKS, UNWRITTEN, Masked, Ma
 from environments.suites.canaries.pythonnearness import NEAR_NAMES, NearAsked, NearNames
 from environments.suites.canaries.pythonrecorder import recorder
 from environments.suites.canaries.pythontests import Function, called, statements, tests_of
+from environments.suites.canaries.pythonvalues import is_made, is_woven, kind_of_text, wanted_side
 from prchain.core.code.syntax_trees import syntax_tree
 
 _FIRST_LINES = 2
@@ -70,10 +71,6 @@ _ASSERTING = ("assert", "check", "expect")
 """Begin the names of helpers that assert."""
 _EXPECTED = ("expect", "want")
 """Begin the names of arguments that say what a helper asks for."""
-_MAKERS = frozenset({"dedent", "cleandoc", "set", "frozenset", "tuple", "list", "dict", "bytes", "str", "int", "float"})
-"""Called with literals alone these make the same value in every run."""
-_MAKING = frozenset({"encode", "decode", "format", "join", "strip", "lstrip", "rstrip", "replace", "lower", "upper"})
-"""Methods of texts that make texts."""
 _MOST_EXACT = 1e15
 """A whole number below it is written as it is, an int or a float."""
 _NO_HELPERS = {*OPPOSITE_METHODS, *_RAISING, *_CATCHING, *_COUNTING, *_OF_CONSTANTS, *NEAR_NAMES}
@@ -253,8 +250,8 @@ class _MaskedFile:
         for it in asked:
             if it is not None:
                 yield (*self.span(it.func), f'{_NAME}.nearly("{it.rule}", {self._text(it.func)})')
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and (near := self._near.approx(node)) is not None and near.by_name:
+        for near in self._approximate(statement):
+            if near.by_name:
                 yield (*self.span(near.func), f'{_NAME}.approx("{near.rule}", {self._text(near.func)})')
 
     def first_statement(self, tree: ast.Module) -> int:
@@ -271,18 +268,20 @@ class _MaskedFile:
         """What can be masked in a test, in the order of the text, none inside another."""
         asked = [*self._asked(node.body)]
         whole, inside = [*self._asked_whole(node.body)], [*self._asked_inside(node.body)]
-        equal = {it.id for one in asked for it in _names(one)}
+        by_rule = {id(it) for it in whole}
+        plain = [it for one in asked for it in _names(one) if id(it) not in by_rule]
+        equal = {it.id for it in plain}
         near, held = {it.id for it in whole}, {it.id for it in inside}
         self._whole, self._inside = near - equal - held, held - equal - near
         self._local = {it.arg for it in ast.walk(node) if isinstance(it, ast.arg)} | {
             it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)
         }
-        read = Counter(it.id for it in [*(it for one in asked for it in _names(one)), *whole, *inside])
+        read = Counter(it.id for it in [*plain, *whole, *inside])
         loads = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load))
         # What is asked for by two rules has no text that both would tell.
         several = (near | held) - self._whole - self._inside
         names = {it for it, times in read.items() if times == loads[it] and it not in several}
-        woven = [{it.id for it in _names(one)} for one in asked if _is_woven(one)]
+        woven = [{it.id for it in _names(one)} for one in asked if is_woven(one)]
         self._hidden = frozenset()
         bound = [*self.bound(node, names)]
         given = {name for name, _ in bound}
@@ -330,7 +329,7 @@ class _MaskedFile:
 
     def _asked_by(self, left: ast.expr, right: ast.expr) -> Iterator[ast.expr]:
         yield self._wanted(left, right)
-        if isinstance(left, ast.Name) and not _is_made(right) and not self._near.has_approx(right):
+        if isinstance(left, ast.Name) and not is_made(right) and not self._near.has_approx(right):
             yield left
 
     def _asked_whole(self, body: Sequence[ast.stmt]) -> Iterator[ast.Name]:
@@ -343,9 +342,22 @@ class _MaskedFile:
                 near.append(self._near.stated(call))
                 if called(call) in _COUNTING:
                     yield from (it for it in call.args[:2] if isinstance(it, ast.Name))
-            near += [self._near.approx(it) for it in ast.walk(statement) if isinstance(it, ast.Call)]
+            near += self._approximate(statement)
             for asked in near:
                 yield from asked.by_name if asked is not None else ()
+
+    def _approximate(self, statement: ast.stmt) -> Iterator[NearAsked]:
+        """What ``pytest.approx`` asks for in the equalities of a statement."""
+        sides: list[ast.expr] = []
+        for condition in _conditions(statement):
+            match condition:
+                case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                    sides += [left, right]
+        match statement:
+            case ast.Expr(value=ast.Call(args=[first, second, *_]) as call) if called(call) in _EQUALITIES:
+                sides += [first, second]
+        calls = (it for side in sides for it in ast.walk(side) if isinstance(it, ast.Call))
+        yield from (it for it in map(self._near.approx, calls) if it is not None)
 
     def _asked_inside(self, body: Sequence[ast.stmt]) -> Iterator[ast.Name]:
         """The names that have to be in something."""
@@ -356,7 +368,7 @@ class _MaskedFile:
     def _wanted(self, left: ast.expr, right: ast.expr) -> ast.expr:
         """Which side of an equality says what is asked for."""
         near = [it for it in (right, left) if self._near.has_approx(it)]
-        return near[0] if near else _wanted(left, right)
+        return near[0] if near else wanted_side(left, right)
 
     def _near_place(self, asked: NearAsked | None) -> Iterator[_MaskedPlace]:
         """The place of what a call that compares by a rule asks for, if that is written out."""
@@ -414,7 +426,7 @@ class _MaskedFile:
         match call.args:
             case [first, second, *_] if name in _EQUALITIES:
                 yield from self._values(self._wanted(first, second))
-            case [first, second, *_] if name in _COUNTING and _is_made(wanted := _wanted(first, second)):
+            case [first, second, *_] if name in _COUNTING and is_made(wanted := wanted_side(first, second)):
                 yield self._literal(wanted, is_parameter=False)
             case [first, ast.Constant(value=None | bool()) as second, *_] if name == "assertIs":
                 yield self._asking(call, second, "same", first)
@@ -469,7 +481,7 @@ class _MaskedFile:
                 yield self._literal(wanted, is_parameter=is_parameter)
             # Of what is not written out a value may say another thing in every run.
             case ast.Call(args=parts, keywords=named) if called(wanted)[:1].isupper() and all(
-                map(_is_made, [*parts, *(it.value for it in named)])
+                map(is_made, [*parts, *(it.value for it in named)])
             ):
                 # A value of a class has no text in ids, as its mask has.
                 if not is_parameter:
@@ -486,15 +498,15 @@ class _MaskedFile:
             case ast.BinOp(left=ast.List() as first, op=ast.Add(), right=ast.List() as second):
                 yield from self._values(first)
                 yield from self._values(second)
-            case _ if _is_woven(wanted) and all(it.id in self._hidden for it in _names(wanted)):
+            case _ if is_woven(wanted) and all(it.id in self._hidden for it in _names(wanted)):
                 yield self._literal(wanted, is_parameter=False)._replace(literal=UNWRITTEN)
             # What ids of parameters say of these is not known.
-            case _ if _is_made(wanted) and not is_parameter:
+            case _ if is_made(wanted) and not is_parameter:
                 yield self._literal(wanted, is_parameter=False)
 
     def _literal(self, node: ast.expr, *, is_parameter: bool) -> _MaskedPlace:
         begin, end = self.span(node)
-        return _MaskedPlace(begin, end, f"{_NAME}{_kind(node)}({{}})", self._text(node), is_parameter)
+        return _MaskedPlace(begin, end, f"{_NAME}{kind_of_text(node)}({{}})", self._text(node), is_parameter)
 
     def _given(self, name: str, value: ast.expr, *, is_parameter: bool = False) -> Iterator[_MaskedPlace]:
         """What can be masked of a value that a name is given."""
@@ -505,7 +517,7 @@ class _MaskedFile:
         if name not in self._whole or is_number or isinstance(value, ast.Constant):
             yield from self._values(value, is_parameter=is_parameter)
         # Ids have no text of a list.
-        elif _is_made(value) and not (is_parameter and not isinstance(value, ast.List | ast.Tuple | ast.Dict)):
+        elif is_made(value) and not (is_parameter and not isinstance(value, ast.List | ast.Tuple | ast.Dict)):
             yield self._literal(value, is_parameter=False)._replace(text=f"{_NAME}({{}}).unnamed()")
 
     def _kept(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
@@ -567,47 +579,6 @@ class _MaskedFile:
         return self._bytes[begin:end].decode("utf-8", "surrogatepass")
 
 
-def _wanted(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Which side of an equality is made of literals."""
-    return left if _is_made(left) and not _is_made(right) else right
-
-
-def _is_made(node: ast.expr) -> bool:
-    """Whether literals alone make a value, the same in every run."""
-    match node:
-        case ast.Constant(value=value):
-            return value is not Ellipsis
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            return all(map(_is_made, parts))
-        case ast.Dict(keys=keys, values=values):
-            return all(it is not None and _is_made(it) for it in [*keys, *values])
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=value):
-            return _is_made(value)
-        case ast.BinOp(left=left, right=right):
-            return _is_made(left) and _is_made(right)
-        case ast.Call(func=func, args=parts, keywords=named) if (
-            isinstance(func, ast.Attribute) and _kind(func.value) and _is_made(func.value)
-        ) or (called(node) in _MAKERS and parts):
-            return all(map(_is_made, [*parts, *(it.value for it in named)]))
-    return False
-
-
-def _kind(node: ast.expr) -> str:
-    """How the mask's class ends: of the value's own kind where code may look at that."""
-    match node:
-        case ast.Constant(value=str()):
-            return "Str"
-        case ast.Constant(value=bytes()):
-            return "Bytes"
-        case ast.BinOp(left=left, op=ast.Add() | ast.Mult() | ast.Mod()):
-            return _kind(left)
-        case ast.Call(func=ast.Attribute(value=value, attr=name)) if kind := _kind(value):
-            return {"encode": "Bytes", "decode": "Str"}.get(name, kind) if name in _MAKING else ""
-        case ast.Call() if called(node) in ("dedent", "cleandoc", "str"):
-            return "Str"
-    return ""
-
-
 def _own_kind(test: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     """The value and the class of ``type(value) is Class``."""
     match test:
@@ -630,37 +601,11 @@ def _given_to_helper(call: ast.Call) -> Iterator[ast.expr]:
         yield from (it.value for it in call.keywords if (it.arg or "").startswith(_EXPECTED))
 
 
-def _is_woven(node: ast.expr) -> bool:
-    """Whether a text is made of literals and of names: ``"x" + a``, ``f"{a}x"``, ``"{}x".format(a)``, ``"%s" % a``."""
-
-    def is_part(part: ast.AST) -> bool:
-        match part:
-            case ast.Constant(value=value):
-                return value is not Ellipsis
-            case ast.Name() | ast.JoinedStr():
-                return True
-            case ast.FormattedValue(value=value, format_spec=spec):
-                return is_part(value) and (spec is None or is_part(spec))
-            case ast.BinOp(left=left, op=ast.Add() | ast.Mod() | ast.Mult(), right=right):
-                return is_part(left) and is_part(right)
-            case ast.Tuple(elts=parts):
-                return all(map(is_part, parts))
-            case ast.Call(func=ast.Attribute(value=value, attr=name), args=parts, keywords=[]):
-                return name in _MAKING and all(map(is_part, [value, *parts]))
-        return False
-
-    is_whole = isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call) and any(
-        isinstance(it, ast.Name) for it in ast.walk(node)
-    )
-    parts = [it for it in ast.walk(node) if isinstance(it, ast.JoinedStr)]
-    return is_whole and is_part(node) and all(is_part(it) for one in parts for it in one.values)
-
-
 def _names(node: ast.expr) -> Iterator[ast.Name]:
     """The names in a value that is written out."""
     if isinstance(node, ast.Name):
         yield node
-    elif isinstance(node, ast.List | ast.Tuple | ast.Dict) or _is_woven(node):
+    elif isinstance(node, ast.List | ast.Tuple | ast.Dict) or is_woven(node):
         yield from (it for it in ast.walk(node) if isinstance(it, ast.Name))
 
 

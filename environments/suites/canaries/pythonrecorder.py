@@ -164,13 +164,13 @@ class _PrchainMask(object):
         return made
 
     @classmethod
-    def counted(cls, run):
+    def counted(cls, run, _json=__import__("json")):
         def compared(one, other, *args, **more):
             wanted, given = (one, other) if isinstance(one, cls) else (other, one)
             if not isinstance(wanted, cls):
                 return run(one, other, *args, **more)
             texts = sorted([wanted.text_of(it, 1) for it in list(given)[:1000]])
-            return wanted.tell("=", "counted" + __import__("json").dumps(texts))
+            return wanted.tell("=", "counted" + _json.dumps(texts))
 
         return compared
 
