@@ -30,11 +30,13 @@ from environments.suites.canaries.jstokens import TESTS
 from environments.suites.canaries.masks import (
     COMPUTED,
     ENOUGH,
+    EQUAL,
     MATCHES,
     UNWRITTEN,
     agrees,
     class_told,
     is_given_away,
+    is_rough,
     is_unlikely,
     to_tell,
     weight,
@@ -54,6 +56,8 @@ _MOST_TRIALS = 3
 """Runs in which a proof looks where tests can be masked."""
 _OF_MASKS, _OF_SEED = 2, 3
 """Sandboxes that begin ahead, of those that masks take, and that a seed takes: both sides, and one on B_t."""
+_FEW_DIGITS, _ENOUGH_DIGITS = 2, 4
+"""Of what a number has to be near to: one of which a value has fewer may be met by chance, and others lead to it."""
 _PLACES = 200
 """Places of a test of which a proof keeps what they tell."""
 
@@ -176,6 +180,7 @@ def _masked(
         values = {place: _value_of(literals[place], said[place]) for place in words[test]}
         # What a line of B_t asks for is known, and says nothing of what was to be done.
         news = {it for it in words[test] if literals[it] == UNWRITTEN or texts.is_new(test[0], literals[it])}
+        news = {it for it in news if not is_rough(words[test][it], _FEW_DIGITS)}
         weights = {place: weight(value, beside) if place in news else 0 for place, value in values.items()}
         of_values = {values[place]: it for place, it in weights.items()}
         heavy[test] = {place for place, it in weights.items() if it} if sum(of_values.values()) >= ENOUGH else set()
@@ -256,8 +261,9 @@ def _sure(
             return False
         old = " ".join(before.get(test, {}).get(place, ()))
         likely = not is_unlikely(_value_of(literal, ran.told[test][place]), shown, old)
-        pattern = words[test][place].startswith(MATCHES)
-        return not (likely or pattern or is_given_away(literal, texts.of_test(test)))
+        wanted = words[test][place]
+        likely = likely or wanted.startswith(MATCHES) or is_rough(wanted, _ENOUGH_DIGITS)
+        return not (likely or is_given_away(literal, texts.of_test(test)))
 
     counted = {test: sum(is_sure(test, place) for place in found) for test, found in places.items()}
     return {test: count for test, count in counted.items() if count}
@@ -279,11 +285,12 @@ def _with_masks(
     """Those of the tests that pass with masks, and how they ran. One that does not pass is masked where it told
     something, and tried again."""
     trial = {it: HeldTest(*it, (), ()) for it in asked}
-    ran, fine = RanSide.of(TestRun({}, "", 0.0, 0), {}), set[Test]()
+    ran, fine, mute = RanSide.of(TestRun({}, "", 0.0, 0), {}), set[Test](), dict[Test, set[int]]()
     for turn in range(1, _MOST_TRIALS + 1 if RUNNERS[duel.runner].mask is not None else 1):
         for test in {*trial} - fine if turn > 1 else ():
             told = ran.told.get(test, {})
             plain = {place for place in range(len(ran.literals.get(test, ()))) if place not in told}
+            plain |= mute.get(test, set())
             if told and plain.difference(trial[test].plain):
                 trial[test] = trial[test]._replace(plain=tuple(sorted(plain.union(trial[test].plain))))
             else:
@@ -293,9 +300,22 @@ def _with_masks(
         ran = _run_masked(duel, trial, asked)
         tell(f"masks, run {turn}")
         fine = _passed(asked, ran.run) if ran.run.usable else set()
+        mute = {test: _mute(ran, test) for test in fine} if turn < _MOST_TRIALS else {}
+        fine -= {test for test, places in mute.items() if places}
         if fine == {*trial}:
             break
     return {test: it for test, it in trial.items() if test in fine}, ran
+
+
+def _mute(ran: RanSide, test: Test) -> set[int]:
+    """The places of a test that told what nothing can be held against by the literal there: what they ask for would not
+    be asked any more."""
+    literals = ran.literals.get(test, ())
+    return {
+        place
+        for place, said in ran.told.get(test, {}).items()
+        if any(it[0] != EQUAL for it in said) and to_tell(literals[place], said) is None
+    }
 
 
 def _run_masked(duel: DuelRuns, held: Mapping[Test, HeldTest], asked: Mapping[Test, Sequence[str]]) -> RanSide:

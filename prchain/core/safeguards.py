@@ -12,7 +12,7 @@ from typing import Any
 PLANTING = 1
 """The version of the rules by which canaries are planted, stored with every proof: what a canary of other rules showed
 on the reference says nothing of those of today."""
-MASK_RULES = 6
+MASK_RULES = 7
 """The version of the rules that say which places of a test are masked, and how these are told: a place is known by its
 number alone, so that what a proof by other rules has stored says nothing."""
 SURE_RULES = 2

@@ -112,6 +112,22 @@ FOUND = {
     "request(a).get('/').expect('Type', /x/).expect(200, done)": ["'x'", "200"],
     "request(a).get('/').expect(200, {b: 'x'}, done)": ["200", "{b: 'x'}"],
     "assert.match(a, /x\\/y/)": ["'x/y'"],
+    "expect(a).toBeCloseTo(0.5)": ["0.5"],
+    "expect(a).toBeCloseTo(-0.5, 3)": ["-0.5"],
+    "const b = 0.5; expect(a).toBeCloseTo(b, 3)": ["0.5"],
+    "expect(a).toBeCloseTo(0.5, digits)": [],
+    "expect(a).toBeCloseTo(Math.PI)": [],
+    "expect(a).not.toBeCloseTo(0.5)": [],
+    "await expect(a).resolves.toBeCloseTo(0.5)": [],
+    "expect(a).to.be.closeTo(0.5, 0.1)": ["0.5"],
+    "expect(a).to.be.approximately(1e3, 0.1, 'a')": ["1e3"],
+    "a.should.be.closeTo(0.5, 0.1)": ["0.5"],
+    "expect(a).to.be.closeTo(0.5)": [],
+    "assert.closeTo(a, 0.5, 0.1, 'a message')": ["0.5"],
+    "assert.approximately(a, 0.5, 0.1)": ["0.5"],
+    "assert.closeTo(a, 1n, 1n)": [],
+    "assert.closeTo(a, '1', 1)": [],
+    "closeTo(a, 0.5, 0.1)": [],
     "t.test('inner', (t) => { t.is(a, 'x') })": ["'x'"],
     "const it = /['\"`]/.test(a); assert.equal(a, 'x')": ["'x'"],
     "assert.equal(b / 2, 1); assert.equal(a / 2, 2)": ["1", "2"],
@@ -470,6 +486,34 @@ def test_masks_in_chains_tell_the_value_that_they_are_about(tmp_path: Path) -> N
     assert told == [
         *('0 ="some"', '1 ~["a","words"]', "2 =4", '3 ="b"', '4 ="its"', "5 =2", "6 =null"),
         '7 ="later"',
+    ]
+
+
+NEAR = """const it = (title, run) => run();
+const isNear = (a, b, limit) => { if (!(Math.abs(a - b) <= limit)) throw new Error('far'); };
+const assert = { closeTo: isNear };
+const expect = (value) => ({
+  toBeCloseTo: (it, digits = 2) => isNear(value, it, Math.pow(10, -digits) / 2),
+  approximately: (it, limit) => isNear(value, it, limit),
+});
+it('near', () => {
+  const wanted = 2.5;
+  expect(0.1 + 0.2).toBeCloseTo(0.3);
+  expect(2.51).approximately(wanted, 0.2);
+  assert.closeTo(7.25, -7.5, 0.5);
+  expect('3').toBeCloseTo(4, 5);
+  expect(1 / 0).toBeCloseTo(6);
+});
+"""
+
+
+def test_masks_tell_numbers_and_how_near_these_have_to_be(tmp_path: Path) -> None:
+    failed, told = run(tmp_path, "near.js", NEAR)
+
+    assert "far" in failed, "what is not finite is near nothing"
+    assert told == [
+        *("1 @digits:2 0.30000000000000004", "0 @delta:0.2 2.51", "2 @delta:0.5 7.25", "3 @digits:5 null"),
+        "4 @digits:2 Infinity",
     ]
 
 

@@ -12,70 +12,38 @@ from typing import NamedTuple
 
 from environments.suites.canaries.jstables import JsColumn, JsTables
 from environments.suites.canaries.jstokens import DECLARING, TESTS, JsToken, JsTokens, TokenRange
+from environments.suites.canaries.jswords import (
+    AWAITING,
+    CALLBACKS,
+    CALLS,
+    COMPARING,
+    COMPARING_ALONE,
+    CONSTANTS,
+    CONTAINING,
+    DEFAULT_DIGITS,
+    ERRORS,
+    HOLDING,
+    IMPRECISE,
+    LONGEST_CHAIN,
+    MATCHING,
+    MODIFIERS,
+    NEAR,
+    NO_CALLEES,
+    NO_STATEMENT,
+    NUMBER,
+    PARTIAL,
+    PROPERTIES,
+    SAME_REGEX,
+    SHOWN_AS_IT_IS,
+    SIZES,
+    SNAPSHOTS,
+    SUBJECT_STAYS,
+    THROWING,
+    VALUE,
+    WAITING,
+    WRITTEN,
+)
 from environments.suites.canaries.masks import COMPUTED, UNWRITTEN
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_COMPARING = _words(
-    """equal equals isEqual strictEqual strictEquals deepEqual deepEquals deepStrictEqual looseEqual deepLooseEqual same
-    strictSame is eq eql sameValue like partialDeepStrictEqual propEqual assertEqual assertEquals assertStrictEquals"""
-)
-"""Methods that compare their first two arguments."""
-_COMPARING_ALONE = _words(
-    """equal strictEqual deepEqual deepStrictEqual eq assertEqual assertEquals assertStrictEquals isDeepStrictEqual
-    isEqual"""
-)
-"""Those that are functions, too."""
-_HOLDING = _words("ok assert true truthy isTrue assertTrue")
-"""Ask whether a condition holds."""
-_AWAITING = _words("throws rejects")
-_THROWING = _AWAITING | {"throwsAsync"}
-_MATCHING = _words("match regex matches")
-_VALUE = _words("toBe toEqual toStrictEqual toMatchObject equal equals eq eql eqls deepEqual exactly is")
-"""Compare the value of a chain with their first argument."""
-_SIZES = {
-    "toHaveLength": ("length",),
-    "lengthOf": ("length",),
-    "length": ("length",),
-    "toHaveBeenCalledTimes": ("mock", "calls", "length"),
-    "toBeCalledTimes": ("mock", "calls", "length"),
-}
-"""Compare a part of that value."""
-_PROPERTIES = _words("toHaveProperty property ownProperty")
-_CALLS = _words(
-    """toHaveBeenCalledWith toBeCalledWith toHaveBeenLastCalledWith lastCalledWith toHaveBeenNthCalledWith nthCalledWith
-    toHaveReturnedWith toHaveLastReturnedWith toHaveBeenCalledExactlyOnceWith toHaveBeenExactlyOnceCalledWith"""
-)
-"""Compare with calls of a mock: their masks are asymmetric matchers."""
-_CONTAINING = _words("toContain toMatch include includes contain contains")
-_ERRORS = _words("toThrow toThrowError throw throws rejectedWith")
-_SNAPSHOTS = _words("toMatchInlineSnapshot toMatchSnapshot")
-"""Compare that value with a text that stands there, or in a file beside the test's."""
-_SUBJECT_STAYS = _words("a an instanceof instanceOf include contain match ok above below")
-"""Calls of a chain after which it is still about the same value."""
-_WAITING = _words("resolves rejects eventually")
-_CONSTANTS = _words("true false null")
-_PARTIAL = _words("like partialDeepStrictEqual toMatchObject")
-"""Ask for some of the parts of a value."""
-_WRITTEN = _words("[ ] { } , : - +")
-"""Signs of a list or an object of literals."""
-_MODIFIERS = _words("only serial concurrent")
-_NO_CALLEES = _words("await return typeof new delete void yield in of throw case")
-_NO_STATEMENT = _words("( , [ = + - * / % ? . ?. ! & | ^ < > == === != !== <= >= ... ${")
-"""What stands before a part of an expression."""
-_IMPRECISE = _words("? || ?? | & ^ , = => += -=")
-"""Bind less than a comparison."""
-_CALLBACKS = _words("done cb callback next fn end")
-_SHOWN_AS_IT_IS = re.compile(r"0|[1-9][0-9]{0,14}")
-_LONGEST_CHAIN = 60
-"""Members and calls of a chain that are looked at."""
-_SAME_REGEX = re.compile(
-    r"(?:[^\\(){}\[\]]|\\[^\W\dkpPuUxXcAZzGNaegRvhHoQE_]|\\[^\w]|\((?!\?)|\(\?:|[){}]|\[[^\\\[\]&|~]+\])+"
-)
-"""A regular expression that means the same in JavaScript and in Python."""
 
 
 class AskedPlace(NamedTuple):
@@ -181,7 +149,7 @@ class JsFile:
     def throwing(self) -> Iterator[Sequence[TextEdit]]:
         """What is written around each call that awaits an error: of those with masks and of all others, that no depth
         of the stack tells them apart. Of ava's there is nothing around any."""
-        for name in () if self._is_ava else _AWAITING:
+        for name in () if self._is_ava else AWAITING:
             for number in self._words.get(name, ()):
                 is_call = number > 1 and self._all[number - 1].text == "." and self._all[number + 1].text == "("
                 if is_call and (given := self._arguments(number + 1)):
@@ -208,7 +176,7 @@ class JsFile:
             if before == "function" or (before in (".", "?.") and word.text != "test"):
                 continue
             opening = number + 1
-            if self._all[opening].text == "." and self._all[opening + 1].text in _MODIFIERS:
+            if self._all[opening].text == "." and self._all[opening + 1].text in MODIFIERS:
                 opening += 2
             if [it.text for it in self._all[opening : opening + 3]] == [".", "each", "("]:
                 opening = self._partner[opening + 2] + 1
@@ -251,22 +219,24 @@ class JsFile:
         begin = number
         while begin >= 2 and self._all[begin - 1].text == "." and self._all[begin - 2].kind == "word":
             begin -= 2
-        names = _COMPARING_ALONE if begin == number else _COMPARING | _THROWING | _MATCHING
-        if name not in names | _HOLDING:
+        names = COMPARING_ALONE if begin == number else COMPARING | THROWING | MATCHING | NEAR.keys()
+        if name not in names | HOLDING:
             return
         if not self._is_statement(begin) or any(self._all[it].text == "should" for it in range(begin + 1, number)):
             return
         given = self._arguments(number + 1)
-        if name in _HOLDING and given:
+        if name in HOLDING and given:
             yield from self._conditions(given[0])
         elif len(given) < 2:
             return
-        elif name in _THROWING:
+        elif name in NEAR:
+            yield from self._near(name, given[1:], self._called(given), "")
+        elif name in THROWING:
             yield from self._thrown(given)
-        elif name in _MATCHING:
+        elif name in MATCHING:
             yield JsAsked(self._regex(given[1]), self._called(given))
         else:
-            yield from self._compared(given, whole=name not in _PARTIAL)
+            yield from self._compared(given, whole=name not in PARTIAL)
 
     def _called(self, given: Sequence[TokenRange], name: str = "args", swapped: str = "") -> list[TextEdit]:
         """The arguments of a call walked through by a function of masks."""
@@ -280,6 +250,18 @@ class JsFile:
             yield value.within(self._called(given))
         elif not self._is_written(given[1]):
             yield JsAsked([*self._values(given[0], whole=whole)], self._called(given, swapped=", 1"))
+
+    def _near(self, name: str, given: Sequence[TokenRange], around: Sequence[TextEdit], call: str) -> Iterator[JsAsked]:
+        """What a call asks for that takes a number, and how near to it another one has to be; a `call` of masks stands
+        around that number."""
+        limit = self._plain(given[1]) if len(given) > 1 else None
+        written = limit.text if limit is not None else DEFAULT_DIGITS if name == "toBeCloseTo" else ""
+        if not NUMBER.fullmatch(written) or (len(given) > 1 and limit is None):
+            return
+        value = self._value(given[0], whole=False)
+        if all(NUMBER.fullmatch(re.sub(r"\s", "", self._text[it.begin : it.end])) for it in value.places):
+            rule = f"{NEAR[name]}:{written}"
+            yield value.within([*around, *self._around(given[0], f"{call}@_near(", f", '{rule}'){')' * bool(call)}")])
 
     def _thrown(self, given: Sequence[TokenRange]) -> Iterator[JsAsked]:
         """What a call asks of an error; ava takes no masks but for a message."""
@@ -305,7 +287,7 @@ class JsFile:
             return []
         pattern, _, flags = it.text[1:].rpartition("/")
         pattern = pattern.replace("\\/", "/")
-        if flags not in ("", "i", "g", "gi", "u") or not _SAME_REGEX.fullmatch(pattern):
+        if flags not in ("", "i", "g", "gi", "u") or not SAME_REGEX.fullmatch(pattern):
             return []
         pattern = f"(?i){pattern}" if "i" in flags else pattern
         try:
@@ -324,12 +306,12 @@ class JsFile:
             return "\n" in between or last.text in ("await", "return", "else", "do", "void")
         if last.kind in ("text", "number", "regex"):
             return "\n" in self._text[last.end : self._all[begin].begin]
-        return last.text not in _NO_STATEMENT
+        return last.text not in NO_STATEMENT
 
     def _conditions(self, asked: TokenRange) -> Iterator[JsAsked]:
         """The comparisons of a condition, all of which have to hold."""
         outer = [it for it in self._tokens.outer(asked) if self._all[it].kind == "sign"]
-        if any(self._all[it].text in _IMPRECISE for it in outer):
+        if any(self._all[it].text in IMPRECISE for it in outer):
             return
         ands = [it for it in outer if self._all[it].text == "&&"]
         for part in map(TokenRange, [asked.begin, *(it + 1 for it in ands)], [*ands, asked.end]):
@@ -353,7 +335,7 @@ class JsFile:
         is_whole = opening > part.begin and all(
             self._all[it].kind == "word" or self._all[it].text == "." for it in range(part.begin, opening)
         )
-        is_comparing = is_whole and self._all[opening].text == "(" and name in _COMPARING | _COMPARING_ALONE
+        is_comparing = is_whole and self._all[opening].text == "(" and name in COMPARING | COMPARING_ALONE
         given = self._arguments(opening) if is_comparing else []
         return given if len(given) > 1 else []
 
@@ -384,13 +366,13 @@ class JsFile:
 
     def _chain_begin(self, number: int) -> int | None:
         """Where the chain of members and calls begins that ends with this token."""
-        for _ in range(_LONGEST_CHAIN):
+        for _ in range(LONGEST_CHAIN):
             it = self._all[max(number, 0)]
             if it.text in (")", "]") and it.kind == "sign":
                 number = self._partner[number]
                 before = self._all[number - 1] if number else None
                 if before is not None and (
-                    (before.kind == "word" and before.text not in _NO_CALLEES) or before.text in (")", "]")
+                    (before.kind == "word" and before.text not in NO_CALLEES) or before.text in (")", "]")
                 ):
                     number -= 1
                     continue
@@ -411,17 +393,17 @@ class JsFile:
             number += 2
             if word.kind != "word" or word.text == "not":
                 return
-            waits = waits or word.text in _WAITING
+            waits = waits or word.text in WAITING
             if number >= len(self._all) or self._all[number].text != "(":
                 continue
             given = self._arguments(number)
-            if word.text in _SNAPSHOTS:
+            if word.text in SNAPSHOTS:
                 yield from self._snapshot(number, given, seeing, waits=waits)
                 return
             number = self._partner[number] + 1
             if given:
                 yield from self._matched(word, given, seeing, waits=waits)
-            if word.text not in _VALUE and word.text not in _SIZES and word.text not in _SUBJECT_STAYS:
+            if word.text not in VALUE and word.text not in SIZES and word.text not in SUBJECT_STAYS:
                 return
 
     def _snapshot(
@@ -436,7 +418,7 @@ class JsFile:
         literal = UNWRITTEN
         if is_inline:
             content = texts[0][1:-1].strip()
-            literal = content if content in _CONSTANTS else texts[0]
+            literal = content if content in CONSTANTS else texts[0]
         place = AskedPlace(begin, end, "@({})" if waits else "@_want(@({}))", literal)
         yield JsAsked([place], [*([] if waits else seeing), TextEdit(word.begin, word.end, "toEqual")])
 
@@ -445,30 +427,32 @@ class JsFile:
     ) -> Iterator[JsAsked]:
         name, first = word.text, given[0]
         regex = self._regex(first)
-        if name in _VALUE or name in _SIZES:
-            value = self._value(first, whole=name not in _PARTIAL)
+        if name in VALUE or name in SIZES:
+            value = self._value(first, whole=name not in PARTIAL)
             if not waits:
-                path = f", {json.dumps(_SIZES[name])})" if name in _SIZES else ")"
+                path = f", {json.dumps(SIZES[name])})" if name in SIZES else ")"
                 yield value.within([*seeing, *self._around(first, "@_want(", path)])
-            elif name in _VALUE and name.startswith("to"):
+            elif name in VALUE and name.startswith("to"):
                 yield value.within([TextEdit(word.begin, word.end, "toEqual")] if name == "toBe" else [])
-        elif name in _PROPERTIES and len(given) > 1:
+        elif name in NEAR and not waits:
+            yield from self._near(name, given, seeing, "@_want(")
+        elif name in PROPERTIES and len(given) > 1:
             begin, end = self._all[first.begin].begin, self._all[given[-1].end - 1].end
             around = [*seeing, TextEdit(begin, begin, "...@_property(["), TextEdit(end, end, "])")]
             if not waits:
                 yield JsAsked([*self._values(given[1])], around)
-        elif name in _CALLS:
+        elif name in CALLS:
             for it in given[1:] if "nth" in name.lower() else given:
                 yield JsAsked([*self._values(it)])
         elif regex and name in ("match", "toMatch") and not waits:
             yield JsAsked(regex, [*seeing, *self._around(first, "@_want(")])
-        elif name in _CONTAINING and not waits:
+        elif name in CONTAINING and not waits:
             if (text := self._plain(first)) is not None and len(given) == 1:
                 around = [*seeing, *self._around(first, "@_want(")]
                 yield JsAsked([AskedPlace(text.begin, text.end, "@({}, '~')")], around)
             elif self._all[first.begin].text == "{" and name in ("include", "contain"):
                 yield JsAsked([*self._values(first)], [*seeing, *self._around(first, "@_want(")])
-        elif name in _ERRORS:
+        elif name in ERRORS:
             for argument in given:
                 texts = [it.text for it in self._all[argument.begin : argument.end]]
                 is_new = len(texts) > 4 and texts[0] == "new" and texts[2] == "(" and texts[4] in (",", ")")
@@ -545,7 +529,7 @@ class JsFile:
     def _is_callback(self, part: TokenRange) -> bool:
         it = self._all[part.begin]
         if part.end == part.begin + 1:
-            return it.text in _CALLBACKS
+            return it.text in CALLBACKS
         return it.text in ("function", "async") or any(
             self._all[number].text == "=>" for number in range(part.begin, min(part.end, part.begin + 12))
         )
@@ -555,9 +539,7 @@ class JsFile:
     def _is_written(self, part: TokenRange) -> bool:
         """Whether no name stands in a part."""
         return all(
-            self._all[number].kind != "word"
-            or self._all[number].text in _CONSTANTS
-            or self._all[number + 1].text == ":"
+            self._all[number].kind != "word" or self._all[number].text in CONSTANTS or self._all[number + 1].text == ":"
             for number in range(part.begin, part.end)
         )
 
@@ -575,7 +557,7 @@ class JsFile:
         first, last = self._all[begin], self._all[end - 1]
         whole_place = AskedPlace(first.begin, last.end)
         if end - begin == 1:
-            if first.kind in ("text", "number") or (first.kind == "word" and first.text in _CONSTANTS):
+            if first.kind in ("text", "number") or (first.kind == "word" and first.text in CONSTANTS):
                 yield whole_place
         elif end - begin == 2 and first.text in ("-", "+") and last.kind == "number":
             yield whole_place
@@ -596,12 +578,12 @@ class JsFile:
         for number in range(begin, end):
             before, it, after = self._all[number - 1 : number + 2]
             if it.kind == "sign":
-                if it.text not in _WRITTEN or (it.text == ":" and before.text == "]"):
+                if it.text not in WRITTEN or (it.text == ":" and before.text == "]"):
                     return False
             elif it.kind == "regex" or "__proto__" in it.text:
                 return False
             elif after.text != ":":
-                if it.kind == "word" and it.text not in _CONSTANTS and it.text != "undefined":
+                if it.kind == "word" and it.text not in CONSTANTS and it.text != "undefined":
                     return False
                 is_any = True
         return is_any
@@ -636,7 +618,7 @@ class JsFile:
             it = self._all[number]
             if it.kind == "word":
                 is_method = self._all[number - 1].text == "." and self._all[number + 1].text == "("
-                if not is_method and it.text not in _CONSTANTS:
+                if not is_method and it.text not in CONSTANTS:
                     return False
             elif it.kind == "sign" and it.text not in ("+", ".", ",", "(", ")", "[", "]"):
                 return False
@@ -666,7 +648,7 @@ class JsFile:
     def _titled(self, part: TokenRange) -> AskedPlace | None:
         """A literal that is all of a part, and that ``%s`` shows in a title as it is written."""
         it = self._plain(part)
-        if it is None or not (_SHOWN_AS_IT_IS.fullmatch(it.text) if it.kind == "number" else "\\" not in it.text):
+        if it is None or not (SHOWN_AS_IT_IS.fullmatch(it.text) if it.kind == "number" else "\\" not in it.text):
             return None
         titled = it.text if it.kind == "number" else it.text[1:-1]
         return AskedPlace(it.begin, it.end, "@_named({}, '{name}')", "", titled)
@@ -674,7 +656,7 @@ class JsFile:
     def _named(self, part: TokenRange) -> str:
         """The name that an assertion asks for, or asks for a member of."""
         it = self._all[part.begin]
-        if it.kind != "word" or it.text in _CONSTANTS or it.text in _NO_CALLEES or it.text[0].isdigit():
+        if it.kind != "word" or it.text in CONSTANTS or it.text in NO_CALLEES or it.text[0].isdigit():
             return ""
         number = part.begin + 1
         while number < part.end:
@@ -705,7 +687,7 @@ class JsFile:
         it, before = self._all[number], self._all[number - 1]
         if it.kind == "sign":
             return it.text in (";", ",", ")", "}")
-        return "\n" in self._text[before.end : it.begin] and before.text not in _NO_STATEMENT
+        return "\n" in self._text[before.end : it.begin] and before.text not in NO_STATEMENT
 
     def _said(self, name: str, test: JsTest) -> list[int]:
         """Where a name stands in a test; names of members and of keys are none."""

@@ -37,6 +37,9 @@ function NAME_regexp(number, kind) {
   it.kind = mask.kind;
   return it;
 }
+function NAME_near(wanted, rule) {
+  return NAME_is_mask(wanted) ? NAME(wanted.number, '@' + rule + ' ') : wanted;
+}
 function NAME_is_mask(it) {
   return it !== null && typeof it === 'object' && it.NAME === true;
 }
@@ -81,6 +84,7 @@ function NAME_whole(value, depth) {
   }).join() + '}';
 }
 function NAME_text(value, kind) {
+  if (kind[0] === '@') return typeof value === 'number' ? '' + value : 'null';
   if (kind !== '=' && value !== null && typeof value === 'object') {
     if (Array.isArray(value)) {
       var listed = '';

@@ -20,9 +20,12 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
-EQUAL, HOLDS, MATCHES = "=", "~", "%"
-"""Begin what a mask tells: a value that has to equal what is asked for, a text or list that has to hold it, and a text
-in which what is asked for, a regular expression, has to be found."""
+from environments.suites.canaries.nearness import is_loose, is_near
+
+EQUAL, HOLDS, MATCHES, NEAR = "=", "~", "%", "@"
+"""Begin what a mask tells: a value that has to equal what is asked for, a text or list that has to hold it, a text in
+which what is asked for, a regular expression, has to be found, and, behind a rule
+(`environments.suites.canaries.nearness`), a value that has to be near it."""
 TOLD_LIMIT = 1 << 20
 """Bytes of a report of masks that are read."""
 COMPUTED = "*"
@@ -33,7 +36,7 @@ MOST_MASKS = 5_000
 """Masks of a file; one that could have more has none."""
 _LONGEST = 96
 """Characters of a told text that a proof keeps; of a longer one it keeps a hash."""
-_LINE = re.compile(r"(?P<number>[0-9]{1,9}) (?P<text>[=~%].*)")
+_LINE = re.compile(r"(?P<number>[0-9]{1,9}) (?P<text>[=~%@].*)")
 _OF_CLASS = re.compile(r"=object (\w+) ")
 _MOST_TOLD = 1_000
 """Different texts of one mask that are looked at."""
@@ -120,6 +123,9 @@ def to_tell(literal: str, texts: Collection[str]) -> str | None:
         most = 2 * max(map(len, texts)) + _ROOM
         found = f"{kind}{most} {literal}"
         return found if agrees(found, texts) else None
+    if kinds == {NEAR} and len(rules := {it[1:].partition(" ")[0] for it in texts}) == 1:
+        found = f"{NEAR}{rules.pop()} {literal}"
+        return found if agrees(found, texts) else None
     return None
 
 
@@ -134,6 +140,11 @@ def agrees(wanted: str, texts: Collection[str]) -> bool:
     if wanted[0] == EQUAL:
         return bool(texts) and _kept(texts) == wanted
     most, _, literal = wanted[1:].partition(" ")
+    if wanted[0] == NEAR:
+        begin = f"{NEAR}{most} "
+        return bool(texts) and all(
+            it.startswith(begin) and is_near(most, literal, it.removeprefix(begin)) for it in texts
+        )
     return bool(texts) and all(
         it[0] == wanted[0] and len(it) <= int(most) and _is_found(wanted[0], literal, it[1:]) for it in texts
     )
@@ -148,6 +159,12 @@ def _is_found(kind: str, literal: str, text: str) -> bool:
         return isinstance(told_text, str) and re.search(value, told_text) is not None
     except (ValueError, SyntaxError, TypeError, RecursionError, re.error):
         return False
+
+
+def is_rough(wanted: str, digits: int) -> bool:
+    """Whether what a place has `to_tell` need be known to less than so many digits, so that it may be met by chance."""
+    rule, _, literal = wanted[1:].partition(" ")
+    return wanted[0] == NEAR and is_loose(rule, literal, digits)
 
 
 def is_given_away(literal: str, test: str) -> bool:

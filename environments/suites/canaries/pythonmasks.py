@@ -3,9 +3,10 @@
 Masked is what an assertion asks for: in ``assert a == [1, "x"]`` each literal of the list, also where it stands in
 ``assertEqual``, in a call that asserts, in a name that assertions alone read, or among the parameters of pytest's
 ``parametrize`` or the rows that a loop walks through; ``"x" in a``, ``a.startswith("x")``, ``a is None``; the class of
-an exception, or its ``match``. What literals alone make (``dedent("x")``, ``"x" + "y"``, a set) has one mask, and so
-has a text that is woven from masked values (``"-" + a``). What a condition says by itself (``assert a``) cannot be
-masked.
+an exception, or its ``match``; a class in ``isinstance(a, B)`` or ``type(a) is B``; what a value has to be near
+(`environments.suites.canaries.pythonnearness`), or has all items of. What literals alone make (``dedent("x")``,
+``"x" + "y"``, a set) has one mask, and so has a text that is woven from masked values (``"-" + a``). What a condition
+says by itself (``assert a``) cannot be masked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from typing import NamedTuple
 
 from environments.suites.canaries.falsify import OPPOSITE_METHODS, lines_of
 from environments.suites.canaries.masks import MOST_MASKS, UNWRITTEN, Masked, Masking
+from environments.suites.canaries.pythonnearness import NEAR_NAMES, NearAsked, NearNames
+from environments.suites.canaries.pythonrecorder import recorder
 from environments.suites.canaries.pythontests import Function, called, statements, tests_of
+from environments.suites.canaries.pythonvalues import is_made, is_woven, kind_of_text, wanted_side
 from prchain.core.code.syntax_trees import syntax_tree
 
 _FIRST_LINES = 2
@@ -27,7 +31,35 @@ _FIRST_LINES = 2
 _BOM = "\ufeff"
 _EQUALITIES = frozenset(
     {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSequenceEqual"}
+) | {"assertSetEqual", "assertMultiLineEqual"}
+_COUNTING = frozenset({"assertCountEqual", "assertItemsEqual"})
+_CALLED = frozenset(
+    {"assert_called_with", "assert_called_once_with", "assert_awaited_with", "assert_awaited_once_with"}
 )
+"""Of mocks: all that these are given is asked for."""
+_OF_CONSTANTS = frozenset({"assertIs", "assertIsNone", "assertIsInstance"})
+_SEARCHING = {"re.search": "{}", "re.match": r"\A(?:{})", "re.fullmatch": r"\A(?:{})\Z"}
+"""How these look for a pattern, as one that is searched for."""
+_ABSTRACT = ("abc.", "collections.", "contextlib.", "io.", "numbers.", "os.", "types.", "typing.", "typing_extensions.")
+"""Hold classes of which values are that do not come from them."""
+_BUILT_IN = frozenset(
+    {
+        "bool",
+        "bytearray",
+        "bytes",
+        "complex",
+        "dict",
+        "float",
+        "frozenset",
+        "int",
+        "list",
+        "set",
+        "slice",
+        "str",
+        "tuple",
+    }
+)
+"""Classes whose names begin with a small letter."""
 _HOLDING = frozenset({"assertIn"})
 _FINDING = frozenset({"assertRegex", "assertRegexpMatches"})
 _RAISING = frozenset({"raises", "assertRaisesRegex", "assertRaisesRegexp"})
@@ -39,139 +71,12 @@ _ASSERTING = ("assert", "check", "expect")
 """Begin the names of helpers that assert."""
 _EXPECTED = ("expect", "want")
 """Begin the names of arguments that say what a helper asks for."""
-_MAKERS = frozenset({"dedent", "cleandoc", "set", "frozenset", "tuple", "list", "dict", "bytes", "str", "int", "float"})
-"""Called with literals alone these make the same value in every run."""
-_MAKING = frozenset({"encode", "decode", "format", "join", "strip", "lstrip", "rstrip", "replace", "lower", "upper"})
-"""Methods of texts that make texts."""
 _MOST_EXACT = 1e15
 """A whole number below it is written as it is, an int or a float."""
+_NO_HELPERS = {*OPPOSITE_METHODS, *_RAISING, *_CATCHING, *_COUNTING, *_OF_CONSTANTS, *NEAR_NAMES}
 _NAME = "_PrchainMask"
 _SHOWN = "prchainmask"
 """Begins what pytest shows of a mask in ids."""
-
-_RECORDER = r"""
-class _PrchainMask(object):
-    def __init__(self, number):
-        self.number = number
-        self.__name__ = "prchainmask%dx" % number
-
-    def __eq__(self, other, _one=isinstance):
-        if not _one(other, _PrchainMask):
-            self.tell("=", self.text_of(other, 0))
-        return True
-
-    def __ne__(self, other):
-        return not _PrchainMask.__eq__(self, other)
-
-    def __hash__(self):
-        return self.number
-
-    def tell(self, kind, text, _open=open, _str=str):
-        with _open(REPORT, "a") as report:
-            report.write(_str(self.number) + " " + kind + text + "\n")
-
-    def text_of(self, value, depth, _json=__import__("json"), _one=isinstance, _map=map):
-        if value is None or value is True or value is False:
-            return repr(value)
-        if _one(value, str):
-            return _json.dumps(str.__str__(value))
-        if _one(value, int):
-            return int.__repr__(value)
-        if _one(value, float):
-            return int.__repr__(int(value)) if abs(value) < 2**53 and value == int(value) else float.__repr__(value)
-        if _one(value, (bytes, bytearray)):
-            return "b" + _json.dumps(bytes(value).decode("latin-1"))
-        parts = [self.text_of(it, depth + 1) for it in self.parts_of(value)] if depth < 5 else []
-        kind = next((it.__name__ for it in (list, tuple, set, frozenset, dict) if _one(value, it)), "")
-        if not kind:
-            shown = str(value)
-            return "object[]" if " at 0x" in shown else "object " + type(value).__name__ + " " + _json.dumps(shown)
-        return kind + _json.dumps(sorted(parts) if kind in ("set", "frozenset", "dict") else parts)
-
-    @classmethod
-    def holds(cls, wanted, depth=0):
-        if isinstance(wanted, cls):
-            return True
-        parts = wanted.values() if type(wanted) is dict else wanted if type(wanted) in (list, tuple) else ()
-        return depth < 9 and any([cls.holds(it, depth + 1) for it in parts])
-
-    @classmethod
-    def compare(cls, one, other):
-        return cls.fits(other, one) if cls.holds(one) else cls.fits(one, other)
-
-    @classmethod
-    def compared(cls, one, other, *message, **more):
-        if not cls.compare(one, other):
-            raise AssertionError("they differ")
-
-    @classmethod
-    def fits(cls, value, wanted):
-        # The tested code's own == is not asked: it may know no masks.
-        if isinstance(wanted, cls):
-            return wanted.same(value)
-        if not cls.holds(wanted) or not isinstance(value, type(wanted)) or len(value) != len(wanted):
-            return value == wanted
-        if type(wanted) is dict:
-            return all([it in value and cls.fits(value[it], wanted[it]) for it in wanted])
-        return all([cls.fits(*it) for it in zip(list(value), wanted)])
-
-    def parts_of(self, value):
-        if isinstance(value, dict):
-            return list(dict.items(value))[:1000]
-        return list(value)[:1000] if isinstance(value, (list, tuple, set, frozenset)) else []
-
-    def same(self, value):
-        self.tell("=", self.text_of(value, 0))
-        return True
-
-    def inside(self, value, _json=__import__("json")):
-        if isinstance(value, str):
-            self.tell("~", _json.dumps(str.__str__(value)))
-        elif isinstance(value, (bytes, bytearray)):
-            self.tell("~", _json.dumps(bytes(value).decode("latin-1")))
-        else:
-            self.tell("~", _json.dumps([it for it in list(value)[:1000] if isinstance(it, (str, int, float))]))
-        return True
-
-    def found(self, value, _json=__import__("json")):
-        self.tell("%", _json.dumps(str(value)))
-        return True
-
-    def raised(self, waiting):
-        self.waiting = waiting
-        self.is_class = False
-        return self
-
-    def caught(self, waiting):
-        self.waiting = waiting
-        self.is_class = True
-        return self
-
-    def calls(self, waiting, run, *args, **more):
-        with self.caught(waiting(Exception)):
-            run(*args, **more)
-
-    def __enter__(self):
-        return self.waiting.__enter__()
-
-    def __exit__(self, kind, error, trace):
-        taken = self.waiting.__exit__(kind, error, trace)
-        if error is not None and self.is_class:
-            self.tell("~", __import__("json").dumps([it.__name__ for it in type(error).__mro__]))
-        elif error is not None:
-            self.found(error)
-        return taken
-
-
-class _PrchainMaskStr(_PrchainMask, str):
-    def __new__(cls, number):
-        return str.__new__(cls, "prchainmask%dx" % number)
-
-
-class _PrchainMaskBytes(_PrchainMask, bytes):
-    def __new__(cls, number):
-        return bytes.__new__(cls, b"prchainmask%dx" % number)
-"""
 
 
 class _MaskedPlace(NamedTuple):
@@ -191,7 +96,7 @@ def mask_python(text: str, masking: Masking) -> Masked:
     bom, plain = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     try:
         tree = syntax_tree(plain)
-        file = _MaskedFile(plain)
+        file = _MaskedFile(plain, tree)
         nodes = dict(tests_of(tree))
         places = {name: file.places(node) for name, node in nodes.items()}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -206,7 +111,7 @@ def mask_python(text: str, masking: Masking) -> Masked:
             made += [*file.comparisons(nodes[name]), *file.docstring(nodes[name])]
         for place, it in enumerate(found):
             if wanted is None or place in wanted:
-                made.append((it.begin, it.end, it.text.replace("{}", str(number))))
+                made.append((it.begin, it.end, it.text.replace("{}", str(number), 1)))
                 if it.is_parameter and (id_text := _in_id(it.literal)) is not None:
                     shown[f"{_SHOWN}{number}x"] = id_text
             number += 1
@@ -214,7 +119,7 @@ def mask_python(text: str, masking: Masking) -> Masked:
     if not made or number - masking.first > MOST_MASKS:
         return Masked(text, literals)
     begin = file.first_statement(tree)
-    made.append((begin, begin, _RECORDER.replace("REPORT", repr(masking.report)).lstrip("\n") + "\n\n"))
+    made.append((begin, begin, recorder(masking.report) + "\n\n"))
     return Masked(bom + _without_comments(file.edited(made)), literals, shown)
 
 
@@ -270,7 +175,14 @@ def _in_id(literal: str) -> str | None:
 class _MaskedFile:
     """A file's text, and what in its tests can be masked."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, tree: ast.Module | None = None) -> None:
+        self._near = NearNames(tree)
+        self._whole: Collection[str] = frozenset()
+        """The names of that test that are asked for as a whole, each by a rule of its own."""
+        self._inside: Collection[str] = frozenset()
+        """Those that have to be in something."""
+        self._local: Collection[str] = frozenset()
+        """The names that have a value in that test."""
         self._bytes = text.encode("utf-8", "surrogatepass")
         self._hidden: Collection[str] = frozenset()
         """The names of the test that is looked at whose values are masked."""
@@ -297,9 +209,10 @@ class _MaskedFile:
     def comparisons(self, node: Function) -> Iterator[tuple[int, int, str]]:
         """What has a mask compare in the equalities of a test."""
         for statement in statements(node.body):
+            yield from self._near_calls(statement)
             for condition in _conditions(statement):
                 match condition:
-                    case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                    case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) if not _own_kind(condition):
                         begin, end = self.span(condition)
                         first, last = self.span(left)[1], self.span(right)[0]
                         between = self._bytes[first:last]
@@ -310,7 +223,36 @@ class _MaskedFile:
                             yield end, end, ")"
             match statement:
                 case ast.Expr(value=ast.Call(func=func) as call) if called(call) in _EQUALITIES:
-                    yield (*self.span(func), f"{_NAME}.compared")
+                    method = "in_order" if called(call) == "assertSequenceEqual" else "compared"
+                    yield (*self.span(func), f"{_NAME}.{method}")
+                case ast.Expr(value=ast.Call(func=func) as call) if called(call) in _COUNTING:
+                    yield (*self.span(func), f"{_NAME}.counted({self._text(func)})")
+
+    def _in_sign(self, condition: ast.expr) -> tuple[int, int] | None:
+        """Where ``in`` stands behind a name, if nothing else stands there."""
+        match condition:
+            case ast.Compare(left=ast.Name() as left, ops=[ast.In()], comparators=[right]):
+                begin, end = self.span(left)[1], self.span(right)[0]
+                return (begin, end) if self._bytes[begin:end].strip() == b"in" else None
+        return None
+
+    def _near_calls(self, statement: ast.stmt) -> Iterator[tuple[int, int, str]]:
+        """What has a mask tell by the rule of the function that it is given to."""
+        if not isinstance(statement, ast.Assert | ast.Expr):
+            return
+        for condition in _conditions(statement):
+            if (sign := self._in_sign(condition)) is not None:
+                begin, end = self.span(condition)
+                yield from ((begin, begin, f"{_NAME}.held("), (*sign, ", "), (end, end, ")"))
+        asked = [self._near.condition(it) for it in _conditions(statement)]
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            asked.append(self._near.stated(statement.value))
+        for it in asked:
+            if it is not None:
+                yield (*self.span(it.func), f'{_NAME}.nearly("{it.rule}", {self._text(it.func)})')
+        for near in self._approximate(statement):
+            if near.by_name:
+                yield (*self.span(near.func), f'{_NAME}.approx("{near.rule}", {self._text(near.func)})')
 
     def first_statement(self, tree: ast.Module) -> int:
         """Where the first statement begins that is no docstring and no ``from __future__``."""
@@ -324,11 +266,22 @@ class _MaskedFile:
 
     def places(self, node: Function) -> list[_MaskedPlace]:
         """What can be masked in a test, in the order of the text, none inside another."""
-        asked = [*_asked(node.body)]
-        read = Counter(it.id for one in asked for it in _names(one))
+        asked = [*self._asked(node.body)]
+        whole, inside = [*self._asked_whole(node.body)], [*self._asked_inside(node.body)]
+        by_rule = {id(it) for it in whole}
+        plain = [it for one in asked for it in _names(one) if id(it) not in by_rule]
+        equal = {it.id for it in plain}
+        near, held = {it.id for it in whole}, {it.id for it in inside}
+        self._whole, self._inside = near - equal - held, held - equal - near
+        self._local = {it.arg for it in ast.walk(node) if isinstance(it, ast.arg)} | {
+            it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)
+        }
+        read = Counter(it.id for it in [*plain, *whole, *inside])
         loads = Counter(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load))
-        names = {name for name, times in read.items() if times == loads[name]}
-        woven = [{it.id for it in _names(one)} for one in asked if _is_woven(one)]
+        # What is asked for by two rules has no text that both would tell.
+        several = (near | held) - self._whole - self._inside
+        names = {it for it, times in read.items() if times == loads[it] and it not in several}
+        woven = [{it.id for it in _names(one)} for one in asked if is_woven(one)]
         self._hidden = frozenset()
         bound = [*self.bound(node, names)]
         given = {name for name, _ in bound}
@@ -361,10 +314,97 @@ class _MaskedFile:
                     for item in items:
                         yield from self._raised(item.context_expr)
 
+    def _asked(self, body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+        """What the equalities of a test ask for."""
+        for statement in statements(body):
+            for condition in _conditions(statement):
+                match condition:
+                    case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                        yield from self._asked_by(left, right)
+            match statement:
+                case ast.Expr(value=ast.Call(args=[first, second, *_]) as call) if called(call) in _EQUALITIES:
+                    yield from self._asked_by(first, second)
+                case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(value=ast.Call() as call)):
+                    yield from _given_to_helper(call)
+
+    def _asked_by(self, left: ast.expr, right: ast.expr) -> Iterator[ast.expr]:
+        yield self._wanted(left, right)
+        if isinstance(left, ast.Name) and not is_made(right) and not self._near.has_approx(right):
+            yield left
+
+    def _asked_whole(self, body: Sequence[ast.stmt]) -> Iterator[ast.Name]:
+        """The names that are asked for by what compares in a way of its own."""
+        for statement in statements(body):
+            if not isinstance(statement, ast.Assert | ast.Expr):
+                continue
+            near = [self._near.condition(it) for it in _conditions(statement)]
+            if isinstance(statement, ast.Expr) and isinstance(call := statement.value, ast.Call):
+                near.append(self._near.stated(call))
+                if called(call) in _COUNTING:
+                    yield from (it for it in call.args[:2] if isinstance(it, ast.Name))
+            near += self._approximate(statement)
+            for asked in near:
+                yield from asked.by_name if asked is not None else ()
+
+    def _approximate(self, statement: ast.stmt) -> Iterator[NearAsked]:
+        """What ``pytest.approx`` asks for in the equalities of a statement."""
+        sides: list[ast.expr] = []
+        for condition in _conditions(statement):
+            match condition:
+                case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                    sides += [left, right]
+        match statement:
+            case ast.Expr(value=ast.Call(args=[first, second, *_]) as call) if called(call) in _EQUALITIES:
+                sides += [first, second]
+        calls = (it for side in sides for it in ast.walk(side) if isinstance(it, ast.Call))
+        yield from (it for it in map(self._near.approx, calls) if it is not None)
+
+    def _asked_inside(self, body: Sequence[ast.stmt]) -> Iterator[ast.Name]:
+        """The names that have to be in something."""
+        for condition in (it for statement in statements(body) for it in _conditions(statement)):
+            if self._in_sign(condition) is not None and isinstance(condition, ast.Compare):
+                yield from (it for it in [condition.left] if isinstance(it, ast.Name))
+
+    def _wanted(self, left: ast.expr, right: ast.expr) -> ast.expr:
+        """Which side of an equality says what is asked for."""
+        near = [it for it in (right, left) if self._near.has_approx(it)]
+        return near[0] if near else wanted_side(left, right)
+
+    def _near_place(self, asked: NearAsked | None) -> Iterator[_MaskedPlace]:
+        """The place of what a call that compares by a rule asks for, if that is written out."""
+        if asked is not None and asked.wanted is not None and asked.literal is not None:
+            yield _MaskedPlace(*self.span(asked.wanted), f"{_NAME}({{}})", self._text(asked.literal))
+
+    def _kinds(self, test: ast.expr) -> Iterator[_MaskedPlace]:
+        """The class that a condition asks for."""
+        match test:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[value, kind], keywords=[]):
+                yield from self._kind_of(test, value, kind)
+            case ast.Compare() if (asked := _own_kind(test)) is not None and self._is_class(asked[1]):
+                value, kind = asked
+                yield self._asking(test, kind, "own_kind", value)._replace(literal=repr(called(kind)))
+
+    def _kind_of(self, test: ast.expr, value: ast.expr, kind: ast.expr) -> Iterator[_MaskedPlace]:
+        if self._is_class(kind) and not self._near.whole(kind).startswith(_ABSTRACT):
+            yield self._asking(test, kind, "is_kind", value)._replace(literal=repr(called(kind)))
+
+    def _is_class(self, kind: ast.expr) -> bool:
+        """Whether a name is a class's own, as far as that can be seen."""
+        name = called(kind) if isinstance(kind, ast.Name | ast.Attribute) else ""
+        is_local = isinstance(kind, ast.Name) and kind.id in self._local
+        return (name in _BUILT_IN or name[:1].isupper()) and not is_local
+
     def _condition(self, test: ast.expr) -> Iterator[_MaskedPlace]:
+        yield from self._kinds(test)
+        yield from self._near_place(self._near.condition(test))
         match test:
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                yield from self._values(_wanted(left, right))
+                yield from self._values(self._wanted(left, right))
+            case ast.Call(func=func, args=[ast.Constant(value=str(pattern)) as first, value], keywords=[]) if (
+                form := _SEARCHING.get(self._near.whole(func))
+            ):
+                sought = repr(form.replace("{}", pattern))
+                yield self._asking(test, first, "sought", value)._replace(literal=sought)
             case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant() as right]):
                 yield self._asking(test, right, "same", left)
             case ast.Compare(left=ast.Constant(value=str() | bytes()) as left, ops=[ast.In()], comparators=[right]):
@@ -382,9 +422,18 @@ class _MaskedFile:
     def _call(self, call: ast.Call) -> Iterator[_MaskedPlace]:
         """A call that is a statement, and asserts."""
         name = called(call)
+        yield from self._near_place(self._near.stated(call))
         match call.args:
             case [first, second, *_] if name in _EQUALITIES:
-                yield from self._values(_wanted(first, second))
+                yield from self._values(self._wanted(first, second))
+            case [first, second, *_] if name in _COUNTING and is_made(wanted := wanted_side(first, second)):
+                yield self._literal(wanted, is_parameter=False)
+            case [first, ast.Constant(value=None | bool()) as second, *_] if name == "assertIs":
+                yield self._asking(call, second, "same", first)
+            case [first, *_] if name == "assertIsNone":
+                yield self._asking(call, first, "same", first)._replace(literal="None")
+            case [first, second, *_] if name == "assertIsInstance":
+                yield from self._kind_of(call, first, second)
             case [ast.Name() | ast.Attribute() as kind, _, *_] if (
                 name in _CATCHING and called(kind) not in _NO_EXCEPTIONS
             ):
@@ -422,13 +471,17 @@ class _MaskedFile:
     def _values(self, wanted: ast.expr, *, is_parameter: bool = False) -> Iterator[_MaskedPlace]:
         """The literals of a value that is written out, and what makes values of a class there."""
         match wanted:
+            case ast.Call() if (near := self._near.approx(wanted)) is not None:
+                if near.literal is not None:
+                    text = f'{_NAME}({{}}).near("{near.rule}")'
+                    yield _MaskedPlace(*self.span(wanted), text, self._text(near.literal))
             case ast.Constant(value=value) if value is not Ellipsis:
                 yield self._literal(wanted, is_parameter=is_parameter)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
                 yield self._literal(wanted, is_parameter=is_parameter)
             # Of what is not written out a value may say another thing in every run.
             case ast.Call(args=parts, keywords=named) if called(wanted)[:1].isupper() and all(
-                map(_is_made, [*parts, *(it.value for it in named)])
+                map(is_made, [*parts, *(it.value for it in named)])
             ):
                 # A value of a class has no text in ids, as its mask has.
                 if not is_parameter:
@@ -445,15 +498,27 @@ class _MaskedFile:
             case ast.BinOp(left=ast.List() as first, op=ast.Add(), right=ast.List() as second):
                 yield from self._values(first)
                 yield from self._values(second)
-            case _ if _is_woven(wanted) and all(it.id in self._hidden for it in _names(wanted)):
+            case _ if is_woven(wanted) and all(it.id in self._hidden for it in _names(wanted)):
                 yield self._literal(wanted, is_parameter=False)._replace(literal=UNWRITTEN)
             # What ids of parameters say of these is not known.
-            case _ if _is_made(wanted) and not is_parameter:
+            case _ if is_made(wanted) and not is_parameter:
                 yield self._literal(wanted, is_parameter=False)
 
     def _literal(self, node: ast.expr, *, is_parameter: bool) -> _MaskedPlace:
         begin, end = self.span(node)
-        return _MaskedPlace(begin, end, f"{_NAME}{_kind(node)}({{}})", self._text(node), is_parameter)
+        return _MaskedPlace(begin, end, f"{_NAME}{kind_of_text(node)}({{}})", self._text(node), is_parameter)
+
+    def _given(self, name: str, value: ast.expr, *, is_parameter: bool = False) -> Iterator[_MaskedPlace]:
+        """What can be masked of a value that a name is given."""
+        is_text = isinstance(value, ast.Constant) and isinstance(value.value, str | bytes)
+        if name in self._inside and not is_text:
+            return
+        is_number = isinstance(value, ast.UnaryOp) and isinstance(value.operand, ast.Constant)
+        if name not in self._whole or is_number or isinstance(value, ast.Constant):
+            yield from self._values(value, is_parameter=is_parameter)
+        # Ids have no text of a list.
+        elif is_made(value) and not (is_parameter and not isinstance(value, ast.List | ast.Tuple | ast.Dict)):
+            yield self._literal(value, is_parameter=False)._replace(text=f"{_NAME}({{}}).unnamed()")
 
     def _kept(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
         """Values of names that assertions alone read."""
@@ -461,7 +526,7 @@ class _MaskedFile:
         for statement in statements(node.body):
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in asked and stores[name] == 1:
-                    yield from ((name, it) for it in self._values(value))
+                    yield from ((name, it) for it in self._given(name, value))
 
     def _parameters(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
         """What ``parametrize`` gives to parameters that assertions ask for."""
@@ -474,7 +539,7 @@ class _MaskedFile:
                     for number, name in ((number, name) for number, name in enumerate(given) if name in asked):
                         for row in rows.elts:
                             if (value := _column(row, number, len(given))) is not None:
-                                places = self._values(value, is_parameter=not _has_id(row))
+                                places = self._given(name, value, is_parameter=not _has_id(row))
                                 yield from ((name, it) for it in places)
 
     def _walked(self, node: Function, asked: Collection[str]) -> Iterator[tuple[str, _MaskedPlace]]:
@@ -502,7 +567,7 @@ class _MaskedFile:
         for number, name in ((number, name) for number, name in enumerate(given) if name in asked):
             for row in rows:
                 if (value := _column(row, number, len(given))) is not None:
-                    yield from ((name, it) for it in self._values(value))
+                    yield from ((name, it) for it in self._given(name, value))
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """Where a node begins and ends."""
@@ -514,107 +579,33 @@ class _MaskedFile:
         return self._bytes[begin:end].decode("utf-8", "surrogatepass")
 
 
-def _wanted(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Which side of an equality is made of literals."""
-    return left if _is_made(left) and not _is_made(right) else right
-
-
-def _is_made(node: ast.expr) -> bool:
-    """Whether literals alone make a value, the same in every run."""
-    match node:
-        case ast.Constant(value=value):
-            return value is not Ellipsis
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            return all(map(_is_made, parts))
-        case ast.Dict(keys=keys, values=values):
-            return all(it is not None and _is_made(it) for it in [*keys, *values])
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=value):
-            return _is_made(value)
-        case ast.BinOp(left=left, right=right):
-            return _is_made(left) and _is_made(right)
-        case ast.Call(func=func, args=parts, keywords=named) if (
-            isinstance(func, ast.Attribute) and _kind(func.value) and _is_made(func.value)
-        ) or (called(node) in _MAKERS and parts):
-            return all(map(_is_made, [*parts, *(it.value for it in named)]))
-    return False
-
-
-def _kind(node: ast.expr) -> str:
-    """How the mask's class ends: of the value's own kind where code may look at that."""
-    match node:
-        case ast.Constant(value=str()):
-            return "Str"
-        case ast.Constant(value=bytes()):
-            return "Bytes"
-        case ast.BinOp(left=left, op=ast.Add() | ast.Mult() | ast.Mod()):
-            return _kind(left)
-        case ast.Call(func=ast.Attribute(value=value, attr=name)) if kind := _kind(value):
-            return {"encode": "Bytes", "decode": "Str"}.get(name, kind) if name in _MAKING else ""
-        case ast.Call() if called(node) in ("dedent", "cleandoc", "str"):
-            return "Str"
-    return ""
-
-
-def _asked(body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
-    """What the equalities of a test ask for."""
-    for statement in statements(body):
-        for condition in _conditions(statement):
-            match condition:
-                case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                    yield from _asked_by(left, right)
-        match statement:
-            case ast.Expr(value=ast.Call(args=[first, second, *_]) as call) if called(call) in _EQUALITIES:
-                yield from _asked_by(first, second)
-
-            case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(value=ast.Call() as call)):
-                yield from _given_to_helper(call)
-
-
-def _asked_by(left: ast.expr, right: ast.expr) -> Iterator[ast.expr]:
-    yield _wanted(left, right)
-    if isinstance(left, ast.Name) and not _is_made(right):
-        yield left
+def _own_kind(test: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The value and the class of ``type(value) is Class``."""
+    match test:
+        case ast.Compare(
+            left=ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]),
+            ops=[ast.Is() | ast.Eq()],
+            comparators=[ast.Name() | ast.Attribute() as kind],
+        ):
+            return value, kind
+    return None
 
 
 def _given_to_helper(call: ast.Call) -> Iterator[ast.expr]:
     """What a helper that asserts may ask for."""
     name = called(call)
-    if name.lower().startswith(_ASSERTING) and name not in {*OPPOSITE_METHODS, *_RAISING, *_CATCHING}:
+    if name in _CALLED:
+        yield from (it for it in [*call.args, *(one.value for one in call.keywords)] if not isinstance(it, ast.Starred))
+    elif name.lower().startswith(_ASSERTING) and name not in _NO_HELPERS:
         yield from call.args[1:]
         yield from (it.value for it in call.keywords if (it.arg or "").startswith(_EXPECTED))
-
-
-def _is_woven(node: ast.expr) -> bool:
-    """Whether a text is made of literals and of names: ``"x" + a``, ``f"{a}x"``, ``"{}x".format(a)``, ``"%s" % a``."""
-
-    def is_part(part: ast.AST) -> bool:
-        match part:
-            case ast.Constant(value=value):
-                return value is not Ellipsis
-            case ast.Name() | ast.JoinedStr():
-                return True
-            case ast.FormattedValue(value=value, format_spec=spec):
-                return is_part(value) and (spec is None or is_part(spec))
-            case ast.BinOp(left=left, op=ast.Add() | ast.Mod() | ast.Mult(), right=right):
-                return is_part(left) and is_part(right)
-            case ast.Tuple(elts=parts):
-                return all(map(is_part, parts))
-            case ast.Call(func=ast.Attribute(value=value, attr=name), args=parts, keywords=[]):
-                return name in _MAKING and all(map(is_part, [value, *parts]))
-        return False
-
-    is_whole = isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call) and any(
-        isinstance(it, ast.Name) for it in ast.walk(node)
-    )
-    parts = [it for it in ast.walk(node) if isinstance(it, ast.JoinedStr)]
-    return is_whole and is_part(node) and all(is_part(it) for one in parts for it in one.values)
 
 
 def _names(node: ast.expr) -> Iterator[ast.Name]:
     """The names in a value that is written out."""
     if isinstance(node, ast.Name):
         yield node
-    elif isinstance(node, ast.List | ast.Tuple | ast.Dict) or _is_woven(node):
+    elif isinstance(node, ast.List | ast.Tuple | ast.Dict) or is_woven(node):
         yield from (it for it in ast.walk(node) if isinstance(it, ast.Name))
 
 
