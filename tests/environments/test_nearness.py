@@ -245,3 +245,9 @@ def test_exact_numbers_of_other_kinds_are_compared_as_they_are() -> None:
             except TypeError:
                 near = False
             assert is_near("almost:None:None", repr(wanted), text) is near
+
+
+def test_what_is_told_does_not_decide_how_long_it_is_looked_at() -> None:
+    literal = str([[number] for number in range(2_000)])
+    given = json.dumps({"a": [0] * 200_000})
+    assert not is_near("np_allclose:1e-05:1e+300:False", literal, given)

@@ -24,6 +24,7 @@ _ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeErr
 _LONGEST = 1 << 14
 """Letters of a literal that is read."""
 _NEAR_ONE = 1e-12
+_MOST_PAIRS = 1_000_000
 
 
 class _Array(tuple[Any, ...]):
@@ -251,7 +252,15 @@ def _broadcast(first: Any, second: Any) -> Iterator[tuple[Any, Any]]:
         else:
             raise ValueError("other shapes")
 
-    return pairs(first, _shape(first), second, _shape(second))
+    return _at_most(pairs(first, _shape(first), second, _shape(second)))
+
+
+def _at_most(pairs: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """As many as a run may take the time for: what was told decides how many there are."""
+    for number, pair in enumerate(pairs):
+        if number >= _MOST_PAIRS:
+            raise ValueError("too large")
+        yield pair
 
 
 def _are_close(given: Any, wanted: Any, rtol: float, atol: float, equal_nan: bool) -> bool:
