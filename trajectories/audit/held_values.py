@@ -115,7 +115,7 @@ _WORTH = (
 )
 
 
-class _Value(NamedTuple):
+class _StepTaken(NamedTuple):
     """An expression after a step: what it is, what the step was taken of, the name of the step, where that begins, the
     token behind it, and the lines that gave the names in it."""
 
@@ -139,12 +139,12 @@ def held_suspicions(file: ChangedFile) -> Iterator[Suspicion]:
     tokens = tokens_of(file.after)
     names: dict[str, _Held] = {}
     if tokens is not None:
-        yield from _Reader(file, tokens, file.after, names, 1).found()
+        yield from _HeldReading(file, tokens, file.after, names, 1).found()
         return
     for number, line in enumerate(file.lines, 1):  # groups that do not close, or seem so: each line by itself
         tokens = tokens_of(line) or tokens_of(line + _closing(line))
         if tokens is not None:
-            yield from _Reader(file, tokens, line, names, number).found()
+            yield from _HeldReading(file, tokens, line, names, number).found()
 
 
 def _closing(line: str) -> str:
@@ -194,7 +194,7 @@ def _part(kind: _Kind, key: str) -> _Kind:
     return _OF_FUNCTIONS.get(key, _K.UNKNOWN)
 
 
-class _Reader:
+class _HeldReading:
     """One way through the tokens of a text."""
 
     def __init__(
@@ -281,7 +281,7 @@ class _Reader:
         if name not in _WORDS:  # another name for it
             kind = {_K.NAMED: _K.REACHED, _K.NAMED_PROTOTYPE: _K.REACHED_PROTOTYPE}.get(kind, kind)
         if kind is _K.INSIDES:
-            self._suspect(SuspicionRule.RUNNER_REACHED, number, _Value(kind, kind, "", number, number + 1))
+            self._suspect(SuspicionRule.RUNNER_REACHED, number, _StepTaken(kind, kind, "", number, number + 1))
         if inner and self._blocks:
             self._undone.append((name, self._names.get(name)))
         self._names[name] = _Held(kind, self._line(number))
@@ -346,17 +346,17 @@ class _Reader:
         ends_value = before.text == "]" or (before.kind != "sign" and before.text not in _BEFORE_VALUE)
         return token.text in ("(", "[") and not ends_value
 
-    def _value(self, number: int, depth: int = 0) -> _Value:
+    def _value(self, number: int, depth: int = 0) -> _StepTaken:
         """The expression that begins at a token."""
         *_, whole = self._steps(number, depth)
         return whole
 
-    def _steps(self, number: int, depth: int = 0) -> Iterator[_Value]:
+    def _steps(self, number: int, depth: int = 0) -> Iterator[_StepTaken]:
         """The expression that begins at a token: its beginning, and what each step makes of it."""
         kind, end, since = self._beginning(number, depth)
         begin, base, key = number, _K.UNKNOWN, ""
         while True:
-            yield _Value(kind, base, key, begin, end, since)
+            yield _StepTaken(kind, base, key, begin, end, since)
             if depth > _DEEPEST:
                 return
             while self._at(end).text == "as" or (
@@ -450,14 +450,14 @@ class _Reader:
             elif self._at(step.begin).text == "[" and not is_written and self._is_veiled(step):
                 self._suspect(SuspicionRule.RUNNER_REACHED, number, step)
 
-    def _is_veiled(self, step: _Value) -> bool:
+    def _is_veiled(self, step: _StepTaken) -> bool:
         """Whether a key in brackets hides that it asks for a stack."""
         inside = self._tokens.inside(step.begin)
         if any(self._at(it).text in _READERS for it in range(*inside)[:_MOST_TOKENS]):
             return True
         return (step.key == "stack" and inside.end - inside.begin > 1) or (not step.key and step.base is _K.ERROR)
 
-    def _judge_call(self, number: int, step: _Value) -> None:
+    def _judge_call(self, number: int, step: _StepTaken) -> None:
         if step.base is _K.SEARCH:
             self._suspect(SuspicionRule.RUNNER_ASKED, number, step)
         if step.base not in (_K.WRITER, _K.READER, _K.MATCHER, _K.CAPTURE):
@@ -477,7 +477,7 @@ class _Reader:
             case _K.WRITER, _K.NAMED | _K.NAMED_PROTOTYPE if step.key not in _BY_VALUE_ALONE:
                 self._suspect(SuspicionRule.MACHINERY_REPLACED, number, step)
 
-    def _suspect(self, rule: SuspicionRule, number: int, whole: _Value) -> None:
+    def _suspect(self, rule: SuspicionRule, number: int, whole: _StepTaken) -> None:
         first = self._line(whole.begin)
         lines = range(first, min(self._line(whole.end - 1) + 1, first + _MOST_LINES))
         line = next((it for it in (self._line(number), *lines, *whole.since) if it in self._file.added), None)

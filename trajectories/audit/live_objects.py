@@ -185,7 +185,7 @@ def _root(node: ast.AST) -> str:
     return ""
 
 
-class _Sides:
+class _ComparedSides:
     """Which of two compared objects the names of a function are, and whose content they have."""
 
     def __init__(self, first: str, second: str, body: Sequence[ast.AST]) -> None:
@@ -231,7 +231,7 @@ def _crosses(function: _Function, crossing: Collection[str], *, is_comparison: b
         return False
     first, second = names[:2]
     body = _body(function)
-    sides = _Sides(first, second, body)
+    sides = _ComparedSides(first, second, body)
     opposite = {first: second, second: first}
     for node in body:
         targets, value = _set_names(node)
@@ -249,7 +249,9 @@ def _crosses(function: _Function, crossing: Collection[str], *, is_comparison: b
     return False
 
 
-def _call_crosses(node: ast.Call, sides: _Sides, opposite: Mapping[str, str], crossing: Collection[str]) -> bool:
+def _call_crosses(
+    node: ast.Call, sides: _ComparedSides, opposite: Mapping[str, str], crossing: Collection[str]
+) -> bool:
     arguments = [*node.args, *(it.value for it in node.keywords)]
     match node.func:
         case ast.Name(id=name):
