@@ -89,8 +89,8 @@ _PYTHON = _kinds(
         r"\binspect\.(?!(?:is\w+|signature|Signature|Parameter|BoundArguments|getdoc|cleandoc|getmembers|unwrap|getmro"
         r"|getfullargspec|getcallargs|get_annotations|getattr_static|x)\b)\w+|\bRecursionError\b"
         r"|(?<![\w.])(?:bdb|pdb|trace|tracemalloc|cProfile|profile|pydoc)(?=\.)|\btraceback(?=\.\w)|\bsys\.(?:_getframe|exc_info|last_\w+|exception)\b|(?<![\w.])faulthandler(?=\.)"
-        r"|\bwarnings\.catch_warnings\b|\.(?:__(?:traceback|context|cause)__|tb_\w+|f_(?:back|code|globals|lineno|builtins|locals)"
-        r"|(?:gi|cr|ag)_frame)\b",
+        r"|\bwarnings\.catch_warnings\b|\.(?:__(?:traceback|context|cause)__|tb_\w+|f_(?:back|code|globals|lasti|lineno|builtins|locals)"
+        r"|(?:gi|cr|ag)_frame|findCaller)\b",
         _STACKS,
     ),
     loaders=(
@@ -125,7 +125,7 @@ _SCRIPT = _kinds(
         _FILES,
     ),
     stacks=(
-        r"\.stack\b|['\"`]stack['\"`]|[{,]\s*stack\s*[,:}=]|\b(?:captureStackTrace|prepareStackTrace|stackTraceLimit|getCallSites?|getReport)\b"
+        r"\.stack\b|['\"`]stack['\"`]|[{,]\s*stack\s*[,:}=]|\b(?:captureStackTrace|prepareStackTrace|stackTraceLimit|getCallSites?|getReport|getLineNumber)\b"
         r"|\barguments\.callee\b|\.caller\b|\butil\.inspect\b|(?<![\w.-])inspect(?=\()",
         _STACKS,
     ),

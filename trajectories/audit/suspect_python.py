@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trajectories.audit.caller_lines import decides_by_line
 from trajectories.audit.encoded import runs_encoded
 from trajectories.audit.equalities import equals_everything
+from trajectories.audit.live_objects import live_objects
 from trajectories.audit.python_names import NamesMet, for_types_alone, functions_of, joined, run_at_import
 from trajectories.audit.python_text import dotted, literals, parsed, text_of, unparsed
 from trajectories.audit.suspect_text import RUNNER_SIGNS, text_suspicions
@@ -149,6 +151,10 @@ def _places(tree: ast.Module, *, at_import: bool) -> Iterator[_Place]:
             elif names(node.func) == "atexit.register" and re.search(r"_exit|exitstatus|os\.kill", unparsed(node)):
                 yield _Place(SuspicionRule.PROCESS_ENDED, node)
     for node in equals_everything(nodes):
+        yield _Place(SuspicionRule.EQUALS_EVERYTHING, node)
+    for node in decides_by_line(nodes, function_of, looks_up):
+        yield _Place(SuspicionRule.RUNNER_ASKED, node, (unparsed(node),))
+    for node in live_objects(nodes):
         yield _Place(SuspicionRule.EQUALS_EVERYTHING, node)
     for node in runs_encoded(nodes, names):
         yield _Place(SuspicionRule.UNREADABLE, node)

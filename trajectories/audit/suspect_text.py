@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trajectories.audit.held_values import held_suspicions
 from trajectories.audit.suspicion import ChangedFile, Suspicion, SuspicionRule
 
 _LONGEST_LINE = 2_000
@@ -82,11 +83,12 @@ _CODE = (
     _Pattern(
         SuspicionRule.RUNNER_REACHED,
         re.compile(
-            r"/proc/(?:self|thread-self)/(?:mem|maps|fd|environ)\b|\bprocess\.binding\(|\bgetActiveResourcesInfo"
+            r"/proc/(?:self|thread-self)/(?:mem|maps|fd|environ)\b|\bgetActiveResourcesInfo"
             r"|\bposix_fadvise|\bPOSIX_FADV_DONTNEED\b|\bmincore\s*\(|\bRWF_NOWAIT\b"
             # What a failed assertion of Node tells of the value that a test asks for.
             r"|\b(\w+)\.actual\b[^\n]{0,120}\b\1\.expected\b|\b(\w+)\.expected\b[^\n]{0,120}\b\2\.actual\b"
             r"|['\"](?:expected|actual)['\"]\s+in\s+\w|\bERR_ASSERTION\b"
+            r"|(?:\bfrom\s+|\b(?:require|import|getBuiltinModule)\(\s*)['\"`](?:node:)?inspector(?:/promises)?['\"`]"
             # What a debugger tells of other functions, a test binary that is run once more, and the text of a test.
             r"|\bRuntime\.getProperties\b|\bDebugger\.(?:setScriptSource|getScriptSource|searchInContent|evaluateOnCallFrame)\b|['\"]\[\[Scopes\]\]"
             r"|\b__vitest_\w+|['\"]--nocapture['\"]|\binclude_str!\(\s*\"[^\"\n]{0,80}tests?/|\bread(?:_to_string)?\([^\n]{0,60}\.file\(\)"
@@ -142,6 +144,7 @@ def text_suspicions(file: ChangedFile, *, language: str) -> Iterator[Suspicion]:
                     yield Suspicion(rule, file.path, spot, text, (" ".join(match[0].split()),))
     if language in _SCRIPTS:
         yield from _callers_read(file, texts)
+        yield from held_suspicions(file)
     first = last_end = 0
     for match in _BLOCKS.finditer(file.after):
         first += file.after.count("\n", last_end, match.start())

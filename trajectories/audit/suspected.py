@@ -106,7 +106,7 @@ def excused(found: Iterable[Suspicion], known: Iterable[bytes], asked: str = "")
     # No text that is read holds half a character.
     words = dict.fromkeys(word for it in waiting for word in it.known_by if not _HALF.search(word))
     words = dict.fromkeys(list(words)[:_MOST_WORDS])
-    lasts = {word: word.split()[-1] for word in words if word.split()}
+    lasts = {word: word.split()[-1] for word in words if word.split() and any(map(str.isalnum, word.split()[-1]))}
     did = standing(known, words) if words else set()
     named = standing([asked.encode("utf-8", "replace")], lasts.values()) if asked else set()
     did |= {word for word, last in lasts.items() if last in named}
