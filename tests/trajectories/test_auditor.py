@@ -15,7 +15,6 @@ from prchain.core.llm.model import Request
 from tests.chains.taskworld import FakeModel, gateway_of
 from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.hostile import hostile_patches
-from trajectories.model import Entry, EntryKind
 from trajectories.verdicts.auditor import AUDITOR, Audit, Auditor
 
 QUERY = "Sums should be rounded as banks do it, in src/sums.py."
@@ -83,8 +82,7 @@ def test_what_is_no_word_of_the_list_is_no_answer(reply: Any) -> None:
 
 
 def test_the_record_of_the_work_stands_beside_the_patch_without_secrets_and_cut() -> None:
-    turn = Entry(1, 1, 1, 1, EntryKind.TURN, "assistant", f"I read the caller. {DRAWN_TOKEN} " + "x" * 200_000)
-    _, [request] = ask(NONE, entries=[turn])
+    _, [request] = ask(NONE, record=f"I read the caller. {DRAWN_TOKEN} " + "x" * 200_000)
     _, inside = shown_in(request)
     assert "I read the caller." in inside["record"] and DRAWN_TOKEN not in str(request.messages)
     assert len(inside["record"]) < 61_000
@@ -112,8 +110,7 @@ def test_a_prompt_that_is_too_long_is_halved() -> None:
             raise errors.ContextTooLong("too long")
         return NONE
 
-    turn = Entry(1, 1, 1, 1, EntryKind.TURN, "assistant", "look at it\n" * 5_000)
-    audit, asked = ask(small, entries=[turn])
+    audit, asked = ask(small, record="look at it\n" * 5_000)
     assert audit.error is None and len(asked) > 1
 
 

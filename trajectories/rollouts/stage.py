@@ -32,6 +32,7 @@ from prchain.core.waiting import waiting_for
 from trajectories.agents.observers.attempt import AttemptObserver
 from trajectories.agents.scaffolds.context import used_by
 from trajectories.agents.scaffolds.scaffold import AttemptSpec, LaysFolders, ObservedAttempt, Observer, StageAccess
+from trajectories.agents.steps.conversation import transcript
 from trajectories.audit.suspected import suspicions_of_trees
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
@@ -501,7 +502,7 @@ class StageRun:
             attempt=attempt,
             query=self._stage.query,
             patch=judged_patch(rollout.chain_context.trees, start, tree),
-            entries=work,
+            record=transcript(work),
         )
 
     def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> AgentComment:

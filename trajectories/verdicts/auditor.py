@@ -7,7 +7,6 @@ no answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,8 +19,6 @@ from prchain.core.llm.gateway import Gateway, Question
 from prchain.core.llm.model import Message
 from prchain.core.llm.prompts import Fence, load_prompt
 from prchain.core.secrets.scrub import scrub_mined
-from trajectories.agents.steps.conversation import transcript
-from trajectories.model import Entry
 from trajectories.verdicts.patch_text import PatchText, file_texts, render_patch
 
 AUDITOR = "auditor"
@@ -81,10 +78,8 @@ class Auditor:
         """Name and hash of its prompt."""
         return {self._prompt.name: self._prompt.hash}
 
-    def audit(
-        self, *, subject: str, sample: int, attempt: int, query: str, patch: bytes, entries: Sequence[Entry] = ()
-    ) -> Audit:
-        """What is found in the patch (`judged_patch`) of an attempt at the query; `entries` are what the agent did and
+    def audit(self, *, subject: str, sample: int, attempt: int, query: str, patch: bytes, record: str = "") -> Audit:
+        """What is found in the patch (`judged_patch`) of an attempt at the query; `record` is what the agent did and
         saw, if that is known. An empty patch is not asked about.
 
         Where changes would be missing in source there is no call and no answer: they could be what decides. `subject`,
@@ -98,7 +93,7 @@ class Auditor:
             if any(kind_of(path) is FileKind.SOURCE for path in (*shown.cut, *shown.left_out)):
                 error = ContextTooLong if halvings else CandidateCut
                 return Audit(error=error("").name, usd=None if halvings else 0.0)
-            messages = self._messages(query, shown, transcript(entries), _ROOM >> halvings)
+            messages = self._messages(query, shown, record, _ROOM >> halvings)
             question = Question(AUDITOR, subject, self._prompt, messages, sample=sample, attempt=attempt)
             try:
                 answer = self._gateway.ask_verdict(question, AuditReply)
