@@ -98,6 +98,23 @@ class FirstParentLine:
     brought: Mapping[int, int] = field(repr=False)
     """Commit to position, for commits brought in above the fork."""
     trunk: FirstParentLine | None = field(default=None, repr=False)
+    _twins: dict[tuple[str, int, str], int] | None = field(default=None, repr=False)
+
+    def twin(self, history: History, commit: int) -> int | None:
+        """The position that brought in the commit which is the same work as `commit` (`History.signature`), as in a
+        repository whose history was rewritten; None where there is none, or several."""
+        if self._twins is None:
+            found: dict[tuple[str, int, str], int] = {}
+            several = set()
+            for own, position in self.brought.items():
+                if found.setdefault(signature := history.signature(own), position) != position:
+                    several.add(signature)
+            self._twins = {signature: place for signature, place in found.items() if signature not in several}
+        place = self._twins.get(history.signature(commit))
+        if place is not None or self.trunk is None:
+            return place
+        below = self.trunk.twin(history, commit)
+        return below if below is not None and below <= self.fork else None
 
     def order(self, commit: int) -> int | None:
         """The position at which the line first contained `commit`; None where it never did."""

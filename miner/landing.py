@@ -24,7 +24,7 @@ some_files          some are, and the author is one of the head's authors
 from __future__ import annotations
 
 from collections import ChainMap, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from miner.claims import MERGE_SUBJECTS, Claim, claims
@@ -63,7 +63,8 @@ class OwnCommits:
 
     commits: tuple[int, ...]
     fork: int | None
-    """The newest commit of the base's history below the own commits; None for unrelated histories."""
+    """The newest commit of the base's history below the own commits, or of what that was before it was rewritten; None
+    for unrelated histories."""
     ahead: bool = False
     """The head holds commits that the branch got only later: it was pushed to after the landing, or never landed."""
 
@@ -138,7 +139,46 @@ class LandingDecisions:
 
 
 def own_commits(history: History, head: int, line: FirstParentLine, position: int | None) -> OwnCommits | None:
-    """The commits of `head` that `line` did not have below `position`, or never had; None when there are too many."""
+    """The commits of `head` that `line` did not have below `position`, or never had; None when there are too many.
+
+    A head that shares nothing with the line may be of a time before its history was rewritten (files taken out,
+    authors put right): then what the line had are its commits as they were.
+    """
+    found = _own_commits(history, head, line.order, line, position)
+    if position is None or (found is not None and (found.fork is not None or found.ahead)):
+        return found
+    if found is None and _meets(history, head, line):
+        return None
+
+    def order(commit: int) -> int | None:
+        twin = line.twin(history, commit) if commit != head else None
+        return twin if twin is not None and twin < position else None
+
+    rewritten = _own_commits(history, head, order, line, position)
+    return rewritten if rewritten is not None and rewritten.fork is not None else found
+
+
+def _meets(history: History, head: int, line: FirstParentLine) -> bool:
+    """Whether a head and a line have a commit in common."""
+    seen = {head}
+    pending = [head]
+    while pending:
+        commit = pending.pop()
+        if line.order(commit) is not None:
+            return True
+        fresh = [parent for parent in history.parents[commit] if parent not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return False
+
+
+def _own_commits(
+    history: History,
+    head: int,
+    order_of: Callable[[int], int | None],
+    line: FirstParentLine,
+    position: int | None,
+) -> OwnCommits | None:
     own: list[int] = []
     fork: int | None = None
     fork_order = -1
@@ -147,7 +187,7 @@ def own_commits(history: History, head: int, line: FirstParentLine, position: in
     pending = [head]
     while pending:
         commit = pending.pop()
-        order = line.order(commit)
+        order = order_of(commit)
         if order is not None and (position is None or order < position):
             if order > fork_order:
                 fork, fork_order = commit, order
@@ -167,25 +207,39 @@ def own_commits(history: History, head: int, line: FirstParentLine, position: in
 
 
 def unlanded_commits(history: History, head: int, lines: Sequence[FirstParentLine]) -> OwnCommits | None:
-    """The commits of a head that none of the lines has; None when there are too many."""
+    """The commits of a head that none of the lines has, nor had before its history was rewritten (`own_commits`); None
+    when there are too many."""
     landed = [line.brought for line in lines]
+    own, is_met = _above(history, head, lambda commit: any(commit in brought for brought in landed))
+    if not is_met:
+        above, is_met = _above(
+            history,
+            head,
+            lambda commit: commit != head and any(line.twin(history, commit) is not None for line in lines),
+        )
+        own = above if is_met else own
+    return None if own is None else OwnCommits(tuple(sorted(own)), None)
+
+
+def _above(history: History, head: int, is_landed: Callable[[int], bool]) -> tuple[list[int] | None, bool]:
+    """The commits of a head above those that landed, None when there are too many; and whether one of these was met."""
     own: list[int] = []
+    is_met = False
     seen = {head}
     pending = [head]
     while pending:
         commit = pending.pop()
-        for brought in landed:
-            if commit in brought:
-                break
-        else:
-            own.append(commit)
-            if len(own) > OWN_COMMITS_LIMIT:
-                return None
-            for parent in history.parents[commit]:
-                if parent not in seen:
-                    seen.add(parent)
-                    pending.append(parent)
-    return OwnCommits(tuple(sorted(own)), None)
+        if is_landed(commit):
+            is_met = True
+            continue
+        own.append(commit)
+        if len(own) > OWN_COMMITS_LIMIT:
+            return None, is_met
+        for parent in history.parents[commit]:
+            if parent not in seen:
+                seen.add(parent)
+                pending.append(parent)
+    return own, is_met
 
 
 def claimed(

@@ -8,7 +8,7 @@ import pytest
 
 from miner.history import default_line
 from miner.landing import LandingCandidate, OwnCommits, Patch, judge_patch
-from tests.miner.gitworld import Content, Landed, Reading, World, lines
+from tests.miner.gitworld import FILE, Content, Landed, Reading, World, lines
 
 
 @pytest.fixture
@@ -416,6 +416,24 @@ class TestRefusals:
         commit = world.commit("main", {"src/b.py": "b"}, "Fix b (#1535)")
         found = Reading(world)
         assert (found.landed, found.refused) == ({}, {(1535, commit, "no_pull_head")})
+
+    def test_a_head_of_before_the_history_was_rewritten(self, world: World) -> None:
+        old = [world.made(number) for number in (1, 2)]
+        head = world.propose(1, {"src/a.py": lines("a", 2)}, {"src/new.py": "n"})
+        world.pull(2, head)
+        again = 0
+        for made in old:
+            files: dict[str | bytes, Content] = {b"LICENSE": (FILE, b"mit")}
+            for path, content in made.files.items():
+                files[path] = content
+            parents = [again] if again else []
+            again = world.commit(None, files, made.message, author=made.author, date=made.date, parents=parents)
+        world.branch("main", again)
+        base = move_on(world)
+        landed = world.commit("main", {"src/a.py": lines("a", 2), "src/new.py": "n"}, "Title (#1)", author="bob")
+        found = Reading(world)
+        assert found.landed == {1: Landed("squash", base, landed, "main", "same_patch")}
+        assert found.own(1) == found.own(2) == [head - 1, head]
 
     def test_imported_history_with_foreign_numbers(self, world: World) -> None:
         world.propose(1, {"src/a.py": lines("a", 2)})
