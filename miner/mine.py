@@ -150,8 +150,10 @@ class Miner:
         except PrchainError as error:
             _raise_if_the_database_failed(error)
             work.fail(error)
-        except BaseException:  # a defect of ours, or Ctrl-C: it goes on, and what was paid is known
+        except BaseException as error:  # a defect of ours, or Ctrl-C: it goes on, and what was paid is known
             self._note_cost(run_id, work)
+            if not isinstance(error, Exception):
+                self._end_interrupted(run_id)
             raise
         if work.repository_id is not None and work.error is not None:
             try:
@@ -334,6 +336,10 @@ class Miner:
     def _note_cost(self, run_id: int, work: _Work) -> None:
         with self._store.transaction() as tx:
             run_rows.note_cost(tx, run_id, work.usage, work.replaced)
+
+    def _end_interrupted(self, run_id: int) -> None:
+        with self._store.transaction() as tx:
+            run_rows.end(tx, run_id, "interrupted", None)
 
     def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
         outcome = work.error.name if work.error else MINED if work.changed else UNCHANGED

@@ -54,6 +54,12 @@ _NOISE = re.compile(
 )
 
 
+_AWAY = re.compile(
+    r"dial tcp: lookup |dial tcp \S+: (?:connect: |i/o timeout)"
+    r"|(?:[Cc]ould not resolve host|Failed to connect to)\b.*\b(?:index|registry)\b"
+)
+"""Of Go with its proxy, and of Cargo."""
+
 _CURES = (
     (r"the registry of npm (?!refuses .*certificate)", "environments_build_variables may set npm_config_registry"),
     (
@@ -89,6 +95,12 @@ _CURES = (
 def cure(lines: Sequence[str]) -> str | None:
     """What can be done about the cause that decisive lines name, where it is known."""
     return next((words for pattern, words in _CURES if any(re.search(pattern, line) for line in lines)), None)
+
+
+def is_away(lines: Sequence[str]) -> bool:
+    """Whether decisive lines say that the index of Go's modules, or of Cargo's packages, cannot be reached from here,
+    which is no fault of the repository."""
+    return any(_AWAY.search(line) for line in lines)
 
 
 def refusal(lines: Sequence[str]) -> str:

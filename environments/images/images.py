@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from environments.images.building import USER, BuildContainer
-from environments.images.buildlogs import cure, refusal
+from environments.images.buildlogs import cure, is_away, refusal
 from environments.images.buildtree import BuildTree
 from environments.images.dated_indexes import exceptions, uv_configuration
 from environments.images.image_plan import BUILD, ImagePlan
@@ -212,7 +212,7 @@ def _build(
             try:
                 index, why = container.try_each(step.name, step.run, root=step.root)
             except BuildFailed as failure:
-                if step.asks_index:
+                if step.asks_index or is_away(failure.lines):
                     raise _unreachable(failure) from None
                 raise
             if index:

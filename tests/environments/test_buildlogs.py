@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.images.buildlogs import MOST_LINES, cure, decisive_lines, refusal
+from environments.images.buildlogs import MOST_LINES, cure, decisive_lines, is_away, refusal
 
 RESOLUTION = """Using Python 3.11.2 environment at: /opt/env
 Resolved 3 packages in 812ms
@@ -179,3 +179,22 @@ def test_any_text_gives_few_short_printable_lines(log: str) -> None:
 )
 def test_a_cause_whose_cure_is_known_is_told_with_it(line: str, told: str) -> None:
     assert told in str(cure(["error: x", line]))
+
+
+@pytest.mark.parametrize(
+    ("log", "away"),
+    [
+        (
+            'go: m@v1: Get "https://proxy.example/m": dial tcp: lookup proxy.example: no such host',
+            1,
+        ),
+        ('go: m@v1: Get "https://proxy.example/m": dial tcp 9.9.9.9:443: connect: connection refused', 1),
+        ('go: m@v1: Get "https://proxy.example/m": dial tcp 9.9.9.9:443: i/o timeout', 1),
+        ("error: failed to query replaced source registry\n[6] (Could not resolve host: index.example)", 1),
+        ("go: m@v1: reading https://proxy.example/m/@v/v1.mod: 404 Not Found", 0),
+        ("go: updates to go.mod needed", 0),
+        ("fatal: unable to access 'https://gone.example/x.git/': Could not resolve host: gone.example", 0),
+    ],
+)
+def test_an_index_that_cannot_be_reached_is_no_fault_of_the_repository(log: str, away: int) -> None:
+    assert is_away(decisive_lines(log)) is bool(away)

@@ -215,5 +215,6 @@ def test_a_run_that_broke_off_tells_what_it_cost(
     monkeypatch.setattr(Miner, "_read_git", broken)
     with pytest.raises(error):
         lab.mine("acme/widgets")
-    [(graphql, rest, points)] = lab.rows(MineRun, "graphql_requests", "rest_requests", "points")
+    [(graphql, rest, points, outcome)] = lab.rows(MineRun, "graphql_requests", "rest_requests", "points", "outcome")
     assert (graphql + rest, points) == (lab.emulator.requests, lab.emulator.points())
+    assert (outcome == "interrupted") == (error is KeyboardInterrupt), "`status` does not say that it is running"
