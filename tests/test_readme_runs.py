@@ -280,6 +280,7 @@ ELSEWHERE = {
     "python -m research.exchanges": ("tests/research/test_exchanges.py", "without_volatile("),
     "python -m research.real_rollouts": ("tests/research/test_program_rollouts.py", "script.answer("),
     "python -m research.harbor.roots": ("tests/research/test_harbor_drifts.py", "invoke(roots.main, "),
+    "python -m research.grades.audited": ("tests/research/test_audited.py", "invoke(main, "),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make mutations": ("tests/research/test_mutations.py", "verdict("),
     "make shape": ("tests/research/test_shape.py", "longest_way("),

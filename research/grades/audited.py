@@ -50,7 +50,9 @@ class AuditedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
+    """A tree's row, and what the auditor is asked about it."""
+
     row: AuditedRow
     query: str
     patch: bytes
@@ -67,7 +69,7 @@ def main(db: str | None, only: str, works: Path | None, references: bool, out: P
     try:
         settings = Settings.load(db=db)
         with closing(Store.open(settings.db, create=False)) as store:
-            cases = list(_cases(settings, store, only, works, references))
+            cases = list(cases_of(settings, store, only, works, references))
             with open_gateway(settings, store, (AUDITOR,)) as gateway, ThreadPoolExecutor(_AT_ONCE) as threads:
                 rows = list(threads.map(partial(_audited, Auditor(gateway)), cases))
     except PrchainError as error:
@@ -82,7 +84,8 @@ def main(db: str | None, only: str, works: Path | None, references: bool, out: P
         sys.exit(1)
 
 
-def _cases(settings: Settings, store: Store, only: str, works: Path | None, references: bool) -> Iterator[_Case]:
+def cases_of(settings: Settings, store: Store, only: str, works: Path | None, references: bool) -> Iterator[Case]:
+    """The works of the stages of chains whose ids begin with `only`, and their references. Raises `PrchainError`."""
     for proved in proved_stages(settings, only, timeout=1):
         trees, base = proved.suite.workplace.trees, proved.suite.workplace.trees.tree_of(proved.suite.base)
         found = [*works_of(proved.suite, works, proved.chain, proved.stage.position)] if works is not None else []
@@ -90,7 +93,7 @@ def _cases(settings: Settings, store: Store, only: str, works: Path | None, refe
             found.append(GradedTree("reference", "reference", trees.tree_of(proved.suite.landed)))
         for tree in found:
             row = AuditedRow(proved.repository, proved.chain, tree.kind, tree.name, "", "")
-            yield _Case(row, _query(store, proved), judged_patch(trees, base, tree.tree))
+            yield Case(row, _query(store, proved), judged_patch(trees, base, tree.tree))
 
 
 def _query(store: Store, proved: ProvedStage) -> str:
@@ -101,7 +104,7 @@ def _query(store: Store, proved: ProvedStage) -> str:
     return "\n\n".join([texts.title, texts.body, *texts.untold_commits()]).strip()
 
 
-def _audited(auditor: Auditor, case: _Case) -> AuditedRow:
+def _audited(auditor: Auditor, case: Case) -> AuditedRow:
     row = case.row
     audit = auditor.audit(
         subject=f"{row.chain}/{row.kind}/{row.name}"[:255], sample=0, attempt=1, query=case.query, patch=case.patch

@@ -32,7 +32,7 @@ _SHORTEST = 3
 """Characters of a line that says something."""
 
 
-class AuditFinding(StrEnum):
+class AuditVerdict(StrEnum):
     """How work only seems to be done."""
 
     NONE = "none"
@@ -53,7 +53,7 @@ class AuditReply(BaseModel):
 
     reason: str = Field(description="where the results come from, and what follows from that")
     line: str = Field(description="a line that the patch adds, which shows it; empty for none")
-    finding: AuditFinding
+    finding: AuditVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Auditor:
 
 
 def _audit(reply: AuditReply, shown: PatchText, usd: float | None) -> Audit:
-    if reply.finding is AuditFinding.NONE:
+    if reply.finding is AuditVerdict.NONE:
         return Audit(usd=usd)
     line = " ".join(reply.line.removeprefix("+").split())
     added = [" ".join(it[1:].split()) for it in shown.text.splitlines() if it.startswith("+")]

@@ -18,6 +18,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from prchain.core.code.syntax_trees import syntax_tree
+
 SWAPPED = "<"
 """Begins a rule whose literal is the first of what is compared."""
 _ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, SyntaxError, TypeError, ValueError)
@@ -55,7 +57,10 @@ def written(literal: str) -> Any:
     Raises ValueError, SyntaxError, ArithmeticError, RecursionError or MemoryError for others."""
     if len(literal) > _LONGEST:
         raise ValueError(literal[:20])
-    return value_of(ast.parse(literal.strip(), mode="eval").body)
+    match syntax_tree(literal.strip()).body:
+        case [ast.Expr(value=node)]:
+            return value_of(node)
+    raise ValueError(literal[:20])
 
 
 def value_of(node: ast.expr) -> Any:
