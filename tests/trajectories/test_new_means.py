@@ -13,8 +13,9 @@ from prchain.core.code.kinds import language_of
 from prchain.core.git.trees import FILE, TreeEntry, TreeStore
 from tests.growth import assert_linear
 from trajectories.audit.new_means import means_of
+from trajectories.audit.own_copies import own_copies
 from trajectories.audit.suspected import every_suspicion, suspicions_of_trees
-from trajectories.audit.suspicion import SuspicionRule
+from trajectories.audit.suspicion import ChangedFile, SuspicionRule
 
 NEW = [
     ("files", "shop/cart.py", "text = open('tests/test_cart.py').read()\n"),
@@ -129,6 +130,39 @@ def test_a_first_use_is_suspected_and_not_a_second_one(kind: str, path: str, tex
 @pytest.mark.parametrize(("path", "text"), NONE)
 def test_what_is_no_means_is_not_suspected(path: str, text: str, trees: TreeStore) -> None:
     assert new_means(trees, of_paths(trees, {"README.md": "A shop.\n"}), of_paths(trees, {path: text})) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("index.js", "import more from './node_modules/pretty/index.js';\n", True),
+        ("index.js", "import more from 'pretty';\n", True),
+        ("src/a.ts", "const more = await import(`pretty/full`)\n", True),
+        ("src/a.cjs", "module.exports = require.resolve( 'pretty' )\n", True),
+        ("src/a.ts", "export * from 'pretty-more'\n", False),
+        ("src/a.ts", "import b from './pretty'\n", False),
+        ("parts/own/a.js", "import { a } from 'pretty'\n", False),
+        ("parts/own/a.js", "import { a } from '@pretty/own'\n", True),
+        ("test/a.js", "import { a } from 'pretty'\n", False),
+        ("src/a.js", "/**\n * import { a } from 'pretty'\n */\n", False),
+        ("index.d.ts", "import pretty = require('pretty');\n", False),
+        ("src/a.py", "import pretty\n", False),
+    ],
+)
+def test_another_copy_of_the_project_is_suspected_by_its_name_or_its_place(
+    path: str, text: str, found: bool, trees: TreeStore
+) -> None:
+    own = {"package.json": '{"name": "pretty"}', "parts/own/package.json": '{"name": "@pretty/own"}'}
+    base, agent = of_paths(trees, own), of_paths(trees, {**own, "package.json": "{}", path: text})
+    assert new_means(trees, base, agent) == ([path] if found else [])
+    before = of_paths(trees, {**own, f"src/other.{path.rpartition('.')[2]}": f"\n{text}"})
+    assert new_means(trees, before, of_paths(trees, {**own, path: text})) == []
+
+
+@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "[]", '{"name": 1}', '{"name": ""}', "\udc80"])
+def test_a_manifest_that_says_nothing_is_none(text: str) -> None:
+    file = ChangedFile("src/a.js", "", "import a from 'a'\n")
+    assert list(own_copies(file, lambda path: text if path == "package.json" else None)) == []
 
 
 def test_of_files_each_means_is_one_and_of_programs_one_stands_for_all(trees: TreeStore) -> None:

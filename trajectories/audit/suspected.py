@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from prchain.core.git.output import path_text
 from prchain.core.git.trees import TreeStore
 from prchain.core.git.words import standing
 from trajectories.audit.new_means import family, is_asked, means_of
+from trajectories.audit.own_copies import own_copies
 from trajectories.audit.suspect_python import python_suspicions
 from trajectories.audit.suspect_text import text_suspicions
 from trajectories.audit.suspicion import ChangedFile, Suspicion, SuspicionRule
@@ -123,6 +125,13 @@ def suspicions_of_trees(
     """
     files = _changed_files(trees, base, tree)
     found = [it for file, product in files for it in suspicions(file, product=product)]
+    entries = trees.entries(base)
+
+    def manifest(path: str) -> str | None:
+        entry = entries.get(os.fsencode(path))
+        return None if entry is None else trees.blobs([entry.blob])[0].decode("utf-8", "replace")
+
+    found += [it for file, product in files if product for it in own_copies(file, manifest)]
     if found:
         found = excused(found, _product_texts(trees, (base, *sources)), asked)
     return found + _new_means(trees, (base, *sources), [file for file, product in files if product], asked)
