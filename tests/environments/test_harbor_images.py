@@ -127,7 +127,9 @@ def image(client: Any) -> Iterator[str]:
 
 def made(client: Any) -> set[str]:
     """The images that were made of the task's."""
-    return {tag for it in client.images.list() for tag in it.tags if tag.startswith("prchain/shop--till:")}
+    # Not `images.list`, which asks for each again: one may be gone by then.
+    tags = {tag for it in client.api.images() for tag in it["RepoTags"] or ()}
+    return {tag for tag in tags if tag.startswith("prchain/shop--till:")}
 
 
 def imported(store: Store, place: Path, folder: Path) -> list[str]:
