@@ -147,8 +147,6 @@ def own_commits(history: History, head: int, line: FirstParentLine, position: in
     found = _own_commits(history, head, line.order, line, position)
     if position is None or (found is not None and (found.fork is not None or found.ahead)):
         return found
-    if found is None and _meets(history, head, line):
-        return None
 
     def order(commit: int) -> int | None:
         twin = line.twin(history, commit) if commit != head else None
@@ -156,20 +154,6 @@ def own_commits(history: History, head: int, line: FirstParentLine, position: in
 
     rewritten = _own_commits(history, head, order, line, position)
     return rewritten if rewritten is not None and rewritten.fork is not None else found
-
-
-def _meets(history: History, head: int, line: FirstParentLine) -> bool:
-    """Whether a head and a line have a commit in common."""
-    seen = {head}
-    pending = [head]
-    while pending:
-        commit = pending.pop()
-        if line.order(commit) is not None:
-            return True
-        fresh = [parent for parent in history.parents[commit] if parent not in seen]
-        seen.update(fresh)
-        pending += fresh
-    return False
 
 
 def _own_commits(

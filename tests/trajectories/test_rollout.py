@@ -391,6 +391,25 @@ class TestGates:
         [stage, *_] = world.rows(TrajectoryStage, "outcome", "reason", trajectory_id=name)
         assert stage[0] == "unscored" and "audit: no answer (bad_reply)" in str(stage[1])
 
+    def test_an_auditor_who_cannot_be_reached_is_asked_later_and_the_agent_not_again(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def policy(messages: Messages) -> PolicyReply:
+            is_audit = "You audit the work" in str(messages[0]["content"])
+            return PolicyReply('{"reason": "", "line": "", "finding": "none"}') if is_audit else works(messages)
+
+        def down(request: Request) -> None:
+            if request.purpose == "auditor":
+                raise EndpointUnreachable("no answer")
+
+        options: dict[str, Any] = {"gate": "tests+audit", "audited_by": "model", "overrides": suited(world)}
+        broken, whole = PolicyModel(policy, before=down), PolicyModel(policy)
+        name = roll(world.context(broken, **options), world.chains[0], 0)
+        assert world.outcome(name)[0] == "endpoint_unreachable"
+        assert roll(world.context(whole, **options), world.chains[0], 0) == name
+        assert world.outcome(name)[:2] == ("accepted", 3)
+        assert whole.asked[0].purpose == "auditor"
+
     def test_tests_accept_and_reject_and_tell_the_agent_only_the_kind_of_failure(self, world: RolloutWorld) -> None:
         prove(world)
         model = PolicyModel()
