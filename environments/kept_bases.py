@@ -8,8 +8,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from environments.checkouts.checkout import place_by_git, place_tree
-from environments.checkouts.placed import PARTS, move_placed
+from environments.checkouts.checkout import place_by_git, place_tree, start_commit
+from environments.checkouts.placed import PartedPacks, move_placed
 from environments.readiness import Readiness, readiness
 from environments.sandboxes.sandbox import Begin, KeepsPlace, Sandbox
 from prchain.core.errors import PlacementFailed, RefreshFailed
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _GIT = 300.0
 _MOST_LISTED = 8 << 20
-STAMP = "git update-index --refresh && touch -d @$(($(stat -c %Y .git/index) + 1)) .git/index"
+STAMP = "touch -d @$(($(stat -c %Y .git/index) + 1)) .git/index && git update-index --refresh"
 """All files are as the index says. It becomes younger than they are: git reads files that are as young as its index."""
 _RECALL = """\
 while [ $(($(date +%s) + 1)) -eq "$(stat -c %Y .git/index)" ]; do sleep 0.1; done
@@ -105,9 +105,11 @@ class KeptBase:
     def _keep(self, sandbox: KeepsPlace, tree: str, history: Sequence[str]) -> bool:
         """Set the base up and keep it. Where it cannot be made ready the tree is set up in its place: False."""
         workplace, trees = self._workplace, self._workplace.trees
-        place_by_git(sandbox, trees, self._base, parts=PARTS)
         try:
-            is_named = workplace.make_ready(sandbox)
+            with PartedPacks(trees, start_commit(trees, self._base)) as packs:
+                place_by_git(sandbox, trees, self._base)
+                is_named = workplace.make_ready(sandbox)
+                packs.put(sandbox)
             settled = sandbox.exec(STAMP, timeout=_GIT)
             if settled.exit_code != 0:
                 raise PlacementFailed(f"the base is not what was placed: {settled.text.strip()[:300]}")

@@ -21,6 +21,7 @@ from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
 from environments.sandboxes.kept_places import bound_places, drop_places
+from environments.sandboxes.own_layers import area, engine_layers
 from environments.sandboxes.sandbox import LaidFolder, ResourceLimits, Sandbox, SandboxConfig
 from prchain.core.errors import PrchainError
 
@@ -109,11 +110,12 @@ class DockerBackend(Backend):
             kept = leftovers.remove(backend.client, found)
             client = backend.client
             places = drop_places(client) if everybody else dict.fromkeys(bound_places(client, self.most_kept), True)
+            layers = _clear_layers(client, everybody=everybody)
             volumes = clear_volumes(client, lambda: self._relay_image(client), everybody=everybody)
         gone = {f"{item.kind} {item.name}": item not in kept for item in found}
         gone |= {f"place {name}": is_gone for name, is_gone in places.items()}
         gone |= {f"volume {name}": is_gone for name, is_gone in volumes.items()}
-        return gone | {str(path): is_gone for path, is_gone in leftovers.clear_local().items()}
+        return gone | {str(path): is_gone for path, is_gone in {**layers, **leftovers.clear_local()}.items()}
 
     def usable(self) -> Usable:
         """See `Backend.usable`: whether an engine answers and has a base image of ours, which holds all that a build
@@ -127,6 +129,13 @@ class DockerBackend(Backend):
         except PrchainError:
             return Usable(False, "no Docker engine answers")
         return Usable(False, "the Docker engine has no base image (`prchain environments base` makes one)")
+
+
+def _clear_layers(client: Any, *, everybody: bool) -> dict[Path, bool]:
+    """Remove the layers of ours on which no container stands any more."""
+    with engine_failures():
+        layers_at = engine_layers(client)
+    return leftovers.clear_local(area(layers_at), everybody=everybody) if layers_at is not None else {}
 
 
 BACKEND = DockerBackend(name="docker", help="containers", rank=10, needs_image=True)

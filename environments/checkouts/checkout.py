@@ -71,10 +71,12 @@ _EMPTY = 'mkdir -p -- {0} && cd -P -- {0} && chown "$(id -u):$(id -g)" . && shop
 
 CHECK_OUT = (
     "umask 022; GIT_CONFIG_NOSYSTEM=1 HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "
-    "git -c core.protectNTFS=false -c core.protectHFS=false -c core.symlinks=true read-tree --reset -u HEAD"
+    "git -c core.protectNTFS=false -c core.protectHFS=false -c core.symlinks=true -c checkout.workers=2 "
+    "read-tree --reset -u HEAD"
 )
 """No configuration of the image decides what lies there, and the repository's attributes outrank the tree's. With the
-name of another commit behind it what differs between both is written, and nothing else is looked at."""
+name of another commit behind it what differs between both is written, and nothing else is looked at. Two processes
+write where there are many files: 0.7 s in place of 0.9 to 1.3 for 9,000."""
 
 _FORGET = "if [ -d .git ]; then find .git -mindepth 1 -maxdepth 1 ! -name info -exec rm -rf {} +; fi"
 """The folder info stays: it lists the files that the refresh made."""
@@ -118,16 +120,15 @@ def place_tree(
     return commit
 
 
-def place_by_git(sandbox: Sandbox, store: TreeStore, tree: str, *, history: Sequence[str] = (), parts: int = 1) -> str:
-    """As `place_tree`, in less time, where nobody but us has used the sandbox: its git writes the files, from the pack,
-    or from several (`TreeStore.pack`).
+def place_by_git(sandbox: Sandbox, store: TreeStore, tree: str, *, history: Sequence[str] = ()) -> str:
+    """As `place_tree`, in less time, where nobody but us has used the sandbox: its git writes the files, from the pack.
 
-    What its git does not take, `place_tree` places, from one pack.
+    What its git does not take, `place_tree` places.
     """
     workdir = sandbox.config.workdir
     commit = start_commit(store, tree, history)
     with tempfile.TemporaryFile() as repository:
-        write_repository(store, commit, repository, owner_of(sandbox), parts=parts)
+        write_repository(store, commit, repository, owner_of(sandbox))
         repository.seek(0)
         emptied = sandbox.exec(_EMPTY.format(shlex.quote(workdir)), cwd="/", timeout=_PATIENCE)
         if emptied.exit_code == 0:
@@ -305,14 +306,13 @@ def _raw(output: IO[bytes]) -> bytes:
     return body
 
 
-def write_repository(store: TreeStore, commit: str, out: IO[bytes], owner: tuple[int, int], *, parts: int = 1) -> None:
-    """Write a tar of a .git folder that holds the commit, on the branch main, and what it reaches; `parts` as in
-    `TreeStore.pack`."""
+def write_repository(store: TreeStore, commit: str, out: IO[bytes], owner: tuple[int, int]) -> None:
+    """Write a tar of a .git folder that holds the commit, on the branch main, and what it reaches."""
     extension = "" if store.object_format == "sha1" else f"[extensions]\n\tobjectFormat = {store.object_format}\n"
     config = _CONFIG.format(version=1 if extension else 0, extension=extension)
     with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tarfile.open(fileobj=out, mode="w") as archive:
         place = Path(folder)
-        names = store.pack(commit, place, parts=parts)
+        (name,) = store.pack(commit, place)
         store.write_index(commit, place / "index")
         for path in ("", "info", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags"):
             _add(archive, path, None, owner)
@@ -323,7 +323,7 @@ def write_repository(store: TreeStore, commit: str, out: IO[bytes], owner: tuple
             ("refs/heads/main", f"{commit}\n"),
         ):
             _add(archive, path, io.BytesIO(text.encode()), owner)
-        for path in ("index", *(f"pack-{name}.{ending}" for name in names for ending in ("pack", "idx"))):
+        for path in ("index", f"pack-{name}.pack", f"pack-{name}.idx"):
             with (place / path).open("rb") as file:
                 _add(archive, f"objects/pack/{path}" if path != "index" else path, file, owner)
 

@@ -7,8 +7,10 @@ import io
 import tarfile
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from environments.checkouts.checkout import CHECK_OUT, start_commit
 from prchain.core.errors import PlacementFailed
@@ -25,9 +27,10 @@ _UNPACK = "tar -x -p --no-same-owner -f -"
 _MOST_LISTED = 64 << 20
 _PACKS = ".git/objects/pack"
 
-PARTS = 20
-"""In which a repository is placed from which others are made: packs that hold what has to go are written anew. From 51
+_PARTS = 20
+"""In which a repository is kept from which others are made: packs that hold what has to go are written anew. From 51
 packs on git tidies up by itself when an agent commits."""
+_REMOVE = f"cd {_PACKS} && rm -f -- {{}}"
 
 _FOLLOW = f"""set -e
 {{unpack}}
@@ -45,12 +48,51 @@ _TABLE = 8 + 256 * 4
 """Bytes before the table of ids."""
 
 
+class PartedPacks:
+    """The pack of a placed repository made anew in parts, while its sandbox does something else.
+
+    Enter it to begin; leaving waits for the end of it.
+    """
+
+    def __init__(self, store: TreeStore, commit: str) -> None:
+        self._store, self._commit = store, commit
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="prchain-")))
+            beside = stack.enter_context(ThreadPoolExecutor(1))
+            self._names = beside.submit(self._store.pack, self._commit, self._folder, parts=_PARTS)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def put(self, sandbox: Sandbox) -> None:
+        """Put them in place of the pack. Raises `PlacementFailed`, `GitError`, `SandboxError`."""
+        old = [member for member, _ in _indexes(sandbox)]
+        names = [f"pack-{name}" for name in self._names.result()]
+        with tempfile.TemporaryFile() as archive:
+            with tarfile.open(fileobj=archive, mode="w") as tar:
+                for name in names:
+                    _add_pack(tar, self._folder / name, old[0])
+            archive.seek(0)
+            sandbox.put(sandbox.config.workdir, archive)
+        gone = [member.name.removesuffix(".idx") for member in old]
+        files = " ".join(f"{name}.pack {name}.idx" for name in gone if name not in names)
+        removed = sandbox.exec(_REMOVE.format(files), timeout=_PATIENCE)
+        if removed.exit_code != 0:
+            raise PlacementFailed(f"the repository cannot be parted: {removed.text.strip()[:300]}")
+
+
 def move_placed(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, history: Sequence[str] = ()) -> str:
     """Make a sandbox that `place_tree` made to hold `before`, without history, hold `after`; returns its commit.
 
     Nobody but us may have used the sandbox since, and its files are as in `before`. It takes less time where the
-    repository has several packs (`PARTS`). What `place_tree` says of it holds: it has no object that its commit does
-    not reach. Files that neither tree holds stay, unless a path of `after` needs their place. Raises as `place_tree`.
+    repository has several packs (`PartedPacks`). What `place_tree` says of it holds: it has no object that its commit
+    does not reach. Files that neither tree holds stay, unless a path of `after` needs their place. Raises as
+    `place_tree`.
     """
     workdir = sandbox.config.workdir
     old, new = start_commit(store, before), start_commit(store, after, history)
@@ -96,9 +138,13 @@ def _write_pack(store: TreeStore, commit: str, known: str, out: BinaryIO, like: 
     whom `like` does."""
     with tempfile.TemporaryDirectory(prefix="prchain-") as folder, tarfile.open(fileobj=out, mode="w") as tar:
         (name,) = store.pack(commit, Path(folder), without=[known])
-        for path in (Path(folder) / f"pack-{name}.{ending}" for ending in ("pack", "idx")):
-            header = tarfile.TarInfo(f"{_PACKS}/{path.name}")
-            header.size, header.mode = path.stat().st_size, 0o644
-            header.uid, header.gid = like.uid, like.gid
-            with path.open("rb") as content:
-                tar.addfile(header, content)
+        _add_pack(tar, Path(folder) / f"pack-{name}", like)
+
+
+def _add_pack(tar: tarfile.TarFile, name: Path, like: tarfile.TarInfo) -> None:
+    for path in (name.with_name(f"{name.name}.{ending}") for ending in ("pack", "idx")):
+        header = tarfile.TarInfo(f"{_PACKS}/{path.name}")
+        header.size, header.mode = path.stat().st_size, 0o644
+        header.uid, header.gid = like.uid, like.gid
+        with path.open("rb") as content:
+            tar.addfile(header, content)

@@ -11,22 +11,25 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from environments.sandboxes.channel import PATIENCE
+from environments.sandboxes.channel import PATIENCE, Channel
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.counts import COUNTS, OF_ENGINES
-from environments.sandboxes.docker_snapshots import SnapshotFamily
+from environments.sandboxes.docker_snapshots import Ground, SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
-from environments.sandboxes.engine import connect, engine_failures
+from environments.sandboxes.engine import connect, engine_failures, paused
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
-from environments.sandboxes.frozen_layers import MOST_BYTES, PLENTY, Facts, FrozenLayer, freeze, thaw
+from environments.sandboxes.frozen_layers import Facts, FrozenLayer, freeze, thaw
+from environments.sandboxes.kept_layers import KeptLayer, bound_layers, find_layer, keep_layer
 from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_place, keep_place, place_name
 from environments.sandboxes.kernel_names import forget_names
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
+from environments.sandboxes.own_layers import OwnLayer, has_room, layers_here, new_layer, stand_on
 from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
 from environments.sandboxes.server import SCRIPT
@@ -89,7 +92,7 @@ class DockerSandbox(ChannelledSandbox):
         self._engine = engine
         self._family = family or SnapshotFamily()
         self._family.join()
-        self._image = config.image
+        self._ground = Ground(config.image)
         self._container: Any = None
         self._made: Any = None
         """The container of the next start, where it is made already."""
@@ -105,8 +108,11 @@ class DockerSandbox(ChannelledSandbox):
         """What is to be put on the image when it starts."""
         self._known: Mapping[Facts, Path] = {}
         """Contents of its upper layer that an earlier copy holds."""
-        self._plenty = 0
-        """Snapshots for which its upper layer held plenty."""
+        self._has_left = False
+        """Whether its container was given up for a snapshot: it goes on, upon that, when it is used again."""
+        self._left: Any = None
+        """That container, which stands still."""
+        self._removal = ThreadPoolExecutor(1)
 
     def start(self) -> None:
         """See `Sandbox.start`."""
@@ -119,7 +125,7 @@ class DockerSandbox(ChannelledSandbox):
                 self._disconnect()
 
     def _not_started(self, error: SandboxLost) -> SandboxError:
-        return SandboxLost(f"{error}; is there a bash in the image {self._image}?")
+        return SandboxLost(f"{error}; is there a bash in the image {self._ground.image}?")
 
     def _disconnect(self) -> None:
         if self._own_client and self._client is not None:
@@ -134,19 +140,20 @@ class DockerSandbox(ChannelledSandbox):
     def _make(self) -> ExecTransport:
         from docker import errors  # noqa: PLC0415  loaded with the first engine
 
-        self._upper, self._looked_for_upper, self._known, self._plenty = None, False, {}, 0
+        self._upper, self._looked_for_upper, self._known, self._has_left = None, False, {}, False
         if self._client is None:
             self._client = connect(self._engine)
         with engine_errors("starting a sandbox"):
             self._begin_with_place()
             try:
-                self._container, self._made = self._made or self._create(self._image), None
+                self._container, self._made = self._made or self._create(self._ground.image), None
             except errors.ImageNotFound:
                 if self._began is not Begin.KEPT:
                     raise
-                self._image, self._began = str(self.config.image), Begin.EMPTY  # another process dropped it just now
-                self._container = self._create(self._image)
-            self._thaw()
+                # Another process dropped it just now.
+                self._ground, self._began = Ground(str(self.config.image)), Begin.EMPTY
+                self._container = self._create(self._ground.image)
+            self._fill()
             self._container.start()
             most = str(self.config.limits.processes)
             command = ["bash", "--noprofile", "--norc", "-c", SCRIPT, "prchain", "1", "/tmp/.prchain", most]
@@ -164,37 +171,67 @@ class DockerSandbox(ChannelledSandbox):
     def _begin_with_place(self) -> None:
         """Take the kept place for the image, where there is one and the sandbox begins."""
         self._place_name, self._began = "", Begin.NOTHING
-        if not self.config.place or not self._most_kept or self._image != self.config.image or self._begin_with:
+        is_bare = self._ground == Ground(str(self.config.image)) and self._begin_with is None
+        if not self.config.place or not self._most_kept or not is_bare:
             return
-        below = self._client.api.inspect_image(self._image)
+        below = self._client.api.inspect_image(self._ground.image)
         if len(below["RootFS"]["Layers"]) > MOST_BELOW:
             return
         self._place_name = place_name(below["Id"], self.config.user, self.config.place)
         self._began = Begin.EMPTY
+        layers_at = layers_here(below) if reads_attributes(_ATTRIBUTES) else None
+        if layers_at is not None and (kept := find_layer(layers_at, self._place_name)) is not None:
+            self._family.layers_at, self._began = layers_at, Begin.KEPT
+            self._stand_on(kept)
+            return
         with contextlib.suppress(ImageError):
             found = find_place(self._client, self._place_name)
             if found is not None:
-                self._image, self._began = found, Begin.KEPT
+                self._ground, self._began = Ground(found), Begin.KEPT
 
     def keep_place(self) -> None:
-        """See `KeepsPlace`: an image of the container's layer, and others go where there is too much of them."""
+        """See `KeepsPlace`: a layer of ours, upon which the sandbox goes on, or an image of the container's layer.
+        Others go where there is too much of them."""
         self._running()
         if not self._place_name:
             return
         try:
             with engine_failures():
+                below = str(self._client.api.inspect_image(self.config.image)["Id"])
+                if self._keep_layer(below):
+                    return
                 if find_place(self._client, self._place_name) is None:
-                    below = str(self._client.api.inspect_image(self.config.image)["Id"])
                     keep_place(self._container, self._place_name, below)
                     bound_places(self._client, self._most_kept)
         except (ImageError, ImageMissing) as error:
             log.warning("a stage's base is not kept, the next sandbox is set up anew: %s", error)
 
+    def _keep_layer(self, below: str) -> bool:
+        """False where only the engine can keep the place."""
+        written = self._whole_layer()
+        if written is None or self.leftovers() or (layer := self._end_with_layer(written)) is None:
+            return False
+        try:
+            kept = keep_layer(layer, self._place_name, below)
+        except OSError as error:
+            log.warning("a stage's base is not kept, the next sandbox is set up anew: %s", error.strerror)
+            kept = None
+        if kept is None:
+            self._ground = self._family.go_on(self._ground, layer)
+        else:
+            self._stand_on(kept)
+            bound_layers(written.root.parent.parent, self._most_kept)
+        return True
+
+    def _stand_on(self, kept: KeptLayer) -> None:
+        self._family.hold(kept.lock)
+        self._ground = Ground(str(self.config.image), (kept.layer,))
+
     def leave_place(self) -> None:
         """See `KeepsPlace`: a new container in place of the one that began there."""
         self._stop()
         self.config = replace(self.config, place="")
-        self._image = str(self.config.image)
+        self._ground = Ground(str(self.config.image))
         self.start()
 
     def _create(self, image: str) -> Any:
@@ -308,15 +345,20 @@ class DockerSandbox(ChannelledSandbox):
         known = tuple(under) if Path(own).parent.name.endswith("-init") else ()
         return UpperLayer(root, (), _ATTRIBUTES, created.timestamp(), known)
 
-    def _thaw(self) -> None:
-        """Put what the sandbox begins with, if anything, into the layer of its container, which has not started."""
-        if self._begin_with is None:
+    def _fill(self) -> None:
+        """Have its container, which has not started, stand on layers of ours and hold what the sandbox begins with, if
+        there are any."""
+        if self._begin_with is None and not self._ground.layers:
             return
         root = Path(self._container.attrs["GraphDriver"]["Data"]["UpperDir"])
         if root.parent.parent != self._family.layers_at or not root.is_dir():
             raise EngineUnavailable(f"the engine has its layers no more in {self._family.layers_at}")
         try:
-            self._known = thaw(self._begin_with, root)
+            if self._ground.layers:
+                stand_on(root, self._ground.layers)
+                self._container.reload()
+            if self._begin_with is not None:
+                self._known = thaw(self._begin_with, root)
         except FileNotFoundError:
             raise SnapshotUnknown("the snapshot was forgotten while a sandbox began with it") from None
         except OSError as error:
@@ -325,46 +367,95 @@ class DockerSandbox(ChannelledSandbox):
             ) from None
         self._begin_with = None
 
-    def _freeze(self, name: str) -> FrozenLayer | None:
-        """A copy of what the sandbox wrote; None where only the engine can keep it."""
-        layer, folder = self._whole_layer(), None
-        if layer is None:
-            return None
+    def _freeze(self, name: str, layer: UpperLayer, *, is_idle: bool) -> FrozenLayer | None:
+        """A copy of what the sandbox wrote; None where there is too much of it, or it cannot be copied as it is."""
+        folder = None
         try:
             folder = self._family.folder(name)
-            most = PLENTY if self._plenty else MOST_BYTES
-            frozen = freeze(layer.root, layer.attributes, folder, self._known, most)
+            with contextlib.ExitStack() as stack:
+                if not is_idle:
+                    stack.enter_context(engine_errors("taking a snapshot"))
+                    stack.enter_context(paused(self._client.api, self._container.id))
+                frozen = freeze(layer.root, layer.attributes, folder, self._known)
         except (OSError, TooMuchWritten) as error:
-            log.debug("a snapshot is made by the engine: %s", error or "too much is written")
+            log.debug("what was written is not copied: %s", error or "it is too much")
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-            self._plenty += isinstance(error, TooMuchWritten)
             return None
-        self._known = frozen.known
-        self._plenty += frozen.size > PLENTY
+        # What is mapped into memory changes without a trace.
+        self._known = frozen.known if is_idle else {}
         return frozen
+
+    def _end_with_layer(self, written: UpperLayer) -> OwnLayer | None:
+        """Take the container's layer itself: the sandbox goes on in another container, when it is used again. None
+        where that is not possible; nothing was done then."""
+        if self._companion is not None or not self._is_all_on_disk():
+            return None
+        container = self._container
+        try:
+            if not has_room(written.root):
+                return None
+            layer = new_layer(written.root.parent.parent)
+        except OSError as error:
+            log.debug("the engine's layers have none of ours beside them: %s", error)
+            return None
+        with engine_errors("ending a sandbox"):
+            # Nothing runs in it any more. To end it takes longer: the engine waits until all that was written is on the
+            # disk.
+            self._client.api.pause(container.id)
+        self._container = None
+        self._stop()
+        try:
+            written.root.rename(layer.root)
+        except OSError as error:
+            layer.remove()
+            raise SandboxLost(f"the sandbox's layer could not be kept: {error.strerror}") from None
+        finally:
+            self._remove_left()
+            self._left = container
+        self._has_left = True
+        return layer
+
+    def _running(self) -> Channel:
+        if self._has_left and not self._closed:
+            self.start()
+        return super()._running()
 
     def _unmake(self) -> None:
         if self._companion is not None:
             self._companion.close()
             self._companion = None
         if self._container is not None:
-            with contextlib.suppress(SandboxError), engine_errors("removing a sandbox"):
-                self._container.remove(force=True, v=True)
+            self._remove(self._container)
             self._container = None
+
+    def _remove_left(self) -> None:
+        """Begin to remove the container that was given up last."""
+        if self._left is not None:
+            self._removal.submit(self._remove, self._left)
+            self._left = None
+
+    @staticmethod
+    def _remove(container: Any) -> None:
+        with contextlib.suppress(SandboxError), engine_errors("removing a sandbox"):
+            container.remove(force=True, v=True)
 
     def close(self) -> None:
         """See `Sandbox.close`."""
         if self._closed:
             return
         super().close()
-        self._family.leave(self._image)
+        self._remove_left()
+        self._removal.shutdown()
+        self._family.leave(self._ground)
         self._family.part()
         self._remove_unneeded()
         self._disconnect()
 
     def _remove_unneeded(self) -> None:
         """Remove the snapshots that nobody needs any more. Never fails: what is left is tried again the next time."""
+        for layer in self._family.take_unneeded():
+            layer.remove()
         tried: set[str] = set()
         while image := self._family.unneeded(tried):
             tried.add(image)
@@ -414,7 +505,8 @@ class DockerSandbox(ChannelledSandbox):
             return 0
         with engine_errors("asking for the disk use"):
             found = self._client.api.containers(all=True, size=True, filters={"id": container.id})
-        return int(found[0].get("SizeRw") or 0) if found else 0
+        written = int(found[0].get("SizeRw") or 0) if found else 0
+        return written + self._family.used(self._ground)
 
     def forget_names(self) -> None:
         """See `SharesFiles.forget_names`."""
@@ -444,20 +536,28 @@ class DockerSandbox(ChannelledSandbox):
             yield from stream
 
     def snapshot(self) -> str:
-        """See `Sandbox.snapshot`: a copy of what was written, where that is little, nothing runs and the layer can be
-        read; else an image of the container's layer, or of all its files where layers are many."""
+        """See `Sandbox.snapshot`. Where the engine's layers are on this machine: a copy of what was written, if that is
+        little, or, where nothing runs, a layer of it, upon which the sandbox goes on. Else an image of the container's
+        layer, or of all its files where layers are many or ours."""
         self._running()
         name = f"snapshot-{secrets.token_hex(6)}"
         is_idle = not self._streams and not self.leftovers()
-        if is_idle and (written := self._freeze(name)) is not None:
-            self._family.add_written(name, self._image, written)
-            return name
-        labels = our_labels(SNAPSHOT, name)
+        layer = self._whole_layer()
         with engine_errors("taking a snapshot"):
             for stream, _ in list(self._streams.values()):
                 if isinstance(stream, ExecStream):
                     stream.settle()
-            if would_have_layers(self._client, self._container) >= MOST_LAYERS:
+        if layer is not None:
+            written = self._freeze(name, layer, is_idle=is_idle)
+            if written is not None:
+                self._family.add_written(name, self._ground, written)
+                return name
+            if is_idle and (own := self._end_with_layer(layer)) is not None:
+                self._ground = self._family.go_on(self._ground, own, name)
+                return name
+        labels = our_labels(SNAPSHOT, name)
+        with engine_errors("taking a snapshot"):
+            if self._ground.layers or would_have_layers(self._client, self._container) >= MOST_LAYERS:
                 image = make_flat(self._client, self._container, f"{SNAPSHOTS}:{name}", labels)
                 below = None
             else:
@@ -469,10 +569,10 @@ class DockerSandbox(ChannelledSandbox):
                     changes=f"LABEL {change}",
                     pause=not is_idle,  # it takes a third of the time
                 )["Id"]
-                below = self._image
+                below = self._ground.image
         self._family.add(name, image, below)
-        if self._plenty > 1 and is_idle and self._companion is None and self._is_all_on_disk():
-            self.restore(name)  # or each snapshot to come would hold all of it once more
+        if self._ground.layers and is_idle and self._companion is None and self._is_all_on_disk():
+            self.restore(name)  # or each snapshot to come would hold all files once more
         return name
 
     def _is_all_on_disk(self) -> bool:
@@ -489,13 +589,13 @@ class DockerSandbox(ChannelledSandbox):
             # The old container may be all that holds the image: a kept place goes when nothing stands on it.
             try:
                 with engine_errors("restoring a sandbox"):
-                    self._made = self._create(begin.image)
+                    self._made = self._create(begin.ground.image)
             except SandboxError:
-                self._family.leave(begin.image)
+                self._family.leave(begin.ground)
                 raise
         self._stop()
-        self._family.leave(self._image)
-        self._image, self._begin_with = begin.image, begin.written
+        self._family.leave(self._ground)
+        self._ground, self._begin_with = begin.ground, begin.written
         self._remove_unneeded()
         self.start()
 
@@ -510,7 +610,7 @@ class DockerSandbox(ChannelledSandbox):
             relay_image=self._relay_image,
             most_kept=self._most_kept,
         )
-        other._image, other._begin_with = begin.image, begin.written
+        other._ground, other._begin_with = begin.ground, begin.written
         started = False
         try:
             other.start()

@@ -97,6 +97,16 @@ def tried_address(url: str | None) -> str:
 
 
 @contextlib.contextmanager
+def paused(api: Any, container: str) -> Iterator[None]:
+    """Nothing that runs in a container goes on meanwhile. Raises what the SDK raises."""
+    api.pause(container)
+    try:
+        yield
+    finally:
+        api.unpause(container)
+
+
+@contextlib.contextmanager
 def engine_failures(address: str = "") -> Iterator[None]:
     """Turn the SDK's errors into ours: `EngineUnavailable`, `ImageMissing`, `EngineDiskFull`, `ImageError` for other
     refusals.

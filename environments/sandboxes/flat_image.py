@@ -7,10 +7,11 @@ import io
 import json
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import IO, Any
+
+from environments.sandboxes.engine import paused
 
 MOST_LAYERS = 100
 """An image of so many layers or more is made flat. Docker's overlay2 refuses more than 125, and each costs a little."""
@@ -42,20 +43,11 @@ def make_flat(client: Any, container: Any, tag: str, labels: Mapping[str, str]) 
         "history": [{"created": now, "comment": "all layers in one"}],
     }
     with tempfile.TemporaryFile() as archive:
-        with _paused(api, container.id):
+        with paused(api, container.id):
             _write_image(archive, tag, described, api.export(container.id, chunk_size=1 << 20))
         archive.seek(0)
         client.images.load(archive)
     return str(api.inspect_image(tag)["Id"])
-
-
-@contextmanager
-def _paused(api: Any, container: str) -> Iterator[None]:
-    api.pause(container)
-    try:
-        yield
-    finally:
-        api.unpause(container)
 
 
 def _write_image(out: IO[bytes], tag: str, described: Mapping[str, Any], layer: Iterable[bytes]) -> None:

@@ -21,11 +21,8 @@ from pathlib import Path
 from environments.sandboxes.upper_layers import FOLDER, TICK, TooMuchWritten
 
 _MOST_NAMES = 2_000
-MOST_BYTES = 512 << 20
-"""Of what is written; of more an engine's image takes less time."""
-PLENTY = 32 << 20
-"""Bytes of which a copy may be made once: each sandbox that begins there has all of them again, and with an image under
-them none has."""
+_MOST_BYTES = 32 << 20
+"""Of what is written: each sandbox that begins there has all of it again, and with a layer under it none has."""
 
 _DEEPEST = 64
 _LONGEST = 1_000
@@ -63,38 +60,33 @@ class FrozenLayer:
     names: tuple[FrozenName, ...]
     known: Mapping[Facts, Path]
     """Contents of the layer's files, as far as these cannot have changed since without a trace."""
-    size: int = 0
-    """Bytes of all contents."""
 
 
-def freeze(
-    root: Path, attributes: str, folder: Path, known: Mapping[Facts, Path], most: int = MOST_BYTES
-) -> FrozenLayer:
-    """Copy an upper layer of at `most` so many bytes into a new folder; contents that are `known` are linked.
-    `attributes` is what the names of the overlay's own attributes begin with.
+def freeze(root: Path, attributes: str, folder: Path, known: Mapping[Facts, Path]) -> FrozenLayer:
+    """Copy an upper layer into a new folder; contents that are `known` are linked. `attributes` is what the names of
+    the overlay's own attributes begin with.
 
     No process may run in the sandbox. Raises `TooMuchWritten`, and `OSError` where it cannot be copied as it is.
     """
     until = time.time() - TICK
     folder.mkdir()
-    freezer = _Freezer(attributes, folder, known, most)
+    freezer = _Freezer(attributes, folder, known)
     with _opened(root, FOLDER) as top:
         freezer.names.append(FrozenName(b"", os.fstat(top), freezer.attributes_of(top)))
         freezer.read(top, b"", 0)
     young = int(until * 1e9)
     old = {it: at for it, at in freezer.copied.items() if it[4] < young}
-    return FrozenLayer(folder, tuple(freezer.names), old, freezer.size)
+    return FrozenLayer(folder, tuple(freezer.names), old)
 
 
 class _Freezer:
-    def __init__(self, attributes: str, folder: Path, known: Mapping[Facts, Path], most: int) -> None:
+    def __init__(self, attributes: str, folder: Path, known: Mapping[Facts, Path]) -> None:
         self.names: list[FrozenName] = []
         self.copied: dict[Facts, Path] = {}
-        self.size = 0
+        self._size = 0
         self._attributes = attributes
         self._folder = folder
         self._known = known
-        self._most = most
         self._paths: dict[tuple[int, int], bytes] = {}
         """Of files with several names, by device and inode."""
 
@@ -136,8 +128,8 @@ class _Freezer:
         return FrozenName(path, status, attributes, content=content)
 
     def _content(self, file: int, status: os.stat_result) -> str:
-        self.size += status.st_size
-        if self.size > self._most:
+        self._size += status.st_size
+        if self._size > _MOST_BYTES:
             raise TooMuchWritten
         facts = _facts(status)
         name = str(len(self.copied))

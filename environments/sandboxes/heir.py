@@ -6,7 +6,8 @@ import sys
 from contextlib import closing
 
 from environments.sandboxes import leftovers
-from environments.sandboxes.engine import connect
+from environments.sandboxes.engine import connect, engine_failures
+from environments.sandboxes.own_layers import area, engine_layers
 from prchain.core.console.terminal import counted, say
 from prchain.core.errors import PrchainError
 
@@ -16,8 +17,12 @@ def main() -> None:
     leftovers.clear_local(own=True)
     try:
         with closing(connect()) as client:
+            with engine_failures():
+                layers_at = engine_layers(client)
             found = leftovers.find_own(client)
             kept = leftovers.remove(client, found)
+            if layers_at is not None:
+                leftovers.clear_local(area(layers_at), own=True)
         if ended := sum(item.kind == "container" for item in found if item not in kept):
             say(f"prchain: {counted(ended, 'container')} of the run ended", err=True)
     except PrchainError as error:

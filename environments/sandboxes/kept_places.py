@@ -1,4 +1,5 @@
-"""Places that an engine keeps: images of a stage's base, placed and made ready, on which its sandboxes begin.
+"""Places that an engine keeps: images, or layers of ours, of a stage's base, placed and made ready, on which its
+sandboxes begin.
 
 A place is named by all that decides what it holds. It is made before anybody but us has used the container, nobody
 can write into it, and what is kept is bounded on disk: the place that was longest not used goes first.
@@ -14,10 +15,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from environments.sandboxes.engine import IMAGE_LABEL, LABEL, engine_failures
+from environments.sandboxes.kept_layers import bound_layers, drop_layers
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
+from environments.sandboxes.own_layers import engine_layers
 from prchain.core.errors import ImageError, ImageMissing
 
 log = logging.getLogger(__name__)
@@ -87,24 +91,26 @@ def bound_places(client: Any, most_bytes: int) -> list[str]:
                     break
                 del taken[place]
                 gone.append(place)
-        return [place.name for place in gone if _remove(client, place)]
+        removed = [place.name for place in gone if _remove(client, place)]
+    layers_at = _layers_at(client)
+    return removed if layers_at is None else removed + bound_layers(layers_at, most_bytes, sizes)
 
 
 def drop_places(client: Any, below: str | None = None, *, named: str | None = None) -> Mapping[str, bool]:
     """Remove the places on an image, or the one of a name, or all; returns the name of each, and whether it is gone.
     Raises `EngineUnavailable`, `ImageError`."""
-    return {
+    dropped = {
         place.name: _remove(client, place)
         for place in _places(_images(client))
         if below in (None, place.below) and named in (None, place.name)
     }
+    layers_at = _layers_at(client)
+    return dropped if layers_at is None else {**dropped, **drop_layers(layers_at, below, named=named)}
 
 
-def place_bytes(client: Any) -> int:
-    """Bytes that all places take beyond the images that they stand on. Raises `EngineUnavailable`, `ImageError`."""
-    images = _images(client)
-    sizes = {item["Id"]: int(item["Size"]) for item in images}
-    return sum(max(sizes[it] for it in place.images) - sizes.get(place.below, 0) for place in _places(images))
+def _layers_at(client: Any) -> Path | None:
+    with engine_failures():
+        return engine_layers(client)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ without such a label is touched, and nothing of a process that still runs, or of
 from __future__ import annotations
 
 import contextlib
+import secrets
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,11 +38,17 @@ class Leftover:
     id: str
 
 
-def owned_folder() -> Path:
-    """A temporary folder that is found when its process is gone. Raises `OSError`."""
-    folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
+def owned_folder(place: Path | None = None) -> Path:
+    """A new folder, a temporary one or in `place`, that is found when its process is gone. Raises `OSError`."""
+    folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX, dir=place))
     (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
     return folder
+
+
+def make_owned(folder: Path) -> Path:
+    """Rename a folder, beside where it is, to one that is found when this process is gone. Raises `OSError`."""
+    (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
+    return folder.rename(folder.with_name(f"{LOCAL_PREFIX}{secrets.token_hex(8)}"))
 
 
 def our_labels(kind: str, name: str) -> dict[str, str]:
@@ -108,18 +115,18 @@ def remove(client: Any, leftovers: list[Leftover]) -> list[Leftover]:
     return [item for item in kept if item.id in present]
 
 
-def clear_local(folder: Path | None = None, *, own: bool = False) -> dict[Path, bool]:
-    """Remove the folders of sandboxes whose process is gone, or with `own` those of this process; returns each, and
-    whether it is gone.
+def clear_local(folder: Path | None = None, *, own: bool = False, everybody: bool = False) -> dict[Path, bool]:
+    """Remove the folders of sandboxes whose process is gone, or with `own` those of this process, or of `everybody`;
+    returns each, and whether it is gone.
 
-    `folder` is where temporary folders lie.
+    `folder` is where they lie; None: where temporary folders do.
     """
     found = {}
     current = this_process()
     for path in sorted((folder or Path(tempfile.gettempdir())).glob(f"{LOCAL_PREFIX}*")):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             owner = Process.parse((path / OWNER_FILE).read_text(encoding="utf-8"))
-            if owner is not None and (owner == current if own else owner.is_gone):
+            if owner is not None and (owner == current if own else everybody or owner.is_gone):
                 remove_folder(path)
                 found[path] = not path.exists()
     return found

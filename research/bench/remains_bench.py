@@ -13,6 +13,7 @@ from pathlib import Path
 from environments.sandboxes import leftovers
 from environments.sandboxes.engine import connect, disk_usage
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
+from environments.sandboxes.own_layers import area, engine_layers
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.workplace import Workplace
 from prchain.core.processes.alive import this_process
@@ -75,13 +76,15 @@ def _branches(place: Workplace, trees: BenchTrees, count: int) -> None:
 def _remains() -> dict[str, int]:
     """Counts of what there is: of this process, but for the engine's layers."""
     own = str(this_process())
-    folders = Path(tempfile.gettempdir()).glob(f"{LOCAL_PREFIX}*/{OWNER_FILE}")
     client = connect()
     try:
         found = leftovers.find_own(client)
         layers = int(disk_usage(client)["LayersSize"])
+        layers_at = engine_layers(client)
     finally:
         client.close()
+    places = [Path(tempfile.gettempdir()), *([area(layers_at)] if layers_at else ())]
+    folders = [path for place in places for path in place.glob(f"{LOCAL_PREFIX}*/{OWNER_FILE}")]
     return {
         "containers": sum(item.kind == "container" for item in found),
         "snapshots": sum(item.kind == "snapshot" for item in found),

@@ -7,15 +7,17 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
 
-from environments.sandboxes.docker_snapshots import SnapshotFamily
+from environments.sandboxes.docker_snapshots import Ground, SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream
 from environments.sandboxes.flat_image import make_flat
 from environments.sandboxes.frozen_layers import FrozenLayer
+from environments.sandboxes.own_layers import OwnLayer
 from prchain.core.errors import SnapshotUnknown
 
 
@@ -48,7 +50,7 @@ class TestNeeded:
             family.begin("c")
 
     def test_what_others_stand_on_goes_after_them(self, family: SnapshotFamily) -> None:
-        family.leave("image-a")
+        family.leave(Ground("image-a"))
         family.forget("a")
         family.forget("b")
         assert removed_by(family) == ["image-b"]
@@ -61,16 +63,16 @@ class TestNeeded:
         for name in "abc":
             family.forget(name)
         assert removed_by(family) == ["image-b", "image-c"]
-        family.leave("image-a")
-        family.leave("base")
+        family.leave(Ground("image-a"))
+        family.leave(Ground("base"))
         assert removed_by(family) == []
-        family.leave("image-a")
+        family.leave(Ground("image-a"))
         assert removed_by(family) == ["image-a"]
 
     def test_the_last_sandbox_takes_all_with_it(self, family: SnapshotFamily) -> None:
         family.join()
         family.part()
-        family.leave("image-a")
+        family.leave(Ground("image-a"))
         assert removed_by(family) == []
         family.part()
         assert removed_by(family) == ["image-b", "image-c", "image-a"]
@@ -79,7 +81,7 @@ class TestNeeded:
         folders = [family.folder(name) for name in ("d", "e")]
         for name, folder in zip("de", folders, strict=True):
             folder.mkdir()
-            family.add_written(name, "image-c", FrozenLayer(folder, (), {}))
+            family.add_written(name, Ground("image-c"), FrozenLayer(folder, (), {}))
         family.forget("c")
         assert removed_by(family) == []
         assert family.begin("d").written is not None
@@ -87,10 +89,26 @@ class TestNeeded:
         assert [folder.exists() for folder in folders] == [False, True]
         family.forget("e")
         assert removed_by(family) == []
-        family.leave("image-c")
+        family.leave(Ground("image-c"))
         assert removed_by(family) == ["image-c"]
         family.part()
         assert not folders[0].parent.exists()
+
+    def test_a_layer_goes_when_no_snapshot_and_no_sandbox_stands_on_it(self, family: SnapshotFamily) -> None:
+        first, second = OwnLayer(Path("/first")), OwnLayer(Path("/second"))
+        ground = family.go_on(Ground("image-a"), first, "f")
+        upper = family.go_on(ground, second)
+        assert upper == Ground("image-a", (second, first))
+        for name in "abc":
+            family.forget(name)
+        assert (removed_by(family), family.take_unneeded()) == (["image-b", "image-c"], [])
+        assert family.begin("f").ground == ground
+        family.leave(upper)
+        assert family.take_unneeded() == [second]
+        family.forget("f")
+        assert family.take_unneeded() == []
+        family.leave(ground)
+        assert (family.take_unneeded(), removed_by(family)) == ([first], ["image-a"])
 
     def test_what_could_not_be_removed_is_not_asked_for_twice_in_a_turn(self, family: SnapshotFamily) -> None:
         family.forget("b")

@@ -192,10 +192,11 @@ def test_what_stands_for_something_else_is_no_copy(layer: Path, damage: Callable
 def test_too_much_is_no_copy(layer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 3)
     (layer / "a").write_text("12345")
-    assert _frozen(layer).size == 5
+    monkeypatch.setattr(frozen_layers, "_MOST_BYTES", 9)
+    assert _frozen(layer).names
     (layer / "b").write_text("67890")
     with pytest.raises(TooMuchWritten):
-        freeze(layer, OWN, layer.parent / "bytes", {}, most=9)
+        _frozen(layer, "bytes")
     (layer / "b").write_text("6")
     (layer / "c").touch()
     with pytest.raises(TooMuchWritten):

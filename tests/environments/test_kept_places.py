@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from environments.images.stage_image import StageImage
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import IMAGE_LABEL, connect
+from environments.sandboxes.kept_layers import _places
 from environments.sandboxes.kept_places import (
     PLACE,
     PLACE_BASE,
@@ -32,10 +34,11 @@ from environments.sandboxes.kept_places import (
     bound_places,
     drop_places,
     find_place,
-    place_bytes,
     place_name,
 )
+from environments.sandboxes.own_layers import area, engine_layers
 from environments.sandboxes.sandbox import Begin, Sandbox, SandboxConfig
+from environments.sandboxes.upper_layers import reads_attributes
 from environments.workplace import Workplace
 from prchain.core.git.trees import FILE, TreeEntry, TreeStore
 from tests.environments.kept_index import check_edits_are_seen, check_index_is_current
@@ -70,9 +73,9 @@ class Engine:
         }
         return identity
 
-    def images(self, *, all: bool) -> list[dict[str, Any]]:
-        assert all
-        return list(self.held.values())
+    def images(self, *, all: bool = False, quiet: bool = False) -> list[Any]:
+        assert all is not quiet
+        return [] if quiet else list(self.held.values())
 
     def inspect_image(self, name: str) -> dict[str, Any]:
         for image in self.held.values():
@@ -115,7 +118,6 @@ def three() -> ThreePlaces:
 
 class TestBound:
     def test_what_was_longest_not_used_goes_first(self, three: ThreePlaces) -> None:
-        assert place_bytes(three.engine) == 30
         assert bound_places(three.engine, 30) == []
         assert bound_places(three.engine, 20) == ["b"]
         assert bound_places(three.engine, 10) == ["a"]
@@ -145,7 +147,7 @@ class TestBound:
 
     def test_both_images_of_a_place_that_two_processes_made_go(self, three: ThreePlaces) -> None:
         three.engine.add("a", 111, OLD + 5, below=three.base)
-        assert place_bytes(three.engine) == 31
+        assert bound_places(three.engine, 31) == []
         assert drop_places(three.engine) == {"a": True, "b": True, "c": True}
         assert three.engine.left == set()
 
@@ -200,13 +202,35 @@ class KeptWorld:
 
     @property
     def kept(self) -> set[str]:
+        """Places: of images, and of layers beside the engine's."""
         below = self.client.images.get(self.provided.image).id
         found = self.client.api.images(all=True, filters={"label": f"{PLACE_BASE}={below}"})
-        return {tag for image in found for tag in image["RepoTags"] or () if tag.startswith(PLACES)}
+        images = {tag for image in found for tag in image["RepoTags"] or () if tag.startswith(PLACES)}
+        layers_at = engine_layers(self.client)
+        layers = _places(layers_at) if layers_at else ()
+        return images | {str(layer.folder) for layer in layers if layer.below == below}
+
+    def is_kept_as(self, way: str) -> bool:
+        return all(place.startswith(PLACES) is (way == "image") for place in self.kept)
+
+
+WAYS = ["layer", "image"]
+"""In which places are kept."""
 
 
 @pytest.fixture
-def kept_world(tmp_path: Path) -> Iterator[KeptWorld]:
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An engine's layers cannot be read, for ``image``."""
+    found = str(getattr(request, "param", WAYS[0]))
+    if found == "image":
+        monkeypatch.setattr("environments.sandboxes.docker.reads_attributes", lambda _: False)
+    elif not reads_attributes("trusted."):
+        pytest.skip("only root reads and writes an engine's layers")
+    return found
+
+
+@pytest.fixture
+def kept_world(tmp_path: Path, way: str) -> Iterator[KeptWorld]:
     recipe = RECIPE + "test = 'python3 {tools}/python_reporter.py'\n"
     with stage_world(tmp_path, recipe=recipe) as world, contextlib.closing(connect()) as client:
         name = f"prchain-test/kept-{os.getpid()}:1"
@@ -225,7 +249,10 @@ _LOOK = "git status --porcelain --untracked-files=all; git rev-parse HEAD^{tree}
 
 
 @pytest.mark.docker
-def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done_there(kept_world: KeptWorld) -> None:
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done_there(
+    kept_world: KeptWorld, way: str
+) -> None:
     workplace, trees = kept_world.workplace(), kept_world.trees
     expected = [trees.tree_of(kept_world.base), "fresh"]
     for turn, begun in enumerate((Begin.EMPTY, Begin.KEPT, Begin.KEPT)):
@@ -251,7 +278,7 @@ def test_the_next_sandbox_begins_with_the_base_and_with_nothing_of_what_was_done
         own = sandbox.exec("git cat-file --batch-all-objects --batch-check='%(objectname)'").text.split()
     with trees.stream("rev-list", "--objects", start_commit(trees, kept_world.base)) as output:
         assert sorted(own) == sorted(line.split()[0].decode() for line in output)
-    assert len(kept_world.kept) == 1
+    assert len(kept_world.kept) == 1 and kept_world.is_kept_as(way)
     assert not any(PLACES in image.name for image in list_images(kept_world.client))
 
 
@@ -269,11 +296,16 @@ def test_the_second_sandbox_begins_with_a_repository_whose_index_is_current(
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_a_full_disk_keeps_no_base_and_ends_no_stage(kept_world: KeptWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: object, **named: object) -> None:
         raise docker.errors.APIError("write /layer.tar: no space left on device")
 
+    def full_here(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     monkeypatch.setattr("environments.sandboxes.docker.keep_place", full)
+    monkeypatch.setattr("environments.sandboxes.docker.keep_layer", full_here)
     workplace, trees = kept_world.workplace(), kept_world.trees
     for _ in range(2):
         with workplace.sandbox() as sandbox:
@@ -337,11 +369,15 @@ from environments.sandboxes import docker, kept_places
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.sandbox import SandboxConfig
 
-when = sys.argv[2]
+when, way = sys.argv[2:]
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
+if way == "image":
+    docker.reads_attributes = lambda _: False
 if when == "before the bound":
-    docker.bound_places = die
+    docker.bound_places = docker.bound_layers = die
+if when == "while it is made":
+    docker.keep_place = docker.keep_layer = die
 sandbox = DockerSandbox(SandboxConfig(sys.argv[1], place="killed"), most_kept=1 << 40)
 sandbox.start()
 print(sandbox.name, flush=True)
@@ -353,19 +389,23 @@ die()
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("when", ["before", "before the bound", "after"])
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+@pytest.mark.parametrize("when", ["before", "while it is made", "before the bound", "after"])
 def test_what_a_killed_process_kept_is_whole_or_not_there_and_its_container_is_found(
-    kept_world: KeptWorld, when: str
+    kept_world: KeptWorld, when: str, way: str
 ) -> None:
     image = str(kept_world.provided.image)
     killed = subprocess.run(
-        [sys.executable, "-c", _KILLED, image, when], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", _KILLED, image, when, way], capture_output=True, text=True, check=False, timeout=120
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     found = [item for item in leftovers.find(kept_world.client) if item.name == killed.stdout.strip()]
     assert [item.kind for item in found] == ["container"] and leftovers.remove(kept_world.client, found) == []
-    assert len(kept_world.kept) == (0 if when == "before" else 1)
+    was_kept = when in {"before the bound", "after"}
+    assert len(kept_world.kept) == was_kept and kept_world.is_kept_as(way)
+    layers = leftovers.clear_local(area(engine_layers(kept_world.client) or Path("/none")))
+    assert list(layers.values()) == [True] * (when == "while it is made" and way == "layer")
     config = SandboxConfig(image, place="killed")
     with DockerSandbox(config, client=kept_world.client, most_kept=1 << 40) as sandbox:
-        assert sandbox.take_place() is (Begin.EMPTY if when == "before" else Begin.KEPT)
+        assert sandbox.take_place() is (Begin.KEPT if was_kept else Begin.EMPTY)
         assert sandbox.take_place() is Begin.NOTHING

@@ -28,10 +28,12 @@ from environments.sandboxes import flat_image, frozen_layers, leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
+from environments.sandboxes.local_files import remove_folder
+from environments.sandboxes.own_layers import area, engine_layers
 from environments.sandboxes.relaying import relayed
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from environments.sandboxes.shared_files import read_shared
-from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxLost
+from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxLost, SnapshotUnknown
 from prchain.core.processes.alive import this_process
 from tests.environments import conformance
 from tests.environments.bare_image import bare_image
@@ -88,11 +90,17 @@ def ours(client: Any) -> tuple[list[str], list[str]]:
     return [item["Id"] for item in containers], [item["Id"] for item in images]
 
 
-def _copies() -> list[Path]:
+def _copies(folder: Path | None = None) -> list[Path]:
     """The folders of this process that hold what sandboxes wrote."""
     owner = str(this_process())
-    found = Path(tempfile.gettempdir()).glob(f"{leftovers.LOCAL_PREFIX}*/{leftovers.OWNER_FILE}")
+    found = (folder or Path(tempfile.gettempdir())).glob(f"{leftovers.LOCAL_PREFIX}*/{leftovers.OWNER_FILE}")
     return [path.parent for path in found if path.read_text(encoding="utf-8") == owner]
+
+
+def _layers(client: Any) -> list[Path]:
+    """The layers that this process has beside those of the engine."""
+    layers_at = engine_layers(client)
+    return _copies(area(layers_at)) if layers_at else []
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +108,7 @@ def client() -> Iterator[Any]:
     """A client of the engine; at the end no sandbox of ours may be left in it."""
     found = connect()
     yield found
-    assert ours(found) == ([], [])
+    assert (ours(found), _layers(found)) == (([], []), [])
     found.close()
 
 
@@ -294,7 +302,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
         with bare_image(client, IMAGE, MAKE_ODD) as image:
             yield image
 
-    def test_a_flat_snapshot_and_a_copy_hold_what_a_commit_holds(
+    def test_a_flat_snapshot_a_copy_and_a_layer_hold_what_a_commit_holds(
         self, make: Callable[..., DockerSandbox], client: Any, small: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         odd = ["PATH=/opt/own:/usr/bin:/bin", 'ODD=it\'s "$HOME" \\ \n end', "EMPTY="]
@@ -310,15 +318,20 @@ class TestDocker(conformance.Conformance, StreamConformance):
             with make(image=made.id, user="0") as box:
                 assert box.exec(MAKE_ODD_FILES).exit_code == 0
                 box.put("/testbed", _with_capability("able"))
-                seen = []
+                seen, shared = [], Path(box._container.attrs["GraphDriver"]["Data"]["UpperDir"]).is_dir()
                 copied = box.snapshot()
+                with box.branch(copied) as other, monkeypatch.context() as patch:
+                    patch.setattr(frozen_layers, "_MOST_NAMES", 0)
+                    layered = other.snapshot()
+                    assert (other._container is None) is shared
                 monkeypatch.setattr(environments.sandboxes.docker, "reads_attributes", lambda _: False)
                 box._looked_for_upper = False
                 by_commit = box.snapshot()
                 monkeypatch.setattr(environments.sandboxes.docker, "MOST_LAYERS", 0)
-                for snapshot in (copied, by_commit, box.snapshot()):
+                for snapshot in (copied, layered, by_commit, box.snapshot()):
                     box.restore(snapshot)
-                    image = client.api.inspect_image(box._image)
+                    assert bool(box._ground.layers) is (shared and snapshot is layered)
+                    image = client.api.inspect_image(box._ground.image)
                     stream, _ = client.api.get_archive(box.name, "/testbed/able")
                     with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as archive:
                         (able,) = archive.getmembers()
@@ -332,7 +345,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
                     config["Env"].sort()
                     seen.append((box.exec("env").output, config, files.output, times.output, able.pax_headers))
                 assert len(image["RootFS"]["Layers"]) == 1
-                assert seen[0] == seen[1] == seen[2]
+                assert seen[0] == seen[1] == seen[2] == seen[3]
                 assert odd[1].encode() in seen[1][0] and b"/testbed/d/own f 4750 12 34" in seen[1][2]
                 assert b"/usr/ls f" in seen[1][2] and b"/usr/share/doc" not in seen[1][2]
                 assert CAPABILITY in seen[1][4]
@@ -444,21 +457,22 @@ class TestDocker(conformance.Conformance, StreamConformance):
         assert _copies() == []
 
     @pytest.mark.usefixtures("by_copies")
-    @pytest.mark.parametrize("cause", ["it runs", "a stream", "too much", "another engine's layers"])
-    def test_the_engine_keeps_what_cannot_be_copied_as_it_is(
+    @pytest.mark.parametrize("cause", ["it runs", "a stream", "another engine's layers", "in memory"])
+    def test_the_engine_keeps_what_can_be_no_copy_and_no_layer(
         self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch, cause: str
     ) -> None:
         images = len(ours(client)[1])
         with make() as box:
             box.exec("echo one > file")
             first = box.snapshot()
+            monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 1)
             match cause:
                 case "it runs":
                     box.exec("sleep 60 >/dev/null 2>&1 &")
                 case "a stream":
                     box.stream("sleep 60")
-                case "too much":
-                    monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 1)
+                case "in memory":
+                    box.exec("echo kept > /dev/shm/it")
                 case _:
                     box._family.layers_at, box._looked_for_upper = Path("/none"), False
             second = box.snapshot()
@@ -466,26 +480,109 @@ class TestDocker(conformance.Conformance, StreamConformance):
             if cause == "another engine's layers":
                 with pytest.raises(EngineUnavailable, match="layers"):
                     box.restore(first)
+            if cause == "in memory":
+                assert box.exec("cat /dev/shm/it").output == b"kept\n"
             box.restore(second)
             assert box.exec("cat file").output == b"one\n"
 
     @pytest.mark.usefixtures("by_copies")
-    def test_what_is_plenty_twice_is_a_layer_under_the_sandbox_from_then_on(
+    @pytest.mark.parametrize("runs", ["a process", "a stream"])
+    def test_what_runs_stands_still_while_it_is_copied_and_goes_on(
+        self, make: Callable[..., DockerSandbox], client: Any, runs: str
+    ) -> None:
+        images, count = len(ours(client)[1]), "while :; do echo x >> count; echo x >> again; done"
+        with make() as box:
+            if runs == "a stream":
+                box.stream(count)
+            else:
+                box.exec(f"({count}) >/dev/null 2>&1 &")
+            while not box.exec("cat again").output:
+                pass
+            with box.branch(box.snapshot()) as other:
+                one, two = map(int, other.exec("wc -l < count; wc -l < again").output.split())
+                assert one - two in (0, 1)
+            assert int(box.exec("sleep 0.1; wc -l < count").output) > one, "it goes on"
+            assert len(ours(client)[1]) == images and not _layers(client)
+
+    @pytest.mark.usefixtures("by_copies")
+    def test_what_is_much_is_a_layer_upon_which_the_sandbox_goes_on(
         self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("environments.sandboxes.docker.PLENTY", 1 << 20)
+        monkeypatch.setattr(frozen_layers, "_MOST_BYTES", 1 << 20)
         with make() as box:
-            images, names = len(ours(client)[1]), []
-            box.exec("head -c 2M /dev/urandom > much; export A=b", session="s")
-            for step in range(5):
+            monkeypatch.setattr(box._client.api, "commit", lambda *_, **__: pytest.fail("the engine made an image"))
+            layout = "find . -printf '%p %y %m %U %G %l %T@\n' | sort; ls -A /tmp"
+            box.exec("head -c 2M /dev/urandom > much; mkdir d; echo x > d/own; export A=b; cd d", session="s")
+            expected, first = box.exec(layout).output, box.snapshot()
+            assert box._container is None and len(_layers(client)) == 1
+            with box.branch(first) as other:
+                assert other.exec(layout).output == expected
+                assert other.exec("pwd; echo $A; rm -r ../d", session="s").output == b"/testbed/d\nb\n"
+            assert box.exec("pwd; echo $A", session="s").output == b"/testbed/d\nb\n"
+            for step in range(3):
                 box.exec(f"echo {step} > step")
-                names.append(box.snapshot())
-            assert len(ours(client)[1]) == images + 1, "the first is a copy"
-            assert box.exec("cat step; wc -c < much; echo $A", session="s").output == b"4\n2097152\nb\n"
-            box.exec("head -c 2M /dev/urandom > more; echo kept > /dev/shm/it")
-            assert len({box.snapshot() for _ in range(3)}) == 3 and box.exec("cat /dev/shm/it").output == b"kept\n"
-            box.restore(names[3])
-            assert box.exec("cat step").output == b"3\n"
+                last = box.snapshot()
+            assert len(_layers(client)) == 1, "the later ones are copies of what came since"
+            box.exec("rm -r d; mkdir d; echo y > d/new; head -c 3M /dev/urandom > much")
+            later, second = box.exec(layout).output, box.snapshot()
+            assert len(_layers(client)) == 2
+            box.restore(last)
+            assert box.exec("cat step; ls d; wc -c < much").output == b"2\nown\n2097152\n"
+            box.forget(second)
+            assert len(_layers(client)) == 1
+            box.restore(first)
+            assert box.exec(layout).output == expected != later
+            other = box.branch(first)
+            box.close()
+            other.forget(first)
+            assert other.exec("cat d/own").output == b"x\n" and len(_layers(client)) == 1
+            other.close()
+        assert not _layers(client)
+
+    @pytest.mark.usefixtures("by_copies")
+    def test_a_layer_counts_in_the_limit_of_the_disk(
+        self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(frozen_layers, "_MOST_BYTES", 1 << 20)
+        with make() as box:
+            box.exec("head -c 2M /dev/urandom > much")
+            with box.branch(box.snapshot()) as other:
+                for it in (box, other):
+                    assert it.exec("true").exit_code == 0
+                    assert 2 << 20 <= it._disk_use() < 3 << 20
+
+    @pytest.mark.usefixtures("by_copies")
+    @pytest.mark.parametrize("cause", ["it runs", "too many layers"])
+    def test_what_is_on_a_layer_and_can_be_no_other_one_is_kept_with_all_files(
+        self, make: Callable[..., DockerSandbox], small: str, monkeypatch: pytest.MonkeyPatch, cause: str
+    ) -> None:
+        """An image that the engine makes of such a container lacks what its layers of ours hold."""
+        monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 0)
+        with make(image=small) as box:
+            box.exec("echo one > file")
+            box.snapshot()
+            box.exec("echo two > other")
+            if cause == "it runs":
+                box.exec("(while :; do :; done) > /dev/null 2>&1 &")
+            else:
+                monkeypatch.setattr(environments.sandboxes.docker, "has_room", lambda _: False)
+            snapshot = box.snapshot()
+            assert bool(box._ground.layers) is (cause == "it runs"), "it goes on upon the image"
+            box.restore(snapshot)
+            assert box._ground.layers == () and box.exec("cat file other").output == b"one\ntwo\n"
+
+    @pytest.mark.usefixtures("by_copies")
+    def test_a_layer_that_is_gone_is_an_unknown_snapshot(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 0)
+        with make() as box:
+            first = box.snapshot()
+            remove_folder(_layers(client)[0])
+            with pytest.raises(SnapshotUnknown):
+                box.branch(first)
+            with pytest.raises(SnapshotUnknown):
+                box.exec("true")
 
     @pytest.mark.usefixtures("by_copies")
     def test_a_branch_of_an_image_lists_no_file_again(
@@ -518,11 +615,15 @@ class TestDocker(conformance.Conformance, StreamConformance):
         with make() as box:
             snapshot, stop, stood = box.snapshot(), box._stop, []
 
+            def standing() -> int:
+                filters = {"ancestor": box._ground.image, "label": LABEL}
+                return len(client.api.containers(all=True, filters=filters))
+
             def noted() -> None:
                 stop()
-                stood.append(len(client.api.containers(all=True, filters={"ancestor": box._image, "label": LABEL})))
+                stood.append(standing())
 
-            before = len(client.api.containers(all=True, filters={"ancestor": box._image, "label": LABEL}))
+            before = standing()
             monkeypatch.setattr(box, "_stop", noted)
             box.restore(snapshot)
             monkeypatch.undo()
@@ -550,7 +651,9 @@ class TestDocker(conformance.Conformance, StreamConformance):
 def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(client: Any) -> None:
     code = (
         "import os, signal\nfrom tests.environments.test_sandbox_docker import make_docker\n"
+        "from environments.sandboxes import frozen_layers\n"
         "box = make_docker()\nbox.start()\nbox.branch(box.snapshot())\nprint(box.name, flush=True)\n"
+        "frozen_layers._MOST_NAMES = 0\nbox.snapshot()\nbox.exec('true')\n"
         "box.stream('sleep 60')\nbox.snapshot()\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -566,6 +669,8 @@ def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(clie
         assert alive.name not in {item.name for item in found}
         assert leftovers.remove(client, found) == []
         assert leftovers.find(client) == []
+        layers = leftovers.clear_local(area(engine_layers(client) or Path("/none")))
+        assert all(layers.values()) and len(layers) == (alive.upper_layer("/") is not None)
         assert alive.exec("echo alive").output == b"alive\n"
         assert alive.name in {item.name for item in leftovers.find(client, everybody=True)}
 

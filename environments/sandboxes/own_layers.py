@@ -1,0 +1,116 @@
+"""Layers of ours, on which containers of an engine on this machine stand: what another container wrote, as a folder
+beside the engine's own layers.
+
+Docker's overlay2 reads from a file ``lower`` in the folder of a container's layer, whenever it starts the container,
+what that stands on: paths from the folder of all layers, uppermost first, each a symbolic link; the first is the layer
+of what the engine mounts (moby, daemon/graphdriver/overlay2/overlay.go: Get, getLowerDirs; tried with 20.10). Such a
+layer takes a rename to make, however much it holds, where an image takes as long as to write all of it twice. The
+engine knows nothing of it: an image that it makes of a container on layers of ours lacks what they hold.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from environments.sandboxes.leftovers import owned_folder
+from environments.sandboxes.local_files import remove_folder, used_bytes
+
+_AREA = "prchain"
+_DIFF, _LINK, _LOWER = "diff", "link", "lower"
+
+_LONGEST = 3_000
+"""Bytes of all names in ``lower``: the kernel takes a page for these and the rest of a mount's options."""
+
+
+@dataclass(frozen=True)
+class OwnLayer:
+    """A folder that holds a layer, which nobody writes to."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """What is seen of it from the sandbox's root on."""
+        return self.folder / _DIFF
+
+    @property
+    def name(self) -> str:
+        """Its link, from the engine's folder of layers."""
+        return f"../{_AREA}/{self.folder.name}/{_LINK}"
+
+    @cached_property
+    def used(self) -> int:
+        """Bytes on disk."""
+        return used_bytes(self.root)
+
+    def renamed(self, name: str) -> OwnLayer:
+        """The layer under another name, while nothing stands on it. Raises `OSError`, with ENOTEMPTY or EEXIST where
+        the name is taken; then it is as it was."""
+        layer = OwnLayer(self.folder.with_name(name))
+        # As seen from the layer's folder, and as the engine reads it: from the folder of its own links.
+        fresh = self.folder / f"{_LINK}.new"
+        os.symlink(f"../../{_AREA}/{name}/{_DIFF}", fresh)
+        fresh.replace(self.folder / _LINK)
+        self.folder.rename(layer.folder)
+        return layer
+
+    def remove(self) -> None:
+        """Never fails; what cannot be removed goes as a leftover."""
+        remove_folder(self.folder)
+
+
+def layers_here(described: Mapping[str, Any]) -> Path | None:
+    """The folder of the layers of an engine with overlay2 on this machine, which has described an image or a container
+    of its own; None for any other engine. What it names is nowhere else: engines draw it by chance."""
+    driver = described.get("GraphDriver") or {}
+    if driver.get("Name") != "overlay2":
+        return None
+    root = Path(driver["Data"]["UpperDir"])
+    return root.parent.parent if os.path.isdir(root) else None  # others than root may not look
+
+
+def engine_layers(client: Any) -> Path | None:
+    """As `layers_here`, of the engine of a client; None, too, where it has no image. Raises what the SDK raises."""
+    images = client.api.images(quiet=True)
+    return layers_here(client.api.inspect_image(images[0])) if images else None
+
+
+def area(layers_at: Path) -> Path:
+    """Where the layers of ours are, of an engine whose own are in this folder."""
+    return layers_at.parent / _AREA
+
+
+def new_layer(layers_at: Path) -> OwnLayer:
+    """A layer that is to be filled: it has no root yet. It is found when this process is gone. Raises `OSError`."""
+    place = area(layers_at)
+    place.mkdir(mode=0o700, exist_ok=True)
+    if place.stat().st_dev != layers_at.stat().st_dev:
+        raise OSError(errno.EXDEV, "the engine's layers are on a disk of their own")
+    layer = OwnLayer(owned_folder(place))
+    return layer.renamed(layer.folder.name)
+
+
+def stand_on(root: Path, layers: Sequence[OwnLayer]) -> None:
+    """Have a container that has not started, with the upper layer `root`, stand on layers of ours, uppermost first,
+    above those of its image. Raises `FileNotFoundError` where one of these is gone, `OSError`."""
+    for layer in layers:
+        layer.root.stat()
+    lower = root.parent / _LOWER
+    first, *others = lower.read_text(encoding="ascii").split(":")
+    if (root.parent.parent / first).resolve() != root.parent.with_name(f"{root.parent.name}-init") / _DIFF:
+        raise OSError(errno.ENOTSUP, "the engine names its layers in another way")
+    fresh = lower.with_name(f"{_LOWER}.{_AREA}")
+    fresh.write_text(":".join([first, *(layer.name for layer in layers), *others]), encoding="ascii")
+    fresh.replace(lower)
+
+
+def has_room(root: Path) -> bool:
+    """Whether the kernel takes one more layer under a container that is like the one with this upper layer. Raises
+    `OSError`."""
+    return (root.parent / _LOWER).stat().st_size <= _LONGEST
