@@ -653,8 +653,8 @@ def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(clie
         "import os, signal\nfrom tests.environments.test_sandbox_docker import make_docker\n"
         "from environments.sandboxes import frozen_layers\n"
         "box = make_docker()\nbox.start()\nbox.branch(box.snapshot())\nprint(box.name, flush=True)\n"
-        "frozen_layers._MOST_NAMES = 0\nbox.snapshot()\nbox.exec('true')\n"
-        "box.stream('sleep 60')\nbox.snapshot()\nos.kill(os.getpid(), signal.SIGKILL)"
+        "frozen_layers._MOST_NAMES = 0\nstream = box.stream('sleep 60')\nbox.snapshot()\nstream.close()\n"
+        "box.snapshot()\nbox.exec('true')\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == -9, ran.stderr
