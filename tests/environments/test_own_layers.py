@@ -4,6 +4,7 @@ holds a place, and which ones go."""
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.sandboxes import kept_layers, leftovers, own_layers
+from environments.sandboxes import kept_layers, leftovers
 from environments.sandboxes.kept_layers import KeptLayer, bound_layers, drop_layers, find_layer, keep_layer
 from environments.sandboxes.own_layers import OwnLayer, area, has_room, layers_here, new_layer, stand_on
 
@@ -182,14 +183,14 @@ def test_places_go_with_their_image_and_by_their_name(layers_at: Path) -> None:
 
 def test_a_place_that_goes_while_it_is_looked_for_is_none(layers_at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _keep(layers_at, "a")
-    lock = kept_layers.fcntl.flock
+    lock = fcntl.flock
 
     def too_late(file: int, how: int) -> None:
         monkeypatch.undo()
         assert drop_layers(layers_at) == {"a": True}
         lock(file, how)
 
-    monkeypatch.setattr(kept_layers.fcntl, "flock", too_late)
+    monkeypatch.setattr(fcntl, "flock", too_late)
     assert find_layer(layers_at, "a") is None
 
 
@@ -200,7 +201,7 @@ def test_what_cannot_be_kept_is_as_it_was(layers_at: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(own_layers.os, "symlink", full)
+        patch.setattr(os, "symlink", full)
         with pytest.raises(OSError, match="no space"):
             keep_layer(layer, "a", "image")
     stand_on(layers_at / "c0/diff", [layer])

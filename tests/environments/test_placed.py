@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from environments.checkouts.checkout import place_by_git, place_tree
-from environments.checkouts.placed import PARTS, move_placed
+from environments.checkouts.checkout import place_by_git, place_tree, start_commit
+from environments.checkouts.placed import PartedPacks, move_placed
 from environments.kept_bases import STAMP
 from environments.readiness import Readiness, readiness
-from prchain.core.errors import PlacementFailed
+from prchain.core.errors import PlacementFailed, PrchainError
 from prchain.core.git.trees import LINK, TreeStore
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.environments.test_moving import TREES
@@ -156,8 +156,13 @@ def test_packs_that_hold_nothing_of_what_goes_stay_and_no_other_does(tmp_path: P
     before, after = plant(store, files), plant(store, {**files, "2.txt": "own\n"})
     (tmp_path / "testbed").mkdir()
     sandbox = FolderSandbox(tmp_path / "testbed")
-    place_by_git(sandbox, store, before, parts=PARTS)
     packs = sandbox.folder / ".git/objects/pack"
+    commit = place_by_git(sandbox, store, before)
+    with PartedPacks(store, commit) as parted:
+        (whole,) = packs.glob("*.pack")
+        parted.put(sandbox)
+    assert not whole.exists() and not whole.with_suffix(".idx").exists()
+    assert {path.stem for path in packs.iterdir()} == {path.stem for path in packs.glob("*.pack")}
     old = {path.name: path.stat().st_ino for path in packs.glob("*.pack")}
     move_placed(sandbox, store, before, after)
     new = {path.name: path.stat().st_ino for path in packs.glob("*.pack")}
@@ -166,6 +171,23 @@ def test_packs_that_hold_nothing_of_what_goes_stay_and_no_other_does(tmp_path: P
     assert len(new) == len(kept) + 1
     assert all(new[name] == old[name] for name in kept)
     assert sandbox.exec(f"git cat-file -e {store.name_of('blob', texts[2].encode())}").exit_code != 0
+    assert sandbox.exec("git fsck 2>&1; git status --porcelain").text == ""
+
+
+def test_a_pack_that_is_its_only_part_stays(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    tree = plant(store, {"a.py": "text\n"})
+    sandbox = placed(tmp_path / "x", store, tree)
+    with PartedPacks(store, start_commit(store, tree)) as parted:
+        parted.put(sandbox)
+    assert sandbox.exec("ls .git/objects/pack | wc -l; git fsck 2>&1; git status --porcelain").text == "2\n"
+
+
+def test_a_repository_that_cannot_be_parted_is_told(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    sandbox = placed(tmp_path / "x", store, plant(store, {"a.py": "text\n"}))
+    with PartedPacks(store, "0" * 40) as parted, pytest.raises(PrchainError):
+        parted.put(sandbox)
     assert sandbox.exec("git fsck 2>&1; git status --porcelain").text == ""
 
 
