@@ -22,7 +22,7 @@ from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.counts import COUNTS, OF_ENGINES
 from environments.sandboxes.docker_snapshots import Ground, SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
-from environments.sandboxes.engine import connect, engine_failures, paused
+from environments.sandboxes.engine import connect, engine_failures, pause, paused
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
 from environments.sandboxes.frozen_layers import Facts, FrozenLayer, freeze, thaw
 from environments.sandboxes.kept_layers import KeptLayer, bound_layers, find_layer, keep_layer
@@ -402,7 +402,7 @@ class DockerSandbox(ChannelledSandbox):
         with engine_errors("ending a sandbox"):
             # Nothing runs in it any more. To end it takes longer: the engine waits until all that was written is on the
             # disk.
-            self._client.api.pause(container.id)
+            pause(self._client.api, container.id)
         self._container = None
         self._stop()
         try:

@@ -34,6 +34,10 @@ _USAGE_BUSY = "disk usage operation is already running"
 _USAGE_PATIENCE, _USAGE_PAUSE = 300.0, 0.5
 """Seconds to wait for another's request of disk usage, which reads every container's tree, and between two tries."""
 
+_NOT_FROZEN = "unable to freeze"
+_FREEZES, _FREEZE_PAUSE = 10, 0.2
+"""The kernel freezes no process that waits for a disk (runc gives up after some milliseconds), so it is asked again."""
+
 _DEFAULT = "unix:///var/run/docker.sock"
 """Where the SDK looks where nothing names an engine."""
 
@@ -99,11 +103,27 @@ def tried_address(url: str | None) -> str:
 @contextlib.contextmanager
 def paused(api: Any, container: str) -> Iterator[None]:
     """Nothing that runs in a container goes on meanwhile. Raises what the SDK raises."""
-    api.pause(container)
+    pause(api, container)
     try:
         yield
     finally:
         api.unpause(container)
+
+
+def pause(api: Any, container: str) -> None:
+    """Stop all that runs in a container, for a while. Raises what the SDK raises."""
+    from docker import errors  # noqa: PLC0415  loaded with the first engine
+
+    for _ in range(_FREEZES - 1):
+        try:
+            api.pause(container)
+        except errors.APIError as error:
+            if _NOT_FROZEN not in str(error):
+                raise
+            time.sleep(_FREEZE_PAUSE)
+        else:
+            return
+    api.pause(container)
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from environments.sandboxes.engine import (
     disk_usage,
     engine_failures,
     engine_words,
+    pause,
     pull,
     tried_address,
     why_silent,
@@ -119,7 +120,7 @@ def test_an_engine_that_goes_away_in_the_middle_is_told_without_an_address() -> 
 
 
 class BusyEngine:
-    """An engine of API 1.41 that refuses the disk usage `times` times, with `says`."""
+    """An engine of API 1.41 that refuses the disk usage and to pause `times` times, with `says`."""
 
     def __init__(self, times: int, says: str) -> None:
         self.api, self.times, self.says = self, times, says
@@ -129,6 +130,21 @@ class BusyEngine:
         if self.times >= 0:
             raise docker.errors.APIError(self.says)
         return {"Images": []}
+
+    def pause(self, container: str) -> None:
+        self.df()
+
+
+def test_what_waits_for_a_disk_is_paused_when_it_has_gone_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_FREEZE_PAUSE", 0.0)
+    pause(BusyEngine(3, "OCI runtime pause failed: unable to freeze: unknown"), "c")
+    for refusing, left in (
+        (BusyEngine(99, "OCI runtime pause failed: unable to freeze: unknown"), 89),
+        (BusyEngine(99, "Container c is already paused"), 98),
+    ):
+        with pytest.raises(docker.errors.APIError):
+            pause(refusing, "c")
+        assert refusing.times == left
 
 
 def test_the_disk_usage_is_waited_for_while_the_engine_counts_it_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
