@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import posixpath
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO
 
 from environments.sandboxes.channel import PATIENCE, Channel
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
+from environments.sandboxes.control_groups import kill_all, processes_of
 from environments.sandboxes.counts import COUNTS, OF_ENGINES
 from environments.sandboxes.docker_snapshots import Ground, SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
@@ -29,7 +31,7 @@ from environments.sandboxes.kept_layers import KeptLayer, bound_layers, find_lay
 from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_place, keep_place, place_name
 from environments.sandboxes.kernel_names import forget_names
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
-from environments.sandboxes.own_layers import OwnLayer, has_room, layers_here, new_layer, stand_on
+from environments.sandboxes.own_layers import OwnLayer, has_room, is_in_layers, layers_here, new_layer, stand_on
 from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
 from environments.sandboxes.server import SCRIPT
@@ -58,6 +60,12 @@ SNAPSHOTS = "prchain-snapshot"
 
 _ATTRIBUTES = "trusted.overlay."
 """Of overlays that root has mounted."""
+
+_DEVICES = frozenset(
+    b"/dev: /dev/shm: /dev/mqueue: core fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom "
+    b"zero".split()
+)
+"""What an engine puts into /dev, and the heads of a listing."""
 
 _DYING = 1.0
 """Seconds that the engine may take to notice that a container ended."""
@@ -108,10 +116,10 @@ class DockerSandbox(ChannelledSandbox):
         """What is to be put on the image when it starts."""
         self._known: Mapping[Facts, Path] = {}
         """Contents of its upper layer that an earlier copy holds."""
-        self._has_left = False
-        """Whether its container was given up for a snapshot: it goes on, upon that, when it is used again."""
+        self._is_to_start = False
+        """Whether it goes on, in another container, when it is used again."""
         self._left: Any = None
-        """That container, which stands still."""
+        """The container that was given up for a snapshot; it stands still."""
         self._removal = ThreadPoolExecutor(1)
 
     def start(self) -> None:
@@ -140,7 +148,7 @@ class DockerSandbox(ChannelledSandbox):
     def _make(self) -> ExecTransport:
         from docker import errors  # noqa: PLC0415  loaded with the first engine
 
-        self._upper, self._looked_for_upper, self._known, self._has_left = None, False, {}, False
+        self._upper, self._looked_for_upper, self._known = None, False, {}
         if self._client is None:
             self._client = connect(self._engine)
         with engine_errors("starting a sandbox"):
@@ -154,7 +162,10 @@ class DockerSandbox(ChannelledSandbox):
                 self._ground, self._began = Ground(str(self.config.image)), Begin.EMPTY
                 self._container = self._create(self._ground.image)
             self._fill()
+        with self._blamed(), engine_errors("starting a sandbox"):
             self._container.start()
+        self._begin_with = None
+        with engine_errors("starting a sandbox"):
             most = str(self.config.limits.processes)
             command = ["bash", "--noprofile", "--norc", "-c", SCRIPT, "prchain", "1", "/tmp/.prchain", most]
             api = self._client.api
@@ -182,7 +193,7 @@ class DockerSandbox(ChannelledSandbox):
         layers_at = layers_here(below) if reads_attributes(_ATTRIBUTES) else None
         if layers_at is not None and (kept := find_layer(layers_at, self._place_name)) is not None:
             self._family.layers_at, self._began = layers_at, Begin.KEPT
-            self._stand_on(kept)
+            self._stand_on(kept, below["Id"])
             return
         with contextlib.suppress(ImageError):
             found = find_place(self._client, self._place_name)
@@ -217,22 +228,24 @@ class DockerSandbox(ChannelledSandbox):
             log.warning("a stage's base is not kept, the next sandbox is set up anew: %s", error.strerror)
             kept = None
         if kept is None:
-            self._ground = self._family.go_on(self._ground, layer)
+            self._ground = self._family.go_on(Ground(below), layer)
         else:
-            self._stand_on(kept)
+            self._stand_on(kept, below)
             bound_layers(written.root.parent.parent, self._most_kept)
         return True
 
-    def _stand_on(self, kept: KeptLayer) -> None:
+    def _stand_on(self, kept: KeptLayer, image: str) -> None:
         self._family.hold(kept.lock)
-        self._ground = Ground(str(self.config.image), (kept.layer,))
+        self._ground = Ground(image, (kept.layer,))
 
     def leave_place(self) -> None:
         """See `KeepsPlace`: a new container in place of the one that began there."""
         self._stop()
         self.config = replace(self.config, place="")
+        self._family.leave(self._ground)
         self._ground = Ground(str(self.config.image))
-        self.start()
+        self._remove_unneeded()
+        self._go_on()
 
     def _create(self, image: str) -> Any:
         from docker.types import LogConfig, Mount, Ulimit  # noqa: PLC0415  loaded with the first container
@@ -340,9 +353,10 @@ class DockerSandbox(ChannelledSandbox):
         if root.parent.parent != self._family.layers_at:
             return None
         created = datetime.fromisoformat(self._container.attrs["Created"][:26].rstrip("Z")).replace(tzinfo=UTC)
-        # The first one is this container's own, with what the engine mounts on: names without content.
-        own, *under = driver["Data"]["LowerDir"].split(":")
-        known = tuple(under) if Path(own).parent.name.endswith("-init") else ()
+        # One of them is this container's own, with what the engine mounts on: names without content.
+        lower = driver["Data"]["LowerDir"].split(":")
+        under = tuple(it for it in lower if not Path(it).parent.name.endswith("-init"))
+        known = under if len(under) == len(lower) - 1 else ()
         return UpperLayer(root, (), _ATTRIBUTES, created.timestamp(), known)
 
     def _fill(self) -> None:
@@ -350,9 +364,12 @@ class DockerSandbox(ChannelledSandbox):
         there are any."""
         if self._begin_with is None and not self._ground.layers:
             return
-        root = Path(self._container.attrs["GraphDriver"]["Data"]["UpperDir"])
-        if root.parent.parent != self._family.layers_at or not root.is_dir():
+        if layers_here(self._container.attrs) != self._family.layers_at:
+            if self._began is Begin.KEPT:  # found on a machine that is a copy of the engine's
+                self._ground, self._began = Ground(self._ground.image), Begin.EMPTY
+                return
             raise EngineUnavailable(f"the engine has its layers no more in {self._family.layers_at}")
+        root = Path(self._container.attrs["GraphDriver"]["Data"]["UpperDir"])
         try:
             if self._ground.layers:
                 stand_on(root, self._ground.layers)
@@ -365,7 +382,18 @@ class DockerSandbox(ChannelledSandbox):
             raise no_room(error, root) or EngineUnavailable(
                 f"a snapshot cannot be put into a sandbox: {error.strerror}"
             ) from None
-        self._begin_with = None
+
+    @contextlib.contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """An engine that answers, and starts no container on what the sandbox's own commands wrote, is not to blame."""
+        try:
+            yield
+        except EngineUnavailable as error:
+            if self._begin_with is None and not self._ground.layers:
+                raise
+            with engine_errors("asking the engine"):
+                self._client.ping()
+            raise SandboxLost(f"it does not start with what was written in it: {error}") from None
 
     def _freeze(self, name: str, layer: UpperLayer, *, is_idle: bool) -> FrozenLayer | None:
         """A copy of what the sandbox wrote; None where there is too much of it, or it cannot be copied as it is."""
@@ -388,46 +416,58 @@ class DockerSandbox(ChannelledSandbox):
 
     def _end_with_layer(self, written: UpperLayer) -> OwnLayer | None:
         """Take the container's layer itself: the sandbox goes on in another container, when it is used again. None
-        where that is not possible; nothing was done then."""
+        where that is not possible; the sandbox is as it was then."""
         if self._companion is not None or not self._is_all_on_disk():
             return None
-        container = self._container
+        container, layer = self._container, None
         try:
-            if not has_room(written.root):
-                return None
-            layer = new_layer(written.root.parent.parent)
-        except OSError as error:
-            log.debug("the engine's layers have none of ours beside them: %s", error)
+            with engine_failures():
+                described = self._client.api.inspect_container(container.id)
+                if not has_room(written.root) or not is_in_layers(described, self.config.laid):
+                    return None
+                layer = new_layer(written.root.parent.parent)
+                pause(self._client.api, container.id)
+                processes = processes_of(described["State"]["Pid"], container.id)
+                try:
+                    if processes is None:
+                        raise OSError(errno.ENOTSUP, "its processes are not this machine's")
+                    written.root.rename(layer.root)
+                except OSError:
+                    self._client.api.unpause(container.id)
+                    raise
+        except (OSError, ImageError, ImageMissing) as error:
+            log.debug("the layer of a sandbox cannot be taken: %s", error)
             return None
-        with engine_errors("ending a sandbox"):
-            # Nothing runs in it any more. To end it takes longer: the engine waits until all that was written is on the
-            # disk.
-            pause(self._client.api, container.id)
-        self._container = None
-        self._stop()
-        try:
-            written.root.rename(layer.root)
-        except OSError as error:
-            layer.remove()
-            raise SandboxLost(f"the sandbox's layer could not be kept: {error.strerror}") from None
         finally:
-            self._remove_left()
-            self._left = container
-        self._has_left = True
+            if layer is not None and not layer.root.exists():
+                layer.remove()
+        # They would go on for a moment when the container ends. To end it now takes longer: the engine waits until all
+        # that was written is on the disk.
+        kill_all(processes)
+        self._container, self._is_to_start = None, True
+        self._remove_left()
+        self._left = container
+        self._stop()
         return layer
 
+    def _go_on(self) -> None:
+        """Start in a new container. Where that fails, the next use tries again."""
+        self._is_to_start = True
+        self.start()
+        self._is_to_start = False
+
     def _running(self) -> Channel:
-        if self._has_left and not self._closed:
-            self.start()
+        if self._is_to_start and not self._closed:
+            self._go_on()
         return super()._running()
 
     def _unmake(self) -> None:
         if self._companion is not None:
             self._companion.close()
             self._companion = None
-        if self._container is not None:
-            self._remove(self._container)
-            self._container = None
+        for container in filter(None, (self._container, self._made)):
+            self._remove(container)
+        self._container = self._made = None
 
     def _remove_left(self) -> None:
         """Begin to remove the container that was given up last."""
@@ -505,15 +545,14 @@ class DockerSandbox(ChannelledSandbox):
             return 0
         with engine_errors("asking for the disk use"):
             found = self._client.api.containers(all=True, size=True, filters={"id": container.id})
-        written = int(found[0].get("SizeRw") or 0) if found else 0
-        return written + self._family.used(self._ground)
+        return int(found[0].get("SizeRw") or 0) if found else 0
 
     def forget_names(self) -> None:
         """See `SharesFiles.forget_names`."""
-        if self._container is not None:
+        for container in filter(None, (self._container, self._left)):
             with contextlib.suppress(SandboxError), engine_errors("looking for the sandbox"):
-                state = self._client.api.inspect_container(self._container.id)["State"]
-                forget_names(state["Pid"], self._container.id)
+                state = self._client.api.inspect_container(container.id)["State"]
+                forget_names(state["Pid"], container.id)
 
     def put(self, folder: str, archive: BinaryIO | bytes) -> None:
         """See `Sandbox.put`; the engine unpacks it, as root, with the owners that it names."""
@@ -550,10 +589,12 @@ class DockerSandbox(ChannelledSandbox):
         if layer is not None:
             written = self._freeze(name, layer, is_idle=is_idle)
             if written is not None:
-                self._family.add_written(name, self._ground, written)
+                self._family.add_written(name, self._held_ground(), written)
                 return name
+            held = self._held_ground()
             if is_idle and (own := self._end_with_layer(layer)) is not None:
-                self._ground = self._family.go_on(self._ground, own, name)
+                self._family.leave(self._ground)
+                self._ground = self._family.go_on(held, own, name)
                 return name
         labels = our_labels(SNAPSHOT, name)
         with engine_errors("taking a snapshot"):
@@ -572,32 +613,37 @@ class DockerSandbox(ChannelledSandbox):
                 below = self._ground.image
         self._family.add(name, image, below)
         if self._ground.layers and is_idle and self._companion is None and self._is_all_on_disk():
-            self.restore(name)  # or each snapshot to come would hold all files once more
+            with contextlib.suppress(SandboxError):  # where it fails, the next use tries again
+                self.restore(name)  # or each snapshot to come would hold all files once more
         return name
+
+    def _held_ground(self) -> Ground:
+        """What it stands on, the image by its id: a name may come to mean another one."""
+        return Ground(str(self._container.attrs["Image"]), self._ground.layers)
 
     def _is_all_on_disk(self) -> bool:
         """Whether no file is kept in memory, where a snapshot does not reach."""
-        found = self.exec("PATH=/usr/bin:/bin; ls -A /dev/shm", cwd="/")
-        return found.exit_code == 0 and not found.output
+        found = self.exec("PATH=/usr/bin:/bin; ls -A /dev /dev/shm /dev/mqueue", cwd="/")
+        return found.exit_code == 0 and _DEVICES.issuperset(found.output.split())
 
     def restore(self, snapshot: str) -> None:
         """See `Sandbox.restore`: a new container in place of the old one."""
         if self._closed:
             raise SandboxLost("the sandbox was closed")
-        begin = self._family.begin(snapshot)
+        begin, made = self._family.begin(snapshot), None
         if begin.written is not None and self._container is not None:
             # The old container may be all that holds the image: a kept place goes when nothing stands on it.
             try:
                 with engine_errors("restoring a sandbox"):
-                    self._made = self._create(begin.ground.image)
+                    made = self._create(begin.ground.image)
             except SandboxError:
                 self._family.leave(begin.ground)
                 raise
         self._stop()
         self._family.leave(self._ground)
-        self._ground, self._begin_with = begin.ground, begin.written
+        self._ground, self._begin_with, self._made = begin.ground, begin.written, made
         self._remove_unneeded()
-        self.start()
+        self._go_on()
 
     def branch(self, snapshot: str) -> DockerSandbox:
         """See `Sandbox.branch`."""

@@ -81,14 +81,12 @@ class SnapshotFamily:
             self._below[image] = below
 
     def go_on(self, below: Ground, layer: OwnLayer, name: str = "") -> Ground:
-        """Take a new layer on the ground of a sandbox, which leaves that for the one that is returned; with a `name`
-        that is a snapshot, too."""
+        """Take a new layer on a ground, for a sandbox that begins with both; with a `name` that is a snapshot, too."""
         with self._lock:
             ground = Ground(below.image, (layer, *below.layers))
             if name:
                 self._snapshots[name] = Snapshot(ground)
             self._layers.add(layer)
-            self._users -= Counter([below])
             self._users[ground] += 1
         return ground
 
@@ -96,12 +94,6 @@ class SnapshotFamily:
         """Keep a lock until the last sandbox is closed."""
         with self._lock:
             self._held.enter_context(lock)
-
-    def used(self, ground: Ground) -> int:
-        """Bytes of the layers of a ground that sandboxes of the family wrote."""
-        with self._lock:
-            own = self._layers.intersection(ground.layers)
-        return sum(layer.used for layer in own)
 
     def add_written(self, name: str, ground: Ground, written: FrozenLayer) -> None:
         """Take a new snapshot: what was written on a ground."""

@@ -17,10 +17,10 @@ def main() -> None:
     leftovers.clear_local(own=True)
     try:
         with closing(connect()) as client:
-            with engine_failures():
-                layers_at = engine_layers(client)
             found = leftovers.find_own(client)
             kept = leftovers.remove(client, found)
+            with engine_failures():
+                layers_at = engine_layers(client)
             if layers_at is not None:
                 leftovers.clear_local(area(layers_at), own=True)
         if ended := sum(item.kind == "container" for item in found if item not in kept):

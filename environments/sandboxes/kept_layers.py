@@ -56,15 +56,16 @@ def keep_layer(layer: OwnLayer, name: str, below: str) -> KeptLayer | None:
     process has made it just now. Raises `OSError`; the layer is as it was then."""
     facts = {"below": below, "bytes": layer.used}
     (layer.folder / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
-    own = layer.folder.name
+    own, lock = layer.folder.name, _locked(layer.folder, fcntl.LOCK_SH)
+    assert lock is not None
     try:
-        layer = layer.renamed(f"{_PREFIX}{name}")
+        return KeptLayer(layer.renamed(f"{_PREFIX}{name}"), lock)
     except OSError as error:
+        lock.close()
         if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
             raise
         layer.renamed(own)
         return None
-    return _found(layer.folder)
 
 
 def bound_layers(layers_at: Path, most_bytes: int, images: Collection[str] | None = None) -> list[str]:

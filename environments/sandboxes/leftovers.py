@@ -40,15 +40,23 @@ class Leftover:
 
 def owned_folder(place: Path | None = None) -> Path:
     """A new folder, a temporary one or in `place`, that is found when its process is gone. Raises `OSError`."""
-    folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX, dir=place))
-    (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
-    return folder
+    return make_owned(Path(tempfile.mkdtemp(prefix="prchain-new-", dir=place)))
 
 
 def make_owned(folder: Path) -> Path:
     """Rename a folder, beside where it is, to one that is found when this process is gone. Raises `OSError`."""
     (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
     return folder.rename(folder.with_name(f"{LOCAL_PREFIX}{secrets.token_hex(8)}"))
+
+
+def remove_owned(folder: Path) -> None:
+    """Remove a folder that is found by its owner, as far as that is possible: the owner's name last. Never fails."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if path.name != OWNER_FILE:
+                remove_folder(path)
+        (folder / OWNER_FILE).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def our_labels(kind: str, name: str) -> dict[str, str]:
@@ -127,7 +135,7 @@ def clear_local(folder: Path | None = None, *, own: bool = False, everybody: boo
         with contextlib.suppress(OSError, UnicodeDecodeError):
             owner = Process.parse((path / OWNER_FILE).read_text(encoding="utf-8"))
             if owner is not None and (owner == current if own else everybody or owner.is_gone):
-                remove_folder(path)
+                remove_owned(path)
                 found[path] = not path.exists()
     return found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -24,11 +23,12 @@ def copy_folder(source: Path, target: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with what commands locked in it, as far as that is possible."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
+    """Remove a file, or a folder with what commands locked in it, of any depth, as far as that is possible."""
+    remove = ["rm", "-rf", "--", str(folder)]
+    subprocess.run(remove, capture_output=True, check=False)
+    if os.path.lexists(folder):
         subprocess.run(["chmod", "-R", "u+rwX", "--", str(folder)], capture_output=True, check=False)
-        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run(remove, capture_output=True, check=False)
 
 
 def used_bytes(folder: Path) -> int:

@@ -12,17 +12,23 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from environments.sandboxes.leftovers import owned_folder
-from environments.sandboxes.local_files import remove_folder, used_bytes
+from environments.sandboxes.leftovers import owned_folder, remove_owned
+from environments.sandboxes.local_files import used_bytes
+from environments.sandboxes.sandbox import LaidFolder
 
 _AREA = "prchain"
 _DIFF, _LINK, _LOWER = "diff", "link", "lower"
+
+_SOME = 20
+"""Images of which one at least has a layer."""
 
 _LONGEST = 3_000
 """Bytes of all names in ``lower``: the kernel takes a page for these and the rest of a mount's options."""
@@ -62,23 +68,34 @@ class OwnLayer:
 
     def remove(self) -> None:
         """Never fails; what cannot be removed goes as a leftover."""
-        remove_folder(self.folder)
+        remove_owned(self.folder)
 
 
 def layers_here(described: Mapping[str, Any]) -> Path | None:
     """The folder of the layers of an engine with overlay2 on this machine, which has described an image or a container
     of its own; None for any other engine. What it names is nowhere else: engines draw it by chance."""
     driver = described.get("GraphDriver") or {}
-    if driver.get("Name") != "overlay2":
+    root = (driver.get("Data") or {}).get("UpperDir")  # an image without a layer has none
+    if driver.get("Name") != "overlay2" or not root or not os.path.isdir(root):  # others than root may not look
         return None
-    root = Path(driver["Data"]["UpperDir"])
-    return root.parent.parent if os.path.isdir(root) else None  # others than root may not look
+    return Path(root).parent.parent
 
 
 def engine_layers(client: Any) -> Path | None:
     """As `layers_here`, of the engine of a client; None, too, where it has no image. Raises what the SDK raises."""
-    images = client.api.images(quiet=True)
-    return layers_here(client.api.inspect_image(images[0])) if images else None
+    found = (layers_here(client.api.inspect_image(image)) for image in client.api.images(quiet=True)[:_SOME])
+    return next(filter(None, found), None)
+
+
+def is_in_layers(described: Mapping[str, Any], laid: Collection[LaidFolder]) -> bool:
+    """Whether all that a running container may have written is in its layer, its memory aside: in no volume but those
+    that are `laid` into it, and in no file that the engine has mounted. Raises `OSError`."""
+    sources = {folder.source for folder in laid}
+    if any(mount.get("Name") not in sources for mount in described.get("Mounts") or ()):
+        return False
+    began = datetime.fromisoformat(described["State"]["StartedAt"][:26].rstrip("Z")).replace(tzinfo=UTC).timestamp()
+    files = filter(None, (described.get(key) for key in ("HostsPath", "HostnamePath", "ResolvConfPath")))
+    return all(os.stat(file).st_mtime <= began for file in files)
 
 
 def area(layers_at: Path) -> Path:
@@ -98,16 +115,20 @@ def new_layer(layers_at: Path) -> OwnLayer:
 
 def stand_on(root: Path, layers: Sequence[OwnLayer]) -> None:
     """Have a container that has not started, with the upper layer `root`, stand on layers of ours, uppermost first,
-    above those of its image. Raises `FileNotFoundError` where one of these is gone, `OSError`."""
-    for layer in layers:
-        layer.root.stat()
+    above those of its image and of what the engine mounts. Raises `FileNotFoundError` where one of these is gone,
+    `OSError`."""
+    first, *_ = [layer.root.stat() for layer in layers]
     lower = root.parent / _LOWER
-    first, *others = lower.read_text(encoding="ascii").split(":")
-    if (root.parent.parent / first).resolve() != root.parent.with_name(f"{root.parent.name}-init") / _DIFF:
+    names = lower.read_text(encoding="ascii").split(":")
+    if (root.parent.parent / names[0]).resolve() != root.parent.with_name(f"{root.parent.name}-init") / _DIFF:
         raise OSError(errno.ENOTSUP, "the engine names its layers in another way")
     fresh = lower.with_name(f"{_LOWER}.{_AREA}")
-    fresh.write_text(":".join([first, *(layer.name for layer in layers), *others]), encoding="ascii")
+    # Above what the engine makes for each container: that is as it was when the layers were written.
+    fresh.write_text(":".join([*(layer.name for layer in layers), *names]), encoding="ascii")
     fresh.replace(lower)
+    os.chown(root, first.st_uid, first.st_gid)
+    root.chmod(stat.S_IMODE(first.st_mode))
+    os.utime(root, ns=(first.st_atime_ns, first.st_mtime_ns))
 
 
 def has_room(root: Path) -> bool:

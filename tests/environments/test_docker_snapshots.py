@@ -96,7 +96,9 @@ class TestNeeded:
 
     def test_a_layer_goes_when_no_snapshot_and_no_sandbox_stands_on_it(self, family: SnapshotFamily) -> None:
         first, second = OwnLayer(Path("/first")), OwnLayer(Path("/second"))
+        family.leave(Ground("image-a"))
         ground = family.go_on(Ground("image-a"), first, "f")
+        family.leave(ground)
         upper = family.go_on(ground, second)
         assert upper == Ground("image-a", (second, first))
         for name in "abc":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -14,6 +15,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from environments.sandboxes.own_layers import area, engine_layers
 from environments.sandboxes.relaying import relayed
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from environments.sandboxes.shared_files import read_shared
-from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxLost, SnapshotUnknown
+from prchain.core.errors import EngineUnavailable, ImageMissing, SandboxError, SandboxLost, SnapshotUnknown
 from prchain.core.processes.alive import this_process
 from tests.environments import conformance
 from tests.environments.bare_image import bare_image
@@ -539,17 +541,134 @@ class TestDocker(conformance.Conformance, StreamConformance):
             other.close()
         assert not _layers(client)
 
-    @pytest.mark.usefixtures("by_copies")
-    def test_a_layer_counts_in_the_limit_of_the_disk(
-        self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch
+    @pytest.fixture
+    def by_layers(self, by_copies: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Snapshots of sandboxes in which nothing runs are layers."""
+        monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 0)
+
+    @pytest.mark.usefixtures("by_layers")
+    def test_a_sandbox_that_goes_on_upon_its_layer_is_as_it_was(
+        self, make: Callable[..., DockerSandbox], client: Any
     ) -> None:
-        monkeypatch.setattr(frozen_layers, "_MOST_BYTES", 1 << 20)
+        look = "stat -c '%n %a %U %Y' / /etc /testbed /tmp; ls -A / /etc/mtab /.dockerenv 2>&1; cat /etc/mtab"
+        with make(user="0") as box:
+            box.exec("chmod 711 /; chmod 700 /etc; rm /.dockerenv /etc/mtab; echo own > /etc/mtab; chown 12 /testbed")
+            expected = box.exec(look).output
+            box.snapshot()
+            assert box._container is None and box.exec(look).output == expected
+            assert b"own" in expected and b"/ 711" in expected
+
+    @pytest.mark.usefixtures("by_layers")
+    @pytest.mark.parametrize("place", ["/etc/hosts", "/dev/own", "/dev/shm/own", "/data/own"])
+    def test_what_lies_in_no_layer_is_not_lost_by_a_snapshot(
+        self, make: Callable[..., DockerSandbox], client: Any, small: str, place: str
+    ) -> None:
+        made = client.containers.create(small, command=["none"])
+        image = made.commit(changes="VOLUME /data")
+        made.remove()
+        try:
+            with make(image=image.id if place.startswith("/data") else small, user="0") as box:
+                assert box.exec(f"echo kept >> {place}").exit_code == 0
+                box.snapshot()
+                assert box.exec(f"read -r -d '' text < {place}; echo \"$text\"").text.endswith("kept\n")
+        finally:
+            client.api.remove_image(image.id, force=True, noprune=True)
+
+    @pytest.mark.usefixtures("by_layers")
+    def test_what_is_hidden_in_a_sandbox_writes_into_no_snapshot(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with make() as box:
-            box.exec("head -c 2M /dev/urandom > much")
-            with box.branch(box.snapshot()) as other:
-                for it in (box, other):
-                    assert it.exec("true").exit_code == 0
-                    assert 2 << 20 <= it._disk_use() < 3 << 20
+            box.exec("for i in {1..40}; do (while :; do echo x >> count$i; done) > /dev/null 2>&1 & done")
+            while not box.exec("cat count40").output:
+                pass
+            with monkeypatch.context() as patch:
+                patch.setattr(box, "leftovers", lambda: 0)
+                box.snapshot()
+            (layer,) = _layers(client)
+            sizes = [path.stat().st_size for path in sorted(layer.glob("diff/testbed/count*"))]
+            box._remove_left()
+            box._removal.shutdown()
+            box._removal = ThreadPoolExecutor(1)
+            assert sizes == [path.stat().st_size for path in sorted(layer.glob("diff/testbed/count*"))]
+            assert len(sizes) == 40 and box.leftovers() == 0
+
+    @pytest.mark.usefixtures("by_layers")
+    def test_a_sandbox_goes_on_upon_the_image_that_it_began_with(
+        self, make: Callable[..., DockerSandbox], client: Any, small: str
+    ) -> None:
+        name = f"prchain-test/moves-{os.getpid()}"
+        client.api.tag(IMAGE, name)
+        try:
+            with make(image=name) as box:
+                box.exec("echo one > file")
+                first = box.snapshot()
+                client.api.tag(small, name, force=True)
+                assert box.exec("cat file; command -v git").output == b"one\n/usr/bin/git\n"
+                with box.branch(first) as other:
+                    assert other.exec("cat file; command -v git").output == b"one\n/usr/bin/git\n"
+        finally:
+            client.api.remove_image(name, force=True, noprune=True)
+
+    @pytest.mark.usefixtures("by_layers")
+    @pytest.mark.parametrize("fails", ["pause", "rename", "new_layer"])
+    def test_a_layer_that_cannot_be_taken_is_an_image_and_the_sandbox_is_as_it_was(
+        self, make: Callable[..., DockerSandbox], client: Any, small: str, monkeypatch: pytest.MonkeyPatch, fails: str
+    ) -> None:
+        def refuse(*_: Any, **__: Any) -> None:
+            raise docker.errors.APIError("planted") if fails == "pause" else OSError(errno.EXDEV, "planted")
+
+        with make(image=small) as box:
+            box.exec("echo one > file; (while :; do :; done) > /dev/null 2>&1 &")
+            monkeypatch.setattr(box, "leftovers", lambda: 0)
+            container = box._container
+            with monkeypatch.context() as patch:
+                target = Path if fails == "rename" else environments.sandboxes.docker
+                rename = Path.rename
+                if fails == "rename":
+                    patch.setattr(Path, "rename", lambda *it: refuse() if it[0].name == "diff" else rename(*it))
+                else:
+                    patch.setattr(target, fails, refuse)
+                snapshot = box.snapshot()
+            assert box._container is container and not _layers(client)
+            monkeypatch.undo()
+            assert box.leftovers() == 1, "it goes on"
+            box.restore(snapshot)
+            assert box.exec("cat file").output == b"one\n"
+
+    @pytest.mark.usefixtures("by_copies")
+    @pytest.mark.parametrize("most", [0, 2000])
+    def test_a_start_that_fails_once_loses_nothing(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch, most: int
+    ) -> None:
+        monkeypatch.setattr(frozen_layers, "_MOST_NAMES", most)
+        with make() as box:
+            box.exec("echo one > file")
+            first = box.snapshot()
+            for planted in ("create_container", "start"):
+                if most:
+                    box.exec("echo two > file")
+                with monkeypatch.context() as patch:
+
+                    def refuse(*_: Any, **__: Any) -> None:
+                        raise docker.errors.APIError("planted")
+
+                    patch.setattr(type(box._client.api), planted, refuse)
+                    with pytest.raises(SandboxError, match="planted"):
+                        box.restore(first)
+                assert box.exec("cat file").output in ({b"one\n", b"two\n"} if planted[0] == "c" else {b"one\n"})
+            box.restore(first)
+            assert box.exec("cat file").output == b"one\n"
+
+    @pytest.mark.usefixtures("by_layers")
+    def test_a_sandbox_that_made_itself_unfit_to_start_is_lost_and_the_engine_is_not_to_blame(
+        self, make: Callable[..., DockerSandbox], client: Any
+    ) -> None:
+        with make(user="0") as box:
+            box.exec("rm -rf /testbed; touch /testbed", cwd="/")
+            box.snapshot()
+            with pytest.raises(SandboxLost, match="what was written"):
+                box.exec("true")
 
     @pytest.mark.usefixtures("by_copies")
     @pytest.mark.parametrize("cause", ["it runs", "too many layers"])
