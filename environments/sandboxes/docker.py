@@ -31,6 +31,7 @@ from environments.sandboxes.kept_layers import KeptLayer, bound_layers, find_lay
 from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_place, keep_place, place_name
 from environments.sandboxes.kernel_names import forget_names
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
+from environments.sandboxes.local_files import used_bytes
 from environments.sandboxes.own_layers import OwnLayer, has_room, is_in_layers, layers_here, new_layer, stand_on
 from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
@@ -543,6 +544,8 @@ class DockerSandbox(ChannelledSandbox):
         container = self._container
         if container is None:
             return 0
+        if self._ground.layers:  # the engine would compare all files with those of the image
+            return used_bytes(Path(container.attrs["GraphDriver"]["Data"]["UpperDir"]))
         with engine_errors("asking for the disk use"):
             found = self._client.api.containers(all=True, size=True, filters={"id": container.id})
         return int(found[0].get("SizeRw") or 0) if found else 0

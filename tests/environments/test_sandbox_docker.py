@@ -525,6 +525,8 @@ class TestDocker(conformance.Conformance, StreamConformance):
                 box.exec(f"echo {step} > step")
                 last = box.snapshot()
             assert len(_layers(client)) == 1, "the later ones are copies of what came since"
+            assert box.exec("head -c 300000 /dev/zero > new").exit_code == 0
+            assert 300_000 <= box._disk_use() < 1 << 20, "what lies in a layer does not count"
             box.exec("rm -r d; mkdir d; echo y > d/new; head -c 3M /dev/urandom > much")
             later, second = box.exec(layout).output, box.snapshot()
             assert len(_layers(client)) == 2
