@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 import posixpath
@@ -20,11 +19,10 @@ from typing import Any, BinaryIO
 
 from environments.sandboxes.channel import PATIENCE, Channel
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
-from environments.sandboxes.control_groups import kill_all, processes_of
 from environments.sandboxes.counts import COUNTS, OF_ENGINES
 from environments.sandboxes.docker_snapshots import Ground, SnapshotFamily
 from environments.sandboxes.docker_stream import ExecStream, ExecTransport, engine_errors
-from environments.sandboxes.engine import connect, engine_failures, pause, paused
+from environments.sandboxes.engine import connect, engine_failures, paused
 from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
 from environments.sandboxes.frozen_layers import Facts, FrozenLayer, freeze, thaw
 from environments.sandboxes.kept_layers import KeptLayer, bound_layers, find_layer, keep_layer
@@ -32,11 +30,12 @@ from environments.sandboxes.kept_places import MOST_BELOW, bound_places, find_pl
 from environments.sandboxes.kernel_names import forget_names
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
 from environments.sandboxes.local_files import used_bytes
-from environments.sandboxes.own_layers import OwnLayer, has_room, is_in_layers, layers_here, new_layer, stand_on
+from environments.sandboxes.own_layers import OwnLayer, layers_here, stand_on
 from environments.sandboxes.relaying import relay_command
 from environments.sandboxes.sandbox import Begin, ResourceLimits, SandboxConfig
 from environments.sandboxes.server import SCRIPT
 from environments.sandboxes.streams import ChannelledStream
+from environments.sandboxes.taken_layers import take_layer
 from environments.sandboxes.upper_layers import TooMuchWritten, UpperLayer, are_nested, reads_attributes
 from prchain.core.errors import (
     EngineUnavailable,
@@ -420,31 +419,10 @@ class DockerSandbox(ChannelledSandbox):
         where that is not possible; the sandbox is as it was then."""
         if self._companion is not None or not self._is_all_on_disk():
             return None
-        container, layer = self._container, None
-        try:
-            with engine_failures():
-                described = self._client.api.inspect_container(container.id)
-                if not has_room(written.root) or not is_in_layers(described, self.config.laid):
-                    return None
-                layer = new_layer(written.root.parent.parent)
-                pause(self._client.api, container.id)
-                processes = processes_of(described["State"]["Pid"], container.id)
-                try:
-                    if processes is None:
-                        raise OSError(errno.ENOTSUP, "its processes are not this machine's")
-                    written.root.rename(layer.root)
-                except OSError:
-                    self._client.api.unpause(container.id)
-                    raise
-        except (OSError, ImageError, ImageMissing) as error:
-            log.debug("the layer of a sandbox cannot be taken: %s", error)
+        container = self._container
+        layer = take_layer(self._client.api, container.id, written.root, self.config.laid)
+        if layer is None:
             return None
-        finally:
-            if layer is not None and not layer.root.exists():
-                layer.remove()
-        # They would go on for a moment when the container ends. To end it now takes longer: the engine waits until all
-        # that was written is on the disk.
-        kill_all(processes)
         self._container, self._is_to_start = None, True
         self._remove_left()
         self._left = container

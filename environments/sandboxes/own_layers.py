@@ -13,16 +13,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from environments.sandboxes.leftovers import owned_folder, remove_owned
 from environments.sandboxes.local_files import used_bytes
-from environments.sandboxes.sandbox import LaidFolder
 
 _AREA = "prchain"
 _DIFF, _LINK, _LOWER = "diff", "link", "lower"
@@ -85,17 +83,6 @@ def engine_layers(client: Any) -> Path | None:
     """As `layers_here`, of the engine of a client; None, too, where it has no image. Raises what the SDK raises."""
     found = (layers_here(client.api.inspect_image(image)) for image in client.api.images(quiet=True)[:_SOME])
     return next(filter(None, found), None)
-
-
-def is_in_layers(described: Mapping[str, Any], laid: Collection[LaidFolder]) -> bool:
-    """Whether all that a running container may have written is in its layer, its memory aside: in no volume but those
-    that are `laid` into it, and in no file that the engine has mounted. Raises `OSError`."""
-    sources = {folder.source for folder in laid}
-    if any(mount.get("Name") not in sources for mount in described.get("Mounts") or ()):
-        return False
-    began = datetime.fromisoformat(described["State"]["StartedAt"][:26].rstrip("Z")).replace(tzinfo=UTC).timestamp()
-    files = filter(None, (described.get(key) for key in ("HostsPath", "HostnamePath", "ResolvConfPath")))
-    return all(os.stat(file).st_mtime <= began for file in files)
 
 
 def area(layers_at: Path) -> Path:

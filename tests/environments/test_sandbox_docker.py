@@ -26,7 +26,7 @@ import environments.sandboxes.docker
 from environments.checkouts import listing
 from environments.checkouts.checkout import extract_tree, place_tree
 from environments.checkouts.tracking import Tracker
-from environments.sandboxes import flat_image, frozen_layers, leftovers
+from environments.sandboxes import flat_image, frozen_layers, leftovers, taken_layers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
@@ -625,12 +625,11 @@ class TestDocker(conformance.Conformance, StreamConformance):
             monkeypatch.setattr(box, "leftovers", lambda: 0)
             container = box._container
             with monkeypatch.context() as patch:
-                target = Path if fails == "rename" else environments.sandboxes.docker
                 rename = Path.rename
                 if fails == "rename":
                     patch.setattr(Path, "rename", lambda *it: refuse() if it[0].name == "diff" else rename(*it))
                 else:
-                    patch.setattr(target, fails, refuse)
+                    patch.setattr(taken_layers, fails, refuse)
                 snapshot = box.snapshot()
             assert box._container is container and not _layers(client)
             monkeypatch.undo()
@@ -686,7 +685,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
             if cause == "it runs":
                 box.exec("(while :; do :; done) > /dev/null 2>&1 &")
             else:
-                monkeypatch.setattr(environments.sandboxes.docker, "has_room", lambda _: False)
+                monkeypatch.setattr(taken_layers, "has_room", lambda _: False)
             snapshot = box.snapshot()
             assert bool(box._ground.layers) is (cause == "it runs"), "it goes on upon the image"
             box.restore(snapshot)
