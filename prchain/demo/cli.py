@@ -31,7 +31,7 @@ from prchain.core.console.terminal import present
 @click.option("--all", "everything", is_flag=True, help="Also process graphs, windows, guidance, and a cheat.")
 @json_option
 def demo(folder: Path | None, backend: str | None, everything: bool, as_json: bool) -> None:
-    """Run every stage on a small repository of our own, made on the spot: no network, no key, under a minute.
+    """Run every stage on a small repository of our own, made on the spot: no network, no key, some two minutes.
 
     It shows each command line before it runs it. A script stands in for the model; DEMO_MODEL names a real one, which
     the usual settings lead to (OPENAI_BASE_URL, OPENAI_API_KEY, PRCHAIN_LLM_PRICE_INPUT ...) and which may cost money.
