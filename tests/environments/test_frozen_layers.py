@@ -197,6 +197,7 @@ def test_too_much_is_no_copy(layer: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (layer / "b").write_text("67890")
     with pytest.raises(TooMuchWritten):
         _frozen(layer, "bytes")
+    assert not (layer.parent / "bytes").exists(), "nothing is copied for it"
     (layer / "b").write_text("6")
     (layer / "c").touch()
     with pytest.raises(TooMuchWritten):
