@@ -5,7 +5,7 @@ Docker's overlay2 reads from a file ``lower`` in the folder of a container's lay
 what that stands on: paths from the folder of all layers, uppermost first, each a symbolic link; the first is the layer
 of what the engine mounts (moby, daemon/graphdriver/overlay2/overlay.go: Get, getLowerDirs; tried with 20.10). Such a
 layer takes a rename to make, however much it holds, where an image takes as long as to write all of it twice. The
-engine knows nothing of it: an image that it makes of a container on layers of ours lacks what they hold.
+engine knows nothing of it: what it tells of a container on layers of ours, its size or an image of it, is not used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ _LONGEST = 3_000
 """Bytes of all names in ``lower``: the kernel takes a page for these and the rest of a mount's options."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OwnLayer:
     """A folder that holds a layer, which nobody writes to."""
 
@@ -48,7 +47,7 @@ class OwnLayer:
         """Its link, from the engine's folder of layers."""
         return f"../{_AREA}/{self.folder.name}/{_LINK}"
 
-    @cached_property
+    @property
     def used(self) -> int:
         """Bytes on disk."""
         return used_bytes(self.root)

@@ -676,7 +676,7 @@ class TestDocker(conformance.Conformance, StreamConformance):
     def test_what_is_on_a_layer_and_can_be_no_other_one_is_kept_with_all_files(
         self, make: Callable[..., DockerSandbox], small: str, monkeypatch: pytest.MonkeyPatch, cause: str
     ) -> None:
-        """An image that the engine makes of such a container lacks what its layers of ours hold."""
+        """The engine knows nothing of what its layers of ours hold."""
         monkeypatch.setattr(frozen_layers, "_MOST_NAMES", 0)
         with make(image=small) as box:
             box.exec("echo one > file")
@@ -793,6 +793,22 @@ def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(clie
         assert all(layers.values()) and len(layers) == (alive.upper_layer("/") is not None)
         assert alive.exec("echo alive").output == b"alive\n"
         assert alive.name in {item.name for item in leftovers.find(client, everybody=True)}
+
+
+def test_who_takes_the_place_of_a_run_that_was_cut_off_leaves_no_layer_of_it(client: Any) -> None:
+    code = (
+        "import os, sys\nfrom environments.sandboxes import frozen_layers\n"
+        "from tests.environments.test_sandbox_docker import make_docker\n"
+        "frozen_layers._MOST_NAMES = 0\nbox = make_docker()\nbox.start()\nbox.snapshot()\nbox.exec('true')\n"
+        "box.snapshot()\nbox.branch(box.snapshot())\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'environments.sandboxes.heir', '7'])"
+    )
+    place = area(engine_layers(client) or Path("/none"))
+    before = {*place.glob(f"{leftovers.LOCAL_PREFIX}*")}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 7, ran.stderr
+    assert "of the run ended" in ran.stderr
+    assert leftovers.find(client) == [] and {*place.glob(f"{leftovers.LOCAL_PREFIX}*")} <= before
 
 
 LOOK = """
